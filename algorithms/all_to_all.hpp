@@ -11,9 +11,9 @@ namespace ringsim {
 /// Source: Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005), section 4.2 (the variant for any n).
 Schedule pairwise_all_to_all(int ranks, Bytes bytes);
 
-/// The same messages, all at once.
+/// The messages of the pairwise exchange, all at once.
 ///
-/// Steps: 1.  Sent per rank: (n-1)/n size.  Closed form: a + (n-1)/n size/b, where each rank's own port is what binds.
+/// Steps: 1.  Sent per rank: (n-1)/n size.  Closed form: a + (n-1)/n size/b, if each rank's own port is what binds.
 /// Source: MPICH's MPIR_Alltoall_intra_scattered, without a limit to what is posted.
 Schedule direct_all_to_all(int ranks, Bytes bytes);
 

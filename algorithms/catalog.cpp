@@ -27,7 +27,7 @@ Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments
 Schedule make_direct(const CollectiveRequest& request, const Arguments& arguments);
 Schedule make_pairwise(const CollectiveRequest& request, const Arguments& arguments);
 
-// How many segments a tree's buffer is cut into where nothing is said: any number is a compromise between the time to
+// How many segments a tree's buffer is cut into if nothing is said: any number is a compromise between the time to
 // fill the tree and a latency for each segment (assumed; a sweep over it finds the best).
 constexpr int some_segments = 8;
 
@@ -151,7 +151,7 @@ const std::vector<Algorithm> catalog{
      .helpers = no_helpers},
 };
 
-/// The entry of one of these algorithms: find_algorithm() has those made of them, too, and is not there while they are
+/// The entry of one of these algorithms: find_algorithm() also has those made of them, and is not there while they are
 /// put together.
 const Algorithm& entry(std::string_view name) {
   const auto found =

@@ -32,7 +32,7 @@ struct CollectiveRequest {
   std::optional<Bytes> chunk;
   /// [ring][position] the rank there; channel k takes one after the other. Empty: all channels in the ranks' order.
   std::vector<std::vector<Actor>> orders;
-  /// Whether input and result are one buffer; not said: as the algorithm is written. See buffers.hpp.
+  /// True if input and result are one buffer; not said: as the algorithm is written. See buffers.hpp.
   std::optional<bool> in_place;
 };
 
@@ -92,7 +92,7 @@ std::int64_t number(const Algorithm& algorithm, const Arguments& arguments, std:
 std::string text(const Algorithm& algorithm, const Arguments& arguments, std::string_view parameter);
 
 /// The grid on which the algorithm takes the ranks to lie: its own `dimensions` or `group`, else the request's grid,
-/// else one ring. Throws InputError where that is no grid of all ranks.
+/// else one ring. Throws InputError if that is no grid of all ranks.
 std::vector<int> grid_of(const Algorithm& algorithm, const Arguments& arguments, const CollectiveRequest& request);
 
 }  // namespace ringsim

@@ -47,7 +47,7 @@ int group_of(const Algorithm& algorithm, const Arguments& arguments, const Colle
                    R"(a cluster of equal nodes implies it; otherwise give {"name": "hierarchical", "group": 8})");
 }
 
-/// The schedule that an algorithm makes by itself, of so many ranks; bytes do not count where it is a part.
+/// The schedule that an algorithm makes by itself, of so many ranks; bytes do not count if it is a part.
 Schedule part(const std::string& name, CollectiveOp op, int ranks) {
   return find_algorithm(name)->make({.op = op, .ranks = ranks}, {});
 }

@@ -1,4 +1,4 @@
-// The rows of the catalogue that are defined outside catalog.cpp.
+// The rows of the catalog that are defined outside catalog.cpp.
 #pragma once
 
 #include <vector>

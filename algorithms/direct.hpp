@@ -1,4 +1,4 @@
-// Direct: every message goes straight from whom it is to whom it is for, all at once.
+// Direct: every message goes straight from its sender to its receiver, all at once.
 #pragma once
 
 #include "sim/schedule/schedule.hpp"
@@ -7,11 +7,11 @@ namespace ringsim {
 
 /// The messages of `pairs`, all at once: what rates a fabric gives when many pairs talk.
 ///
-/// Steps: 1.  Sent per rank: size (the second half: only both ways).  Closed form: a + size/b where no pair shares a
+/// Steps: 1.  Sent per rank: size (the second half: only both ways).  Closed form: a + size/b if no pair shares a
 /// link with another.  Source: the pairs of OSU's osu_mbw_mr.
 Schedule direct_pairs(int ranks, Bytes bytes, bool both_ways);
 
-// Below: the forms of a star, where what leaves or reaches a rank shares its port; where every two ranks have a cable
+// Below: the forms of a star, in which what leaves or reaches a rank shares its port; if every two ranks have a cable
 // of their own, n-1 messages take the time of one. Source of all: the linear algorithms of Open MPI (coll/basic), with
 // all messages posted at once.
 

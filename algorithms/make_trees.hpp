@@ -1,4 +1,4 @@
-// From the catalogue's arguments to the schedules of trees. For catalog.cpp alone.
+// From the catalog's arguments to the schedules of trees. For catalog.cpp alone.
 #pragma once
 
 #include "algorithms/catalog.hpp"

@@ -9,10 +9,10 @@
 
 namespace ringsim {
 
-/// Where input and result of a rank stand.
+/// The buffers of a rank's input and result.
 enum class Placement : std::uint8_t {
   in_place,  ///< both in `data`. all_gather: rank r's own block is block r; reduce_scatter: its result is block r;
-             ///< scatter, gather: block j is that of rank root + j; barrier: as barrier_of_tokens() where there are as
+             ///< scatter, gather: block j is that of rank root + j; barrier: as barrier_of_tokens() if there are as
              ///< many chunks as ranks, else as barrier()
   separate,  ///< from `input` to `output`, both numbered as MPI does: block j of an all_to_all is for, or from, rank j
   relative,  ///< the same, but the blocks of an all_to_all are numbered from the rank itself
@@ -32,20 +32,20 @@ std::string_view to_string(Placement placement);
 struct PromiseSpec {
   CollectiveOp op = CollectiveOp::all_reduce;
   int ranks = 1;
-  Actor root = 0;          ///< where has_root(op)
+  Actor root = 0;          ///< if has_root(op)
   bool both_ways = false;  ///< pairs
   Placement placement = Placement::in_place;
   std::array<int, n_buffers> chunks{};  ///< [buffer]
 };
 
 /// How many chunks a message of `chunks` is cut into, for a buffer of that placement: all of them, or one rank's block.
-/// Nothing where the buffer has no part in it.
+/// Nothing if the buffer has no part in it.
 std::optional<int> promised_chunks(const PromiseSpec& spec, Buffer buffer, int chunks);
 
-/// The promise, with `bytes` as nccl-tests counts them; nothing where the collective has no such form.
+/// The promise, with `bytes` as nccl-tests counts them; nothing if the collective has no such form.
 std::optional<Collective> promise(const PromiseSpec& spec, Bytes bytes);
 
-/// The placement with which promise() says what the schedule's collective says, chunk by chunk; nothing where there is
+/// The placement with which promise() says what the schedule's collective says, chunk by chunk; nothing if there is
 /// none. O(ranks * chunks).
 std::optional<Placement> placement_of(const Schedule& schedule, bool both_ways);
 

@@ -36,12 +36,12 @@ struct RingPieces {
 
 /// Several rings at once, in slices: every block of `ring` (one of the three above) is divided among the rings, and by
 /// them into slices. Ring 0 goes r -> r+1, ring 1 the other way round; the further ones r -> r+2, r-2, r+3 ... with the
-/// strides that share no factor with n, so that each is another ring. Where ranks have a cable to each of these
-/// neighbours the rings do not meet. Throws InputError where n has fewer such strides than rings are asked for.
+/// strides that share no factor with n, so that each is another ring. If ranks have a cable to each of these
+/// neighbors the rings do not meet. Throws InputError if n has fewer such strides than rings are asked for.
 ///
 /// Steps: slices times those of the plain ring, on each of `rings` lanes.  Sent per rank: as the plain ring.
-/// Closed form: with R plain steps, x = size/(n rings slices b): R slices (a + x) where every ring has its own cables;
-/// R slices (a + rings x) where they share ports. (A slice waits for the one before to arrive: slices help only a
+/// Closed form: with R plain steps, x = size/(n rings slices b): R slices (a + x) if every ring has its own cables;
+/// R slices (a + rings x) if they share ports. (A slice waits for the one before to arrive: slices help only a
 /// protocol that sends ahead.)
 /// Source: NCCL, whose channels are rings of their own orders (src/graph/rings.cc) and whose chunks go in slices
 /// (src/device/prims_simple.h); that a stride without common factor makes a ring is Bezout's.

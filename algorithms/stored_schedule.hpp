@@ -58,14 +58,14 @@ struct StoredSchedule {
 };
 
 /// The schedule for a message of that size. Throws InputError (empty `where`) for a size that its chunks do not allow:
-/// one that `of` does not divide, where buffers are cut differently.
+/// one that `of` does not divide, if buffers are cut differently.
 Schedule schedule_of(const std::shared_ptr<const StoredSchedule>& stored, Bytes bytes);
 
-/// The smallest message in which all chunks of a buffer are equal, a byte or more; where sizes are listed, their
+/// The smallest message in which all chunks of a buffer are equal, a byte or more; if sizes are listed, their
 /// message.
 Bytes even_size(const StoredSchedule& stored);
 
-/// Writes out a schedule. Throws InputError (empty `where`) where files cannot hold it: a promise that has no name,
+/// Writes out a schedule. Throws InputError (empty `where`) if files cannot hold it: a promise that has no name,
 /// chunks that are neither shares of the message nor few enough to list, more than 2^23 operations.
 StoredSchedule store(const Schedule& schedule);
 

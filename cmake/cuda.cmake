@@ -16,7 +16,7 @@ else()
   if(NOT CMAKE_CUDA_COMPILER)
     set(RINGSIM_WITHOUT_CUDA "no nvcc that works: set CUDACXX")
   else()
-    # Chips of data centres since 2020, as far as this nvcc knows them; the newest as PTX as well, for what comes after.
+    # Chips of data centers since 2020, as far as this nvcc knows them; the newest as PTX as well, for what comes after.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
       set(CMAKE_CUDA_ARCHITECTURES "")

@@ -68,7 +68,7 @@ endfunction()
 
 # ringsim_embed(FOLDER NAME BY script [WITH "-DX=Y"...] [LIST word...] FROM file... SAYS text): makes NAME.cpp by a CMake script from
 # other files, and a part of FOLDER's library. A library apart compiles it: what a target makes waits for all that the target
-# links, and its other sources would wait, too.
+# links, and its other sources would wait as well.
 function(ringsim_embed folder name)
   cmake_parse_arguments(arg "" "BY;SAYS" "WITH;LIST;FROM" ${ARGN})
   set(embedded "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")

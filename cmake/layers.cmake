@@ -1,4 +1,4 @@
-# The house, lowest layer first: a folder may include itself and the layers below it, never its neighbours or what lies
+# The house, lowest layer first: a folder may include itself and the layers below it, never its neighbors or what lies
 # above. cmake/folder.cmake holds the targets to it, cmake/check_layers.cmake the sources.
 set(RINGSIM_LAYERS
   "sim"

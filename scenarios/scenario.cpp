@@ -178,7 +178,7 @@ struct ScenarioFile::Impl {
   std::unique_ptr<Points> points;
   std::unique_ptr<Files> files;
   std::vector<Expression> where;
-  std::optional<std::vector<std::uint32_t>> kept;  // by `where`: their numbers; nothing where there is none
+  std::optional<std::vector<std::uint32_t>> kept;  // by `where`: their numbers; nothing if there is none
 
   std::vector<std::uint32_t> let_through() const;
   bool lets_through(const Json& written) const {

@@ -57,10 +57,10 @@ struct BackgroundSpec {
 
 struct TrainingSpec;
 
-/// A collective, and who takes part.
+/// A collective and its participants.
 struct Job {
   std::string name;
-  const Algorithm* algorithm = nullptr;  ///< of the catalogue
+  const Algorithm* algorithm = nullptr;  ///< of the catalog
   Arguments arguments;
   CollectiveRequest request;       ///< request.ranks: the number of members, of one group
   std::vector<std::string> ranks;  ///< names of the gpus that take part, in rank order; empty: all
@@ -75,10 +75,10 @@ struct Job {
   Picoseconds start{0};
   std::vector<std::size_t> after;       ///< [job] those that a GPU is done with before it begins
   std::string pointer = "/collective";  ///< where the scenario says it; "/training/regime", "/jobs/0/collective"
-  /// Of another job than the first: what it trains, the collective being that of all its gradients; else nullptr.
+  /// What a job other than the first trains; its collective is that of all its gradients. Else nullptr.
   std::shared_ptr<const TrainingSpec> training;
 
-  /// Whether its helpers are switches of the fabric.
+  /// True if its helpers are switches of the fabric.
   bool uses_fabric() const { return algorithm->uses_fabric(arguments); }
   int n_groups() const { return groups.empty() ? 1 : static_cast<int>(groups.size()); }
   /// Ranks of all its groups.
@@ -131,15 +131,15 @@ struct LibraryRun {
     int channels = 1;
     Picoseconds beyond{0};  ///< what its kernels take beyond launch and steps: `once`, and the rank's own part
   };
-  /// Of the links' rates; network: of NICs.
+  /// Shares of the links' rates; network: of NICs' rates.
   struct Shares {
     double nvlink = 1, pcie = 1, network = 1;
   };
   std::string name, version;   ///< "nccl", "2.30.7"
   nccl::LibraryPlan plan;      ///< of a training step that of the largest exchange
   nccl::TunerMachine machine;  ///< as the library sees it
-  /// Of the plan's rings or trees, that of the file that NCCL_GRAPH_FILE names, or `crossing`; nullptr: they are
-  /// searched for.
+  /// The graph of the plan's rings or trees: that of the file that NCCL_GRAPH_FILE names, or `crossing`; nullptr: they
+  /// are searched for.
   std::shared_ptr<const nccl::SearchGraph> graph;
   std::string graph_file;                             ///< empty: none
   std::shared_ptr<const nccl::SearchGraph> crossing;  ///< the machine's rings, if they cross NICs
@@ -153,7 +153,7 @@ struct LibraryRun {
   std::map<Bytes, Exchange> exchanges;  ///< of a training step, by size
 };
 
-/// What devices of each kind do with data within themselves; where nothing is said, it takes no time.
+/// What devices of each kind do with data within themselves; if nothing is said, it takes no time.
 struct DeviceSpec {
   std::optional<DeviceRates> gpu;
   std::optional<DeviceRates> cpu;  ///< and of the memory where a server of a CPU sits
@@ -182,23 +182,23 @@ struct Scenario {
   std::optional<Calibration> calibration;  ///< whose scales are in `topology` already
   /// What varies between the points of the file, in the order in which it varies: dotted path, value as JSON text.
   std::vector<std::pair<std::string, std::string>> varied;
-  /// What was odd about files that it names, and what is taken instead. For people, on stderr.
+  /// Problems in the files that it names, and what is used instead. For readers, on stderr.
   std::vector<std::string> warnings;
 
   const Job& main() const { return jobs.front(); }
-  /// Whether its jobs are calls of one program: some come after others, or have groups.
+  /// True if its jobs are calls of one program: some come after others, or have groups.
   bool by_program() const {
     return std::any_of(jobs.begin(), jobs.end(),
                        [](const Job& job) { return !job.after.empty() || !job.groups.empty(); });
   }
-  /// Whether all jobs together have a result, "all": the time of collectives. One that trains has steps instead.
+  /// True if all jobs together have a result, "all": the time of collectives. One that trains has steps instead.
   bool has_total() const { return by_program() && jobs.size() > 1 && !trains(); }
   /// What job j trains; nullptr: it is a collective.
   const TrainingSpec* training_of(std::size_t j) const {
     if (j > 0) return jobs[j].training.get();
     return training ? &*training : nullptr;
   }
-  /// Whether some job trains.
+  /// True if some job trains.
   bool trains() const {
     return training || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.training != nullptr; });
   }
@@ -217,7 +217,7 @@ class ScenarioFile {
   /// null removes the key, so that its default holds.
   /// Throws InputError: where (file:line:column for syntax, file: /pointer for meaning), expected, found, hint.
   static ScenarioFile load(const std::string& path, const std::vector<std::string>& overrides = {});
-  /// The same from text; `name` stands for the file in errors.
+  /// Reads a scenario from text; `name` stands for the file in errors.
   static ScenarioFile parse(std::string_view text, const std::string& name,
                             const std::vector<std::string>& overrides = {});
 
@@ -230,12 +230,12 @@ class ScenarioFile {
   std::size_t left_out() const;
   /// Decodes point i; the first key varies slowest. Throws InputError as load() does.
   Scenario point(std::size_t i) const;
-  /// The same with another message size; nothing where `where` does not let that through.
+  /// Decodes point i with another message size; nothing if `where` does not let that through.
   std::optional<Scenario> point(std::size_t i, Bytes size) const;
   /// What the hash of point i counts, as JSON text: defaults filled in, base units (bytes, bytes per second, ps),
   /// sorted keys.
   std::string canonical(std::size_t i) const;
-  /// Throws nothing for a point that is wrong: point() does.
+  /// Does not throw for an invalid point; point() does.
   PointId id(std::size_t i) const;
 
   ~ScenarioFile();

@@ -34,6 +34,7 @@ if [[ ${1:-} == ci ]]; then
   need lld ld.lld
   need clang-format clang-format
   need clang-tidy clang-tidy
+  need codespell codespell
   need libopenmpi-dev "/usr/lib/*/openmpi/include/mpi.h"
   need openmpi-bin mpirun
   need iproute2 tc

@@ -7,7 +7,7 @@ ringsim=$(realpath "${1:?usage: tools/mpi-in-lab.sh RINGSIM SCENARIO [options]}"
 scenario=$(realpath "${2:?usage: tools/mpi-in-lab.sh RINGSIM SCENARIO [options]}")
 shift 2
 command -v mpirun > /dev/null || { echo "mpi-in-lab: mpirun is missing (Debian: openmpi-bin)" >&2; exit 5; }
-settings=()  # those of --set shape the network, too
+settings=()  # those of --set shape the network as well
 for ((i = 1; i <= $#; ++i)); do
   [[ ${!i} != --set ]] || { next=$((i + 1)); settings+=(--set "${!next}"); }
 done

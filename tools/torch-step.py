@@ -95,7 +95,7 @@ def event():
 
 
 class Step:
-    """A step: forward, backward, update, between events; with `between`, each module and each gradient has one, too."""
+    """A step: forward, backward, update, between events; with `between`, each module and each gradient has one as well."""
 
     def __init__(self, model, loss, optimizer, amp):
         self.model, self.loss, self.optimizer, self.amp = model, loss, optimizer, amp
@@ -164,7 +164,7 @@ def inner_times(step, repeats, which, whole):
 
 
 def distributed(model, loss, optimizer, amp, repeats):
-    """The same step in DistributedDataParallel of one process: its hooks, and its copies into buckets, with nobody to talk to."""
+    """The step in DistributedDataParallel of one process: its hooks, and its copies into buckets, with nobody to talk to."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")
     torch.distributed.init_process_group("nccl", rank=0, world_size=1)

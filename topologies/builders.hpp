@@ -1,4 +1,4 @@
-// What the catalogue calls: one function a kind of topology, each in the .cpp of its name.
+// What the catalog calls: one function a kind of topology, each in the .cpp of its name.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ std::size_t n_ranks_of(const Graph& spec);
 std::size_t n_ranks_of(const Torus& spec);
 std::size_t n_ranks_of(const Cluster& spec);
 
-/// Throws InputError at `pointer` where `count` is less than 1.
+/// Throws InputError at `pointer` if `count` is less than 1.
 void require_positive(std::int64_t count, const std::string& pointer);
-/// Throws InputError at `pointer`/bandwidth or /latency where the link is impossible.
+/// Throws InputError at `pointer`/bandwidth or /latency if the link is impossible.
 void require_usable(const LinkSpec& link, const std::string& pointer);
-/// Throws InputError where a topology of this many nodes or cables would not fit into memory (and 32-bit ids).
+/// Throws InputError if a topology of this many nodes or cables would not fit into memory (and 32-bit ids).
 void require_size(double n_nodes, double n_cables);
 
 }  // namespace ringsim

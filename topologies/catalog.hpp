@@ -74,7 +74,7 @@ struct Cluster {
     int nodes = 1;
   };
   std::vector<Part> parts;
-  std::optional<Fabric> fabric;      ///< needed where there is more than one node; a single node's NICs are not cabled
+  std::optional<Fabric> fabric;      ///< needed if there is more than one node; a single node's NICs are not cabled
   std::vector<CableChange> changes;  ///< of the fabric's cables, each pair once
 };
 

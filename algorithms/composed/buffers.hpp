@@ -1,4 +1,4 @@
-// In place or not: where a rank's input and its result stand.
+// In place or not: the buffers of a rank's input and result.
 #pragma once
 
 #include "sim/schedule/schedule.hpp"

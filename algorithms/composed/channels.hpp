@@ -23,16 +23,16 @@ Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk);
 /// contiguous run as in NCCL, come one after the other in each lane by itself: nothing waits for a piece to be done
 /// everywhere.
 ///
-/// Where chunks belong to ranks (reduce_scatter, all_gather, all_to_all, scatter, gather) piece j is the jth part of
+/// If chunks belong to ranks (reduce_scatter, all_gather, all_to_all, scatter, gather) piece j is the jth part of
 /// every chunk, so that results stay where they belong; chunk c then becomes chunks [c P, (c + 1) P). Neighboring
 /// chunks of one message are then no longer adjacent, and each goes as its own message. Elsewhere piece j is a stretch
-/// of the buffer: chunks [j C, (j + 1) C), where the plain schedule has C.
+/// of the buffer: chunks [j C, (j + 1) C), if the plain schedule has C.
 ///
 /// Still a pure function, O(operations of the plain step); memory does not grow with the pieces. The proof is that of
 /// the plain schedule, symmetry included, by construction (sim/check/check.hpp). One piece: the schedule itself.
 ///
 /// Steps: `rounds` times the plain ones, on `channels` times the lanes.  Sent per rank: as the plain schedule.
-/// Closed form: where all ranks go through a round in step (ring, exchanges of equal partners) `rounds` times the plain
+/// Closed form: if all ranks go through a round in step (ring, exchanges of equal partners) `rounds` times the plain
 /// one of size/rounds bytes; channels share ports and change nothing.
 /// Source: NCCL, whose channels take a contiguous part of the buffer each and pass it on in chunks
 /// (NVIDIA/nccl 5067397c2676 src/include/collectives.h).

@@ -30,8 +30,8 @@ struct Digit {
 struct Part {
   Schedule schedule;  ///< of one group: digit.size actors; `data`, and `scratch` if it has as many chunks
   Digit digit;        ///< which ranks form a group, and as which actor
-  /// Chunk c of the part, at rank r, is chunks [first_chunk(r) + c * scale, + scale) of the whole; of scratch, too. The
-  /// same for all ranks of a group.
+  /// Chunk c of the part, at rank r, is chunks [first_chunk(r) + c * scale, + scale) of the whole; of scratch as well.
+  /// Has one value for all ranks of a group.
   std::function<int(Actor)> first_chunk = [](Actor) { return 0; };
   int scale = 1;
   Lane lane = 0;  ///< the part's lanes and channels are counted from here on

@@ -21,11 +21,11 @@ Schedule torus_all_gather(const std::vector<int>& dimensions, Bytes bytes);
 
 /// The bucket algorithm of tori with a port for each direction: the buffer is cut into 2D parts (D: dimensions greater
 /// than 1), each of which does torus_all_reduce() on a lane of its own; lane 2j starts along dimension j and goes on
-/// with the following ones, lane 2j+1 does the same the other way round the rings. Where all dimensions are equal, all
+/// with the following ones, lane 2j+1 does the same the other way round the rings. If all dimensions are equal, all
 /// lanes use other links at any time.
 ///
 /// Steps of a lane: 2 sum(d_i - 1).  Sent per rank: 2(n-1)/n size, equally over 2D links.
-/// Links used: rank <-> its neighbours along each dimension.
+/// Links used: rank <-> its neighbors along each dimension.
 /// Closed form, d_i = d > 2: 2D(d-1) a + (n-1)/n size/(D b).
 /// Source: Jain & Sabharwal, Optimal bucket algorithms for large MPI collectives on torus interconnects, ICS 2010,
 /// after Barnett et al.

@@ -10,7 +10,7 @@ namespace ringsim {
 
 namespace {
 
-// Calls visit(region) for the run of `count` chunks from `first` on, in two where it goes over the end.
+// Calls visit(region) for the run of `count` chunks from `first` on, in two if it goes over the end.
 template <class Visit>
 void round_the_end(int first, int count, int n, Visit visit) {
   const int straight = std::min(count, n - first);

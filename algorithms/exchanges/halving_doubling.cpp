@@ -94,7 +94,7 @@ struct Block {
   int first = 0, size = 1;
   int larger = 0, smaller = 0;  // sizes of the blocks before and after it; 0: there is none
   int v = 0;
-  int neighbours() const { return (larger > 0 ? 1 : 0) + (smaller > 0 ? 1 : 0); }
+  int neighbors() const { return (larger > 0 ? 1 : 0) + (smaller > 0 ? 1 : 0); }
 };
 
 Block block_of(int n, Actor r) {
@@ -115,11 +115,11 @@ void blockwise(int n, Actor r, int i, Step& out) {
   const Core core{.m = floor_log2(block.size), .n_core = block.size, .n_folded = 0, .scale = n_chunks / block.size};
   const auto rank_of = [&](int v) { return block.first + v; };
   if (i < core.m) return exchange(core, block.v, i, rank_of, out);
-  const int after = i - core.m - 2 * block.neighbours();
+  const int after = i - core.m - 2 * block.neighbors();
   if (after >= 0) return exchange(core, block.v, core.m + after, rank_of, out);
 
-  const bool up = i - core.m < block.neighbours();
-  const bool first_of_two = (i - core.m) % block.neighbours() == 0;
+  const bool up = i - core.m < block.neighbors();
+  const bool first_of_two = (i - core.m) % block.neighbors() == 0;
   const bool with_smaller = block.larger == 0 || (block.smaller > 0 && first_of_two == up);
   if (with_smaller) {  // what we keep is a piece of what one rank there keeps
     const Actor peer = block.first + block.size + block.v / (block.size / block.smaller);
@@ -141,7 +141,7 @@ int n_steps(const Core& core, Fold fold, Actor r) {
   const int core_steps = 2 * core.m;
   if (fold == Fold::binary_blocks) {
     const Block block = block_of(core.n_core + core.n_folded, r);
-    return 2 * floor_log2(block.size) + 2 * block.neighbours();
+    return 2 * floor_log2(block.size) + 2 * block.neighbors();
   }
   if (fold == Fold::naive) {
     if (r >= core.n_core) return 2;
@@ -171,11 +171,11 @@ PhaseStep folded_phase_of(const Core& core, Fold fold, Actor r, int i) {
 PhaseStep blockwise_phase_of(int n, Actor r, int i) {
   enum : std::uint8_t { halving, up, down, doubling };
   const Block block = block_of(n, r);
-  const int m = floor_log2(block.size), neighbours = block.neighbours();
+  const int m = floor_log2(block.size), neighbors = block.neighbors();
   if (i < m) return {halving, i};
   const int k = i - m;
-  if (k < neighbours) return {up, k};
-  return k < 2 * neighbours ? PhaseStep{down, k - neighbours} : PhaseStep{doubling, k - 2 * neighbours};
+  if (k < neighbors) return {up, k};
+  return k < 2 * neighbors ? PhaseStep{down, k - neighbors} : PhaseStep{doubling, k - 2 * neighbors};
 }
 
 Phases phases_with_fold(const Core& core, Fold fold) {

@@ -17,11 +17,10 @@ enum class Fold {
   /// than naive and the same time on the wire (the halves cross both ways at once), half of its reduction work. Source:
   /// Rabenseifner, ICCS 2004, LNCS 3036.
   rabenseifner,
-  /// Nobody is folded: the ranks are parted into blocks of powers of two, as the binary digits of n say, and each block
-  /// halves for itself. Then the smallest hands its sums to the next larger one, chunk by chunk to those who keep them,
-  /// and so on up; the result comes down the same way, and each block doubles. Good where the blocks are of similar
-  /// size; where n is odd the last block is one rank, which sends all it has. Source: Rabenseifner & Traeff,
-  /// EuroPVM/MPI
+  /// No rank is folded: the ranks are divided into blocks of powers of two, as the binary digits of n say, and each
+  /// block halves for itself. Then the smallest hands its sums to the next larger one, chunk by chunk to those who keep
+  /// them, and so on up; the result comes down the same way, and each block doubles. Good if the blocks are of similar
+  /// size; if n is odd the last block is one rank, which sends all it has. Source: Rabenseifner & Traeff, EuroPVM/MPI
   /// 2004, LNCS 3241, and Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005), 4.5.
   binary_blocks,
 };
@@ -33,7 +32,7 @@ enum class Fold {
 /// folded rank <-> partner.  Closed form: 2m a + 2(K'-1)/K' size/b; folds add 2a or 3a, and 2 size/b.
 /// Source: Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005); Rabenseifner, ICCS 2004.
 ///
-/// With binary blocks B_0 > B_1 > ... a rank of block j takes 2 log2(B_j) steps, and two more for each neighbour that
+/// With binary blocks B_0 > B_1 > ... a rank of block j takes 2 log2(B_j) steps, and two more for each neighbor that
 /// its block has; sent: 2(B_j-1)/B_j size, to the larger block size/B_j, to the smaller one size/B_j. Links used:
 /// within blocks as above, and v of B_j <-> v B_j-1/B_j ... of B_j-1.  Closed form, with t_j when block j has its sums
 /// and all from below it: t_last = its halving; t_j-1 = max(halving of j-1, t_j) + a + size/(B_j b); down again a +

@@ -11,7 +11,7 @@ namespace ringsim {
 /// the reverse of Bruck, whose far steps are the large ones.
 ///
 /// The variant here is that of buffers that hold all there is to send (aggregation without limit: log2(n) steps). NCCL
-/// limits the aggregation where a chunk is large, and then needs more steps. Chunks of a step lie apart, so each is a
+/// limits the aggregation if a chunk is large, and then needs more steps. Chunks of a step lie apart, so each is a
 /// message of its own.
 ///
 /// Steps: ceil(log2 n).  Sent per rank: (n-1)/n size.  Links used: rank r -> r + 2^k.

@@ -14,7 +14,7 @@ inline bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsi
 inline int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }  ///< n >= 1
 inline int ceil_log2(int n) { return n == 1 ? 0 : floor_log2(n - 1) + 1; }                               ///< n >= 1
 
-/// Throws InputError where n is no power of two: `what` needs one.
+/// Throws InputError if n is no power of two: `what` needs one.
 inline void require_power_of_two(std::string_view what, int n, std::string_view hint) {
   if (is_power_of_two(n)) return;
   throw InputError("", fmt::format("{} needs a power of two of ranks, found {}", what, n), std::string(hint));

@@ -5,7 +5,7 @@
 
 namespace ringsim {
 
-/// All-reduce: log2(n) exchanges of the whole buffer. Best where latency counts and bytes do not. What comes in rests
+/// All-reduce: log2(n) exchanges of the whole buffer. Best if latency counts and bytes do not. What comes in rests
 /// in scratch, because the buffer itself is being sent; it is added in a step of its own. With K' = 2^m < n the ranks
 /// beyond hand their buffer to rank - K' first, and get the result in the end.
 ///

@@ -21,10 +21,10 @@ struct GoalOptions {
 };
 
 /// Reads it. Messages of one rank to one peer with one tag are one connection: they meet in the order of `requires`,
-/// else of the file, and what may start together is a step where the same waits for both; else the second starts when
+/// else of the file, and what may start together is a step if the same waits for both; else the second starts when
 /// the first is done. A calc has a lane of its own, or follows one that it requires. `a irequires b`: a waits until b
 /// starts. `calc 0` is nothing but its `requires`. Not taken over: `cpu` and `nic` (calcs of one rank may overlap),
-/// with a warning where they are not 0. Sends of a rank that nothing orders start at once and share its port, with a
+/// with a warning if they are not 0. Sends of a rank that nothing orders start at once and share its port, with a
 /// warning, unless `options` orders them. `file` stands for the text in errors. Throws InputError (FILE:LINE).
 StoredSchedule import_goal(std::string_view text, const std::string& file, const GoalOptions& options = {});
 

@@ -215,7 +215,7 @@ class RankReader {
 
 // ---------------------------------------------------------------------------------------------------------- laying out
 
-/// The order of `requires`, and of the file where that leaves a choice.
+/// The order of `requires`, and of the file if that leaves a choice.
 std::vector<int> in_order(const std::vector<Statement>& all, const Words& words) {
   std::vector<int> missing(all.size()), out;
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
@@ -236,7 +236,7 @@ std::vector<int> in_order(const std::vector<Statement>& all, const Words& words)
   return out;
 }
 
-/// Whether nothing orders some of a rank's sends: the longest chain of them has fewer than there are.
+/// True if nothing orders some of a rank's sends: the longest chain of them has fewer than there are.
 bool has_unordered_sends(const std::vector<Statement>& all, const std::vector<int>& order) {
   std::vector<int> chain(all.size());                           // sends up to this statement, itself included
   std::map<std::pair<Actor, std::int64_t>, int> of_connection;  // those of a connection are in order

@@ -1,4 +1,4 @@
-// ringsim's own schedule files: JSON, lossless, to be read by people too.
+// ringsim's own schedule files: JSON, lossless and human-readable.
 #pragma once
 
 #include <string>
@@ -25,9 +25,9 @@ namespace ringsim {
 ///     L
 ///
 /// R is a buffer and its chunks, "data[3]" or "input[4..7]". A buffer's `chunks` are near-equal parts of the message;
-/// where they are fewer or more than it is cut into, `of` says how many make the message ("scratch": {"chunks": 12,
+/// if they are fewer or more than it is cut into, `of` says how many make the message ("scratch": {"chunks": 12,
 /// "of": 24}). `sizes` lists their bytes instead, for a message of `bytes`. `placement`: algorithms/promise.hpp. Only
-/// where needed: `root`, `both_ways`, `helpers`, `tree` (helpers are switches that join the ranks: the parent of each
+/// if needed: `root`, `both_ways`, `helpers`, `tree` (helpers are switches that join the ranks: the parent of each
 /// actor, -1 of the root; a run asks the topology for the same tree), `lanes`, `symmetry` (radices), `protocol`,
 /// `min_bytes`, `max_bytes`. Without `collective` and `placement` regions stand for their sizes, and the schedule is
 /// proved for matching alone.

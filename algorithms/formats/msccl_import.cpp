@@ -93,7 +93,7 @@ class Reader {
   }
 
   /// MSCCL's loader (Azure/msccl-executor-nccl src/misc/msccl/msccl_parser.cc) skips elements that it does not know,
-  /// such as the <copy> of TE-CCL. The proof decides whether what is left is the collective.
+  /// such as the <copy> of TE-CCL. The proof decides if the rest is the collective.
   bool is_read(const XmlElement& element, const char* name, const XmlElement& within) {
     if (element.name == name) return true;
     if (element.name == "op")

@@ -21,7 +21,7 @@ namespace ringsim {
 /// and `o` are one buffer; an all-gather's input then lies within its output, a reduce-scatter's output within its
 /// input. `coll` is what the schedule has to prove. A chunk is the message over nchunksperloop.
 ///
-/// `file` stands for the text in errors. Throws InputError (FILE:LINE) where it is no such file, names what it has not,
+/// `file` stands for the text in errors. Throws InputError (FILE:LINE) if it is no such file, names what it has not,
 /// or is a collective whose root MSCCL does not tell.
 StoredSchedule import_msccl(std::string_view text, const std::string& file);
 

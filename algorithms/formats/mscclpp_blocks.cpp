@@ -332,7 +332,7 @@ class BlockCutter {
     segment.writers[0].semaphores(PlanOp::release, waits.after);
   }
 
-  /// The operations of a step, by peers from the next rank on: where all ranks do the same one after the other, each
+  /// The operations of a step, by peers from the next rank on: if all ranks do the same one after the other, each
   /// has another peer.
   std::vector<std::size_t> in_turn(const Step& step) const {
     std::vector<std::size_t> order(step.ops.size());

@@ -27,7 +27,7 @@ namespace ringsim {
 /// orders is a race. `nop` is taken as given. Puts of one operation follow one another, as the executor does them, or
 /// start together on a port channel, which does not hold up its thread block.
 ///
-/// Throws InputError (`file`: JSON pointer) as mscclpp::read_plan() does, and where the order of a plan is not decided:
+/// Throws InputError (`file`: JSON pointer) as mscclpp::read_plan() does, and if the order of a plan is not decided:
 /// a channel or semaphore that several thread blocks count up (or down), packets that are written twice.
 StoredSchedule import_mscclpp(std::string_view text, const std::string& file);
 

@@ -64,7 +64,7 @@ int small(const Place& place, std::int64_t least, std::int64_t most) {
   return static_cast<int>(place.whole(least, most));
 }
 
-/// Of one GPU, by the numbers that its thread blocks use.
+/// What a GPU declares, by the numbers that its thread blocks use.
 struct Declared {
   std::vector<ChannelEnd> memory, port;
   struct Remote {
@@ -73,7 +73,7 @@ struct Declared {
   };
   std::vector<Remote> buffers;
 };
-/// Of one thread block, by the numbers that its operations use; [0] memory, [1] port.
+/// What a thread block uses, by the numbers in its operations; [0] memory, [1] port.
 struct Used {
   std::array<std::vector<ChannelEnd>, 2> channels;
   std::array<std::vector<Declared::Remote>, 2> buffers;

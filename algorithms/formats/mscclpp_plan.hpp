@@ -71,7 +71,7 @@ struct Plan {
 };
 
 /// Reads the JSON. A thread block that is one of a group (tbg_info) does its part of a chunk: all chunks are then cut
-/// finer. Throws InputError (`file`: JSON pointer) where it is no such file, names a channel, buffer, semaphore or
+/// finer. Throws InputError (`file`: JSON pointer) if it is no such file, names a channel, buffer, semaphore or
 /// chunk that is not declared, or uses what ringsim has no schedule for: channels of a switch, pipelines (their rounds
 /// depend on the size of the message) and collectives whose result the format does not define.
 Plan read_plan(std::string_view text, const std::string& file);

@@ -37,7 +37,7 @@ std::string_view without_comments(std::string_view text) {
   }
 }
 
-/// Whether `key` is written as a key: what comes after it is a colon.
+/// True if `key` is written as a key: what comes after it is a colon.
 bool has_key(std::string_view json, std::string_view key) {
   for (std::size_t at = json.find(key); at != std::string_view::npos; at = json.find(key, at + 1)) {
     const std::size_t next = json.find_first_not_of(" \t\r\n", at + key.size());

@@ -70,7 +70,8 @@ class Cutter {
     return blocks.size() - 1;
   }
 
-  /// Of one block's operations within a step: what is local, then sends and receives in turn, so that few slots do.
+  /// Orders one block's operations within a step: local ones first, then sends and receives in turn, which needs few
+  /// slots.
   static void in_turn(std::vector<Op>& ops) {
     std::vector<Op> sends, receives, out;
     for (const Op& op : ops) (is_send(op) ? sends : is_receive(op) ? receives : out).push_back(op);
@@ -241,7 +242,7 @@ class Cutter {
   std::vector<std::vector<Step>> out_;
 };
 
-/// Drops the steps that only wait, where nobody waits for them and another step of the lane can.
+/// Drops the steps that only wait, if nobody waits for them and another step of the lane can.
 void drop_pauses(std::vector<std::vector<Step>>& lanes) {
   std::set<std::pair<Lane, int>> waited_for;
   for (const auto& lane : lanes)

@@ -9,24 +9,25 @@
 
 namespace ringsim {
 
-/// The same operations, regions and messages in the same order, and at least the order that the steps and waits asked
-/// for, with lanes that are thread blocks. What starts together in a step of the original starts one after the other
-/// where it is of one thread block, sends before receives: so it may need slots where the original needs none.
+/// Rewrites a schedule so that its lanes are thread blocks. Operations, regions and messages stay the same and in the
+/// same order, and everything that steps and waits ordered stays ordered. Operations that start together in a step of
+/// the original start one after the other if they belong to one thread block, sends before receives: so the result may
+/// need slots though the original needs none.
 ///
 ///  - A lane is cut by its peers: each connection belongs to one thread block; the first that lacks a peer to send to
 ///    (or to receive from) takes the next one on the same channel.
 ///  - A step's operations become steps; what followed it waits for them, unless it knows already that they are done.
 ///  - Additions to one chunk that a step may make in any order are made one after the other: a thread block's are not
 ///    atomic. (Those of several lanes that nothing orders stay so: export_msccl() refuses them.)
-///  - Of waits for one lane the latest stays. A step that only waits is dropped where the next one can wait for it.
+///  - Of waits for one lane the latest stays. A step that only waits is dropped if the next one can wait for it.
 ///  - Blocks of an all-to-all are numbered as MPI does, chunk by chunk. No symmetry is claimed any more.
-///  - Where `input` or `output` has room for all blocks though a rank brings or gets one (Placement::input_kept), the
-///    others lie in scratch, chunk by chunk. That the input stays as it was is no promise of MSCCL's.
+///  - If `input` or `output` has room for all blocks though a rank brings or gets one (Placement::input_kept), the
+///    others lie in scratch, chunk by chunk. MSCCL does not promise that the input stays as it was.
 ///
 /// A schedule that is in this form already stays what it is.
 StoredSchedule as_thread_blocks(const StoredSchedule& stored);
 
-/// The same in the buffers that MSCCL and MSCCL++ have, the last two points of the above: input and output as MPI
+/// Rewrites a schedule for the buffers of MSCCL and MSCCL++ (the last two points above): input and output as MPI
 /// numbers them, or one in place.
 StoredSchedule in_plain_buffers(StoredSchedule stored);
 

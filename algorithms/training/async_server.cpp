@@ -12,7 +12,7 @@ namespace ringsim {
 
 namespace {
 
-/// The same step, whose gradients travel as one. Without a host that launches its layers one by one they are one layer:
+/// The step with gradients that travel as one. If no host launches its layers one by one they become one layer, because
 /// a run has thousands of workers.
 TrainingStep as_one(TrainingStep step) {
   if (step.host_launch.count() == 0) {
@@ -27,7 +27,7 @@ TrainingStep as_one(TrainingStep step) {
   return step;
 }
 
-/// Updates keep the GPU of the master busy, which trains with it, too.
+/// Updates keep the GPU of the master busy, which trains with it as well.
 bool serves_and_trains(const TrainingStep& step, const AsyncServer& given) {
   return given.master >= 0 && step.update.count() > 0;
 }
@@ -97,7 +97,7 @@ class AsyncWriter : StepWriter {
   int gradients_ = 0;
 };
 
-/// Of the master's, without jitter: the update of another worker may wait for it.
+/// The master's longest kernel, without jitter: the update of another worker may wait for it.
 Picoseconds longest_kernel(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers) {
   const Stragglers slow{.slow = stragglers.slow, .jitter = {}};
   Picoseconds longest = given.every > 1 ? step.update : Picoseconds{0};

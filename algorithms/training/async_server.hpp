@@ -9,7 +9,7 @@
 
 namespace ringsim {
 
-/// Who pushes to whom, and for how long.
+/// Workers, servers, and how long they train.
 struct AsyncServer {
   int workers = 1;
   int servers = 1;                   ///< each has a shard of the model, and a unit that updates it
@@ -17,7 +17,7 @@ struct AsyncServer {
   Bytes model;                       ///< gradients, and weights
   std::vector<Picoseconds> offsets;  ///< [worker] before its first step
   int every = 1;                     ///< steps between two exchanges; of several each updates the worker's own weights
-  Actor master = -1;  ///< the worker that is the server, too; -1: servers are separate. With a master `servers` is 1
+  Actor master = -1;  ///< the worker that is also the server; -1: servers are separate. With a master `servers` is 1
 };
 
 /// The actors of the program: the workers, then for each worker and server the server's lane for that worker. All
@@ -54,7 +54,7 @@ inline constexpr int async_update_step = 2;
 /// which update comes first.
 ///
 /// Sent per update: the gradients to the servers, the weights back.
-/// Closed form where workers never meet, S = 1: C + 2(p/b + a) + u per step of a worker, so X = sum_w 1/(C_w + 2(p/b +
+/// Closed form if workers never meet, S = 1: C + 2(p/b + a) + u per step of a worker, so X = sum_w 1/(C_w + 2(p/b +
 /// a) + u) updates per time. Always X <= that sum, X <= b/p, X <= 1/u (up to W updates), X >= sum_w 1/(C_w + 2 W p/b +
 /// W u + 2a). Of a master: C + u, because it sends itself nothing over a link. Source: Dean et al., Large Scale
 /// Distributed Deep Networks, NIPS 2012 (Downpour SGD).
@@ -66,7 +66,7 @@ Program async_server_program(const TrainingStep& step, const AsyncServer& given,
 struct UpdateRates {
   double low = 0;
   double high = 0;   ///< least of: `apart`, S b/p, S/u
-  double apart = 0;  ///< where no worker ever meets another
+  double apart = 0;  ///< if no worker ever meets another
 };
 UpdateRates async_rates(const TrainingStep& step, const AsyncServer& given, const Stragglers& stragglers,
                         Picoseconds once, Picoseconds a);

@@ -50,9 +50,9 @@ Picoseconds data_parallel_step_time(const TrainingStep& step, Picoseconds loss, 
 struct MasterTimes {
   Picoseconds before{0}, loss{0}, outputs{0}, gradients{0}, a{0};
 };
-/// The same with a host that launches. GPU k begins a kernel when the one before it is done and the kernel's launch,
-/// the n-th of the step, is: at n l. GPUs end a pass one after the other then, and the master's port takes in what they
-/// send as a queue.
+/// The step time if a host launches the kernels. GPU k begins a kernel when the one before it is done and the kernel's
+/// launch, the n-th of the step, is: at n l. GPUs end a pass one after the other then, and the master's port takes in
+/// what they send as a queue.
 Picoseconds launched_step_time(const TrainingStep& step, int ranks, Actor master, Picoseconds loss, LaunchOrder order,
                                const MasterTimes& times);
 

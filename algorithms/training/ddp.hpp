@@ -63,7 +63,7 @@ struct TrainingStep {
   Picoseconds cycle{0};                    ///< Horovod's; 0: buckets go when they are ready
   bool overlap = true;                     ///< false: all buckets wait for the end of the backward pass
   int steps = 1;
-  int bytes_per_element = 4;  ///< of a gradient; only where a model is cut into shards
+  int bytes_per_element = 4;  ///< of a gradient; only if a model is cut into shards
 };
 
 /// One GPU: forward through the layers, backward in reverse order, update; again. With buckets: DDP. Each GPU has the
@@ -72,7 +72,7 @@ struct TrainingStep {
 /// update waits for all of them.
 ///
 /// Sent per rank and step: what the algorithm sends for the model's gradients (ring: 2(K-1)/K of them).
-/// Closed form, where an all-reduce begins and ends at all ranks at once: f + B, T_j the times of the forward pass, the
+/// Closed form, if an all-reduce begins and ends at all ranks at once: f + B, T_j the times of the forward pass, the
 /// backward pass and the all-reduce of bucket j, ready_j the time at which j may go, u that of the update:
 /// step = max(f + B, max_j (ready_j + sum_{i >= j} T_i)) + u.
 /// Source: Li et al., "PyTorch Distributed", VLDB 13 (2020).

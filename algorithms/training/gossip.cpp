@@ -82,7 +82,7 @@ class GossipWriter : StepWriter {
   std::vector<Stream> exchanges_;  // [call]; the mean comes last on the first of them
 };
 
-/// Of the steps of one round: of both passes of the first step, and of all the rest.
+/// Times of one round: of both passes of its first step, and of the rest.
 struct RoundTimes {
   Picoseconds passes{0}, rest{0};
 };

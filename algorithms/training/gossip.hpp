@@ -34,7 +34,7 @@ Program gossip_program(const TrainingStep& step, const Gossip& gossip, const std
 /// That form of a round of equal ranks, with the host's launches; `exchange`: with its launch, 0 of one GPU.
 Picoseconds gossip_round_time(const TrainingStep& step, const Gossip& gossip, Picoseconds exchange);
 
-/// Limits for the mean step after `warmup` rounds, of the rank that ends last, where ranks compute unequally. A port
+/// Limits for the mean step after `warmup` rounds, of the rank that ends last, if ranks compute unequally. A port
 /// sends at most two copies at once and receives at most two. So a copy arrives no later than if both ends had begun
 /// with the later of them and each copy had half of a port; and no sooner than if it had a port to itself, and the
 /// rank's own copies left its port one after the other. No host's launches.

@@ -11,7 +11,7 @@ namespace ringsim {
 /// weights. One iteration of the program is one round; `step.steps` counts rounds. Without an average: one GPU.
 ///
 /// Sent per rank and round: what the all-reduce sends for the weights.
-/// Closed form, where an all-reduce begins and ends at all ranks at once: a round takes max_r sum_i C(r,i) + T, with C
+/// Closed form, if an all-reduce begins and ends at all ranks at once: a round takes max_r sum_i C(r,i) + T, with C
 /// of step i at rank r and T of the all-reduce; with equal times every C + T. Source: Stich, Local SGD Converges Fast
 /// and Communicates Little, ICLR 2019.
 Program local_sgd_program(const TrainingStep& step, int every, const std::optional<CheckedSchedule>& average,

@@ -80,7 +80,8 @@ class ServerWriter : StepWriter {
   bool hands_out() const { return !exchange_.samples.empty(); }
   // In the iteration: how many calls of a shard come before the update.
   int before_update() const { return hands_out() ? 2 : 1; }
-  // Of the shards from `first` to before `end`, once the model is pulled. `is_server`: this actor hands them out.
+  // Writes the calls that hand out the samples of shards `first` to `end` - 1, after the model is pulled. `is_server`:
+  // this actor hands them out.
   void write_samples(int first, int end, bool is_server) {
     if (!hands_out()) return;
     for (int shard = first; shard < end; ++shard) {

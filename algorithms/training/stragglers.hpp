@@ -34,17 +34,17 @@ void add_stragglers(Program& program, const Stragglers& stragglers, int every);
 Picoseconds passes_end(const TrainingStep& step, const Stragglers& stragglers, Actor rank, std::int64_t number,
                        Picoseconds begin);
 
-/// The mean of the steps after `warmup` iterations, of the rank that ends last (of several, the first), where an
+/// The mean of the steps after `warmup` iterations, of the rank that ends last (of several, the first), if an
 /// all-reduce ends at all ranks at one instant, its time after the last of them has launched it: the barrel effect.
 /// Each iteration has `every` steps and then, if there are buckets, their all-reduces; without overlap step_i = max_r
 /// C(r,i) + T. `times`: [bucket], with its launch; of local SGD the average. No host's launches.
 Picoseconds barrel_step_time(const TrainingStep& step, const Stragglers& stragglers, int ranks,
                              const std::vector<Picoseconds>& times, int every, int warmup);
 
-/// The same with one parameter server: `master`, a rank, or -1: a separate one. Workers that end early have pushed
-/// before the others: the server's port takes one after the other, `once` each, and none before the server is ready.
-/// With a the latency of a path: the update begins at the end of that queue plus a; then all n workers pull in n once +
-/// a.
+/// The mean step time with one parameter server: `master`, a rank, or -1: a separate one. Workers that end early have
+/// pushed before the others: the server's port takes one after the other, `once` each, and none before the server is
+/// ready. With a the latency of a path: the update begins at the end of that queue plus a; then all n workers pull in n
+/// once + a.
 Picoseconds server_queue_step_time(const TrainingStep& step, const Stragglers& stragglers, int ranks, Actor master,
                                    Picoseconds once, Picoseconds a, int warmup);
 

@@ -1,4 +1,5 @@
-// The binomial tree: whoever has the data passes it on, so that those who have it double with every step.
+// The binomial tree: each rank with the data passes it on, so that the number of ranks with the data doubles every
+// step.
 #pragma once
 
 #include "sim/schedule/schedule.hpp"

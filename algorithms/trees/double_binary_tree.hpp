@@ -12,8 +12,8 @@ namespace ringsim {
 /// those on odd positions of tree 0 stand on even ones of tree 1.
 ///
 /// Position 0 is the root and has one child, the largest power of two below n; a position with lowest bit B > 1 has
-/// the children v - B/2 and v + B/2, or where there is no such position v + the next lower power of two that there is.
-/// Tree 1 is tree 0 with the ranks in reverse where their number is even, shifted by one where it is odd. (NCCL,
+/// the children v - B/2 and v + B/2, or if there is no such position v + the next lower power of two that there is.
+/// Tree 1 is tree 0 with the ranks in reverse if their number is even, shifted by one if it is odd. (NCCL,
 /// src/graph/trees.cc, ncclGetDtree; the in-order tree is that of Sanders, Speck & Traff.)
 class DoubleTree {
  public:
@@ -49,7 +49,7 @@ class DoubleTree {
  private:
   DoubleTree(int n, Actor root, int fixed, int which) : n_(n), root_(root), fixed_(fixed), which_(which) {}
 
-  // Of the ranks counted from the root, the first `fixed_` keep their place, the others are turned over or shifted.
+  // Counted from the root, the first `fixed_` ranks keep their place; the others are mirrored or shifted.
   int position(Actor r) const { return placed(wrap(r - root_, n_), -1); }
   Actor rank(int position) const { return wrap(placed(position, 1) + root_, n_); }
   int placed(int v, int shift) const {
@@ -102,16 +102,16 @@ class TreeOfChains {
 ///
 /// Steps: s + 1 a rank and lane.  Sent per rank: up to 2 size (in one tree half up and twice half down, in the other
 /// half up).  Links used: up to 4 a rank.
-/// Closed form, where no cable carries two of the four ways at a time: (2d-1+s)(a + x).
+/// Closed form, if no cable carries two of the four ways at a time: (2d-1+s)(a + x).
 ///
 /// `group` ranks, consecutive ones, form a chain at each place of the trees (TreeOfChains); 1: none. The chains are in
-/// both trees, which share their cables. Throws InputError (empty `where`) where it does not divide the ranks.
+/// both trees, which share their cables. Throws InputError (empty `where`) if it does not divide the ranks.
 Schedule double_tree_all_reduce(int ranks, Bytes bytes, int segments, int group = 1);
 
 /// The two-tree broadcast: the root sends one half of its buffer to the top of each tree of the others.
 ///
 /// Steps: s + 1 a rank and lane.  Sent per rank: up to size; by the root: size.
-/// Closed form, where no cable is in both trees: (d-1+s)(a + x).
+/// Closed form, if no cable is in both trees: (d-1+s)(a + x).
 Schedule double_tree_broadcast(int ranks, Bytes bytes, Actor root, int segments);
 
 /// The two-tree reduce, the broadcast run backwards. Closed form: as of the broadcast.

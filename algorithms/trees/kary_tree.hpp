@@ -39,15 +39,15 @@ struct KaryTree {
 /// Pipelined broadcast: a rank receives a segment while it passes on the one before to all its children.
 ///
 /// Steps: s + 1 a rank (root and leaves: s).  Sent per rank: its children's number times size.
-/// Closed form, where every cable is its own: (d-1+s)(a + x). On a star a rank's children share its port: with k the
-/// most children of a rank and c those of the last rank that has any, (d-2+s)(a + k x) + a + c x (c = k where others
+/// Closed form, if every cable is its own: (d-1+s)(a + x). On a star a rank's children share its port: with k the
+/// most children of a rank and c those of the last rank that has any, (d-2+s)(a + k x) + a + c x (c = k if others
 /// on that level have children too).
 Schedule kary_broadcast(int ranks, Bytes bytes, Actor root, int arity, int segments);
 
 /// Pipelined reduce, the broadcast run backwards.
 ///
 /// Steps: as above.  Sent per rank: size (the root: 0).
-/// Closed form, where every cable is its own: (d-1+s)(a + x); on a star (d-1+s)(a + k x), if the tree is full: else
+/// Closed form, if every cable is its own: (d-1+s)(a + x); on a star (d-1+s)(a + k x), if the tree is full: else
 /// leaves that lie higher send before the others, and their parent's port is free for those.
 Schedule kary_reduce(int ranks, Bytes bytes, Actor root, int arity, int segments);
 
@@ -55,7 +55,7 @@ Schedule kary_reduce(int ranks, Bytes bytes, Actor root, int arity, int segments
 /// complete.
 ///
 /// Steps: s + 1 a rank and lane.  Sent per rank: (1 + its children) size, by the root without the 1.
-/// Closed form, where every cable is its own: (2d-1+s)(a + x). On a star what goes up and what comes down share ports.
+/// Closed form, if every cable is its own: (2d-1+s)(a + x). On a star what goes up and what comes down share ports.
 Schedule kary_all_reduce(int ranks, Bytes bytes, Actor root, int arity, int segments);
 
 }  // namespace ringsim

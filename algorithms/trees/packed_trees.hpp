@@ -35,7 +35,7 @@ struct TreeSlices {
 /// trees, times bytes / trees. Channels: the streams that have the same two ranks as neighbors in the same direction
 /// are numbered from 0.
 ///
-/// Why lanes for each tree: where links are shared fairly, every message then gets at least the rate for which its
+/// Why lanes for each tree: if links are shared fairly, every message then gets at least the rate for which its
 /// tree was planned, so that the trees of a plan (topologies/synthesis) that carries U trees over capacity 1 need at
 /// most (count + height) steps of bytes / (trees * count) * U, and latencies.
 ///

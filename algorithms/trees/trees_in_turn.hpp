@@ -18,7 +18,7 @@ struct TurningTree {
 
 /// An all_gather, reduce_scatter or all_reduce over the trees of `group.order()` ranks.
 ///
-/// Where packed_trees() moves the blocks of all roots at the same time, a rank takes them here in turn: in step i it
+/// packed_trees() moves the blocks of all roots at the same time; here a rank takes them in turn: in step i it
 /// receives the blocks of the roots at all displacements d with turn[d] = i, and sends on what the ranks below it
 /// receive in that step. A rank passes one block on while the next comes in, so a pipeline needs no slices, and K (K-1)
 /// messages are enough. A reduce_scatter is an all_gather backwards, with adds; an all_reduce is one after the other.

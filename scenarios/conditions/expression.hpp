@@ -42,7 +42,7 @@ using LookUp = std::function<std::optional<ExpressionValue>(const std::string& p
 ///     factor     = [ "-" ] factor | "(" condition ")" | number [ unit ] | "text" | 'text' | true | false
 ///                | path | "has" "(" path ")"
 ///
-/// `and` and `or` ask their right side only where the left one does not decide. Text knows == and != alone; a name
+/// `and` and `or` ask their right side only if the left one does not decide. Text knows == and != alone; a name
 /// equals its aliases ("allreduce" is all_reduce). A size is not compared with a time, nor a size with a number without
 /// unit; times of one another they have no product.
 class Expression {
@@ -50,9 +50,9 @@ class Expression {
   /// Throws InputError: `where`, the column, what was expected and found.
   static Expression parse(std::string_view text, const std::string& where);
 
-  /// Throws InputError where a path is unknown or has nothing, or where kinds do not fit.
+  /// Throws InputError if a path is unknown or has nothing, or if kinds do not fit.
   bool holds(const LookUp& look_up) const;
-  /// The same expression, always spelled in one way.
+  /// The expression in its one canonical spelling.
   std::string text() const;
   /// The paths that it names, each once, in their order.
   std::vector<std::string> paths() const;

@@ -24,7 +24,7 @@ struct At {
   std::string pointer;
 };
 
-/// The name of a variant: "ring" of `"ring"`, of `{"name": "ring"}`, and what a key implies; empty where it has none.
+/// The name of a variant: "ring" of `"ring"`, of `{"name": "ring"}`, and what a key implies; empty if it has none.
 std::string kind_of(const Field& variant, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_object()) return "";
@@ -51,7 +51,7 @@ const Json* member_of(const At& at, const std::string& key) {
   return member_of(at.value, key);
 }
 
-/// One key further. Nothing where this point cannot have it, though others can.
+/// One key further. Nothing if this point cannot have it, though others can.
 std::optional<At> below(const At& at, const std::string& key, const std::string& path) {
   const Field& field = *at.field;
   const std::string pointer = child(at.pointer, key);

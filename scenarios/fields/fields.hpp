@@ -90,7 +90,7 @@ struct Field {
 /// The row of the variant that the discriminator names. Requires a canonical value.
 const Field& chosen_variant(const Field& variants, const nlohmann::json& canonical);
 
-/// The whole scenario. Made once, from the catalogues of algorithms and nodes.
+/// The whole scenario. Made once, from the catalogs of algorithms and nodes.
 const Field& scenario_field();
 
 /// Parts of the table: topologies; a link of that name, required; and what joins the nodes of a cluster.

@@ -66,7 +66,7 @@ Field library_field(const std::vector<Field>& transport) {
                   variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
                   variable("NCCL_CROSS_NIC",
                            "\"0\": rings leave a node by the NIC by which they enter it, and graphs of NCCL_GRAPH_FILE "
-                           "with crossnic 1 are left out; else not modelled, and a warning says so.",
+                           "with crossnic 1 are left out; else not modeled, and a warning says so.",
                            {"0", "1", "2"}),
                   variable("NCCL_IB_HCA",
                            "NICs between nodes: what their names, or their adapters' (mlx5_0), begin with, and a port "
@@ -78,19 +78,19 @@ Field library_field(const std::vector<Field>& transport) {
                           "the place of the search's.",
                    .min = 1,
                    .examples = {R"("graph.xml")"}},
-                  count("NCCL_BUFFSIZE", "Read, but not modelled: a warning says so.", 1, 1LL << 40)}};
+                  count("NCCL_BUFFSIZE", "Read, but not modeled: a warning says so.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);
   for (const nccl::OtherVariable& each : nccl::other_variables())
     env.members.push_back(
         {.name = std::string(each.name),
          .type = Type::ignored,
-         .doc = fmt::format("{}: {}.", each.changes_time ? "Not modelled" : "Changes no time", each.what),
+         .doc = fmt::format("{}: {}.", each.changes_time ? "Not modeled" : "Changes no time", each.what),
          .digits = true});
   for (const nccl::ForeignVariables& each : nccl::foreign_variables()) env.foreign.emplace_back(each.begin, each.hint);
   Field version{.name = "version",
                 .type = Type::text,
-                .doc = fmt::format("Its release; default: the newest that is modelled, {}.", nccl::newest_version),
+                .doc = fmt::format("Its release; default: the newest that is modeled, {}.", nccl::newest_version),
                 .fallback = std::string(nccl::newest_version),
                 .min = 1,
                 .examples = {R"("2.19.3")"}};

@@ -152,7 +152,7 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame, 
   out.minor = nccl::minor_of_version(library["version"]);
   if (nccl::is_before_oldest(library["version"]))
     scenario.warnings.push_back(
-        fmt::format("{}: {} is simulated by the rules of {}, the oldest release that is modelled",
+        fmt::format("{}: {} is simulated by the rules of {}, the oldest release that is modeled",
                     blame.where("/library/version"), library["version"].get<std::string>(), nccl::oldest_version));
   const Canonical& env = library["env"];
   if (env.contains("NCCL_ALGO"))
@@ -205,7 +205,7 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const st
       blame.fail(pointer,
                  fmt::format("expected the same GPUs of every node next to a library, found others of {} than of {}",
                              node, order.front()),
-                 "how NCCL joins unlike nodes is not modelled");
+                 "how NCCL joins unlike nodes is not modeled");
   return out;
 }
 

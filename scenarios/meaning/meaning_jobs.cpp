@@ -167,7 +167,7 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
   const Canonical& algorithm = collective["algorithm"];
   const bool from_file = algorithm["name"] == file_algorithm().name;
   out.algorithm = from_file ? &file_algorithm() : find_algorithm(algorithm["name"].get_ref<const std::string&>());
-  ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalogue");
+  ensure(out.algorithm != nullptr, "the table of fields names the algorithms of the catalog");
   out.arguments = arguments_of(*out.algorithm, algorithm);
   if (collective.contains("ranks")) out.ranks = collective["ranks"].get<std::vector<std::string>>();
   if (collective.contains("groups")) out.ranks = names_in_groups(collective);

@@ -281,7 +281,7 @@ std::map<Bytes, Bytes> exchanges_of(const TrainingSpec& training, const Blame& b
     default:
       blame.fail("/library",
                  fmt::format("expected the regime ddp or local_sgd with a library, found {}", training.regime->name),
-                 "they exchange by all-reduce; of the others the exchanges are not modelled as NCCL does them");
+                 "they exchange by all-reduce; of the others the exchanges are not modeled as NCCL does them");
   }
 }
 
@@ -320,7 +320,7 @@ LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& 
   write_decision(largest, op, by, regime, canonical["transport"]);
   LibraryRun out = library_run(largest, op, canonical["library"], by);
   const Algorithm* name = find_algorithm(largest.algorithm["name"].get<std::string>());
-  ensure(name != nullptr, "a library's algorithm is one of the catalogue");
+  ensure(name != nullptr, "a library's algorithm is one of the catalog");
   for (const auto& [bytes, total] : exchanges) {
     const Decision decision = decision_of(op, bytes, by, blame);
     out.exchanges[bytes] = {.arguments = arguments_of(*name, decision.algorithm),
@@ -355,12 +355,12 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
          {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_NTHREADS"})
       out.emplace_back(name, chosen + ", and it is about rings and trees");
     for (const char* name : {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"})
-      out.emplace_back(name, chosen + ", and how it bounds the thread blocks of NVLS is not modelled");
+      out.emplace_back(name, chosen + ", and how it bounds the thread blocks of NVLS is not modeled");
   } else if (run.plan.protocol == TunerProtocol::ll128) {
     out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it is about LL and Simple");
   }
   if (op != CollectiveOp::all_reduce)
-    out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("of {} NVLS is not modelled", to_string(op)));
+    out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("of {} NVLS is not modeled", to_string(op)));
   else if (run.machine.nvls.count < 2 || nccl::release_of_version(run.version) < nccl::Release::v2_18)
     out.emplace_back("NCCL_NVLS_ENABLE", "the machine has no NVLS by this release");
   return out;
@@ -409,7 +409,7 @@ void warn_of_other_variables(const Json& written, const Blame& blame, Scenario& 
   for (const auto& [name, value] : library["env"].items()) {
     const nccl::OtherVariable* known = nccl::find_other_variable(name);
     if (known == nullptr || !known->changes_time || is_idle_at(known->idle, value)) continue;
-    scenario.warnings.push_back(fmt::format("{}: its effect is not modelled: {}{}{}",
+    scenario.warnings.push_back(fmt::format("{}: its effect is not modeled: {}{}{}",
                                             blame.where(fmt::format("/library/env/{}", name)), known->what,
                                             known->instead.empty() ? "" : "; ", known->instead));
   }
@@ -453,7 +453,7 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
         (env.contains("NCCL_GRAPH_FILE") || (scenario.library && scenario.library->machine.may_cross_nics));
     for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
       if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
-        warn(fmt::format("/library/env/{}", name), "what it changes is not modelled");
+        warn(fmt::format("/library/env/{}", name), "what it changes is not modeled");
     warn_of_other_variables(written, blame, scenario);
     warn_of_releases(env, canonical["library"]["version"], blame, scenario);
     if (scenario.library && scenario.library->machine.ranks() > 1) {
@@ -474,7 +474,7 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     }
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
-        if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modelled");
+        if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modeled");
     if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
     const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
     if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels have it already");

@@ -16,7 +16,7 @@ void share_variables(nlohmann::json& canonical, const Json& written, const Blame
 
 /// Decides, and writes the decision into the canonical form, as if the user had chosen algorithm, order, channels, NICs
 /// and launch. Refuses keys that the library decides (`written` has those that the user gave), and what is not
-/// modelled. Requires the key `library`, and that share_variables() was called and spellings are resolved.
+/// modeled. Requires the key `library`, and that share_variables() was called and spellings are resolved.
 /// Reads the file that NCCL_GRAPH_FILE names, whose warnings go to the scenario. Requires scenario.topology.
 LibraryRun decide(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame,
                   const Files& files);
@@ -27,7 +27,7 @@ LibraryRun decide(nlohmann::json& canonical, const Json& written, Scenario& scen
 LibraryRun decide_training(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame,
                            const Files& files);
 
-/// Settings of the library, its harness and devices that change nothing, and variables whose effect is not modelled.
+/// Settings of the library, its harness and devices that change nothing, and variables whose effect is not modeled.
 /// `written`: as in decide(). Comes when scenario.varied is known.
 void warn_of_library(const nlohmann::json& canonical, const Json& written, const Blame& blame, Scenario& scenario);
 

@@ -1,4 +1,4 @@
-// An asynchronous parameter server of a scenario: who starts when, and what its run says.
+// An asynchronous parameter server of a scenario: when its workers start, and what its run says.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ringsim {
 
-/// What only a server has that waits for nobody. Of the updates that count.
+/// Figures of a server that waits for nobody, over the updates that count.
 struct AsyncReport {
   double updates_per_s = 0;  ///< of the whole model, by all workers
   std::int64_t updates = 0;
@@ -28,12 +28,13 @@ struct AsyncReport {
   std::vector<Worker> workers;  ///< [worker]
 };
 
-/// Of how many workers and servers; which of them starts when.
+/// The numbers of workers and servers, and when each of them starts.
 AsyncServer async_server_of(const TrainingSpec& spec, const PlacedCollective& placed);
 
 AsyncReport async_report(const TrainingSpec& spec, const AsyncResult& result);
 
-/// Of all workers together, per step, of which an update has `every`: so a step is the workers over the steps per time.
+/// The time of all workers together, per step; an update has `every` steps. So a step is the number of workers divided
+/// by the steps per time.
 TimeSplit async_split(const AsyncResult& result, int every);
 
 }  // namespace ringsim

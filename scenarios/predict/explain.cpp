@@ -184,7 +184,7 @@ Picoseconds mean_of(Picoseconds part, Picoseconds total, Picoseconds time) {
   return Picoseconds{static_cast<std::int64_t>(WideTime{part.count()} * time.count() / total.count())};
 }
 
-/// The same of parts of which all together are `total`, each rounded so that the sum stays.
+/// Replaces parts that sum to `total` by their means, rounded so that the sum stays.
 template <class Part>
 void take_means(std::vector<Part>& parts, Picoseconds total, Picoseconds time) {
   Picoseconds before{0}, mean_before{0};
@@ -293,7 +293,7 @@ std::vector<LineDraft> drafts_of(const Topology& topology, const std::vector<Kno
   return lines;
 }
 
-/// The same few lines that come again and again become one group.
+/// Makes one group of a few lines that repeat.
 std::vector<ExplainedLine> folded_lines(std::vector<LineDraft> drafts, int ranks) {
   constexpr std::size_t longest_period = 16;
   std::vector<ExplainedLine> lines;

@@ -53,10 +53,10 @@ struct ExplainedPart {
   Picoseconds link_time{0};            ///< of `link`
   std::string fault;                   ///< what a fault does to `link`
   std::optional<Actor> rank;           ///< of late, slow, jitter: the rank that the path waited for longest
-  std::optional<LinkSharing> sharing;  ///< of `link`, during its longest stretch; nothing where that is not known
+  std::optional<LinkSharing> sharing;  ///< of `link`, during its longest stretch; nothing if that is not known
 };
 
-/// A few stretches of the path in a row that are alike, as one line; `times` such lines in turn, where the path
+/// A few stretches of the path in a row that are alike, as one line; `times` such lines in turn, if the path
 /// repeats.
 struct ExplainedLine {
   SimTime begin{}, end{};  ///< from the first to the last of them
@@ -94,7 +94,7 @@ struct TimeOffSteps {
 /// `path`: of the collective, whose ranks began at `start`; `off_steps`: what came before its first step and after its
 /// last. `timeline`: of the run, whose messages tell who shared links; those that were not recorded tell nothing.
 /// `placement`: [actor]. Ensures that the parts sum to `time`. `program`: of a program, whose `time` is the mean of its
-/// iterations; where they differ, each part is its mean, rounded so that the sum stays. nullptr: of a collective.
+/// iterations; if they differ, each part is its mean, rounded so that the sum stays. nullptr: of a collective.
 Explanation explanation_of(const Topology& topology, const std::vector<PathElement>& path, const Timeline& timeline,
                            const RunOptions& options, int ranks, Picoseconds start, const TimeOffSteps& off_steps,
                            Picoseconds time, const ProgramPath* program = nullptr);

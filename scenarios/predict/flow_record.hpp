@@ -13,7 +13,7 @@ namespace ringsim {
 
 /// Listens to a run. All references must outlive it.
 ///
-/// Memory: 16 bytes per message, less where messages of one flow follow each other without a gap.
+/// Memory: 16 bytes per message, less if messages of one flow follow each other without a gap.
 class FlowRecord {
  public:
   /// Requires RouteUse::is_known(options).

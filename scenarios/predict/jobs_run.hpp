@@ -39,14 +39,14 @@ class JobsRun {
   };
   /// [job]; when the run is over.
   const std::vector<Done>& jobs() const { return jobs_; }
-  /// What each `after` did: nothing, where no GPU takes part in both jobs.
+  /// What each `after` did: nothing, if no GPU takes part in both jobs.
   std::vector<SettingEffect> effects() const;
-  /// Of all of them together: on the GPU that ends last.
+  /// The time of all jobs together: on the GPU that ends last.
   Picoseconds time() const { return run_->last_to_end().end.time_since_epoch(); }
 
  private:
   Actor actor_of(NodeId gpu);
-  /// Adds the calls of a job, and for whom they are.
+  /// Adds the calls of a job, and their ranks.
   void add_calls(std::size_t job, const std::vector<const PlacedCollective*>& groups,
                  const std::vector<PlacedSchedule>* schedules, const std::atomic<bool>* stop);
   Program::Role role_of(const std::vector<int>& calls, bool is_rank) const;

@@ -50,17 +50,17 @@ std::vector<LinkGroup> link_groups(const Topology& topology, const Timeline& tim
     group.kind = to_string(topology.link(resource.link).kind);
     ++group.count;
     group.most = std::max(group.most, carried[r]);
-    const double utilisation =
+    const double utilization =
         static_cast<double>(carried[r].count) / (static_cast<double>(resource.bandwidth.bytes_per_second) * seconds);
-    if (utilisation <= group.utilisation) continue;
-    group.utilisation = utilisation;
+    if (utilization <= group.utilization) continue;
+    group.utilization = utilization;
     group.busiest = topology.resource_name({r});
     group.through_busiest = carried[r];
   }
   std::vector<LinkGroup> result;
   for (auto& [name, group] : found) result.push_back(std::move(group));
   std::stable_sort(result.begin(), result.end(),
-                   [](const LinkGroup& a, const LinkGroup& b) { return a.utilisation > b.utilisation; });
+                   [](const LinkGroup& a, const LinkGroup& b) { return a.utilization > b.utilization; });
   return result;
 }
 

@@ -22,7 +22,7 @@ constexpr std::int64_t most_steps = std::int64_t{1} << 20;
 constexpr std::int64_t most_pairs = std::int64_t{1} << 16;
 constexpr const char* no_message = "no message of this run takes such a link";
 
-/// Calls visit(from, to, channel) for those that exchange messages, each once, until it returns false. False where
+/// Calls visit(from, to, channel) for those that exchange messages, each once, until it returns false. False if
 /// there are too many to visit all.
 template <class Visit>
 bool each_pair(const CheckedSchedule& checked, Visit visit) {
@@ -121,7 +121,7 @@ class Settings : public scenarios::RunFacts {
  private:
   bool is_gpu(NodeId id) const { return topology_.node(id).kind == NodeKind::gpu; }
 
-  /// Whether `holds` for any pair that exchanges messages; true if there are too many to look at.
+  /// True if `holds` for any pair that exchanges messages; true if there are too many to look at.
   template <class Holds>
   bool any_pair(Holds holds) {
     bool any = false;
@@ -163,7 +163,7 @@ class Settings : public scenarios::RunFacts {
     const std::vector<LinkChange>& changes = options_.disturbance.links;
     std::vector<std::string> idle(scenario_.faults.size());
     std::vector<std::pair<std::size_t, const LinkChange*>> avoidable;  // faults on links that carried nothing, down
-    // A fault is a change, and one that restores the link where it has an end.
+    // A fault is a change, and one that restores the link if it has an end.
     for (std::size_t i = 0, c = 0, n = 0; i < scenario_.faults.size(); c += n, ++i) {
       n = scenario_.faults[i].until ? 2 : 1;
       const LinkChange& change = changes.at(c);
@@ -230,7 +230,7 @@ class Settings : public scenarios::RunFacts {
     return busy_;
   }
 
-  /// The links of all ways that messages of a pair take where no link is down.
+  /// The links of all ways that messages of a pair take if no link is down.
   void mark_links(Actor from, Actor to, std::uint16_t channel, std::vector<bool>& links) {
     std::uint32_t turns = 1;
     for (std::uint32_t label = 0; label < turns; ++label) {
@@ -302,7 +302,7 @@ class Settings : public scenarios::RunFacts {
          cable_may_matter(*from, *to) ? "" : "no message of this run crosses it");
   }
 
-  /// Also a cable that nothing crosses, where it is one of a host that sends or receives: messages may avoid the NIC
+  /// Also a cable that nothing crosses, if it is one of a host that sends or receives: messages may avoid the NIC
   /// because of the cable's rate.
   bool cable_may_matter(NodeId from, NodeId to) const {
     for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
@@ -357,7 +357,7 @@ class Settings : public scenarios::RunFacts {
 
   // --- the transport ---------------------------------------------------------------------------------------------
 
-  /// Whether every message takes the same links by another transport, too.
+  /// True if every message takes the same links by another transport as well.
   bool same_paths(const Transport& other) {
     Routes others(topology_, other, options_.routing);
     bool same = true;

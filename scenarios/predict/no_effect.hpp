@@ -16,7 +16,7 @@ namespace ringsim {
 struct SettingEffect {
   std::string
       setting;       ///< its place and what it says: "s.json: /faults/0: node0.nic8", equal at all points that have it
-  std::string idle;  ///< why it changed nothing; empty where it changed something, or where that is not known
+  std::string idle;  ///< why it changed nothing; empty if it changed something, or if that is not known
 
   bool operator==(const SettingEffect&) const = default;
 };
@@ -26,9 +26,9 @@ struct SettingEffect {
 ///    are on links that no message takes, and none would take without the fault;
 ///  - background messages that begin when the run is over, or share no link with a message of the run;
 ///  - cables of the fabric with figures of their own that no message crosses, unless the figure itself may be why;
-///  - oversubscription and figures of the cables between switches, where no message crosses any;
-///  - routing that chooses, and its seed, where every message has one way;
-///  - PXN switched off, where no message would go by it; the depth of staging, where no message is staged.
+///  - oversubscription and figures of the cables between switches, if no message crosses any;
+///  - routing that chooses, and its seed, if every message has one way;
+///  - PXN switched off, if no message would go by it; the depth of staging, if no message is staged.
 ///
 /// A setting that had an effect is never called idle, nor one that would take long to look into: a schedule without a
 /// proved symmetry is followed for 2^20 steps, and 2^16 pairs of ranks.

@@ -172,7 +172,7 @@ class Recorder {
     try {
       all = use_.finish(timeline, is_spread_);
     } catch (const InputError& error) {
-      throw InputError("--utilisation-step", error.message(), error.hint());
+      throw InputError("--utilization-step", error.message(), error.hint());
     }
     for (LinkUse::Series& series : all)
       recording_.use.push_back({.id = series.link,
@@ -233,7 +233,7 @@ void expect_streams(const Scenario& scenario, const PredictOptions& options) {
         "--trace FILE has what each of them does");
 }
 
-/// Of one collective, or of its groups.
+/// Reports one collective, or its groups.
 void report_collective(const Topology& topology, const Timeline& timeline, Picoseconds time, Prediction& result) {
   set_time(result, time);
   result.transfers = timeline.transfers;
@@ -257,7 +257,8 @@ std::string routing_text(const Timeline& timeline, const RoutingSpec& routing) {
                : std::string(to_string(routing.policy));
 }
 
-/// Of a job that is a collective; its time counts from its start, or after other jobs from its first GPU.
+/// Reports a job that is a collective. Its time counts from its start; after other jobs, from the start of its first
+/// GPU.
 void report_job(const Scenario& scenario, std::size_t j, const JobsRun::Done& done, Prediction& one) {
   const SimTime begin = scenario.jobs[j].after.empty() ? SimTime{scenario.jobs[j].start} : done.begin;
   one.start = begin.time_since_epoch();
@@ -266,7 +267,7 @@ void report_job(const Scenario& scenario, std::size_t j, const JobsRun::Done& do
   one.proof = done.proof;
 }
 
-/// Of each of several jobs.
+/// Reports each of several jobs.
 void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& topology, const Timeline& timeline,
                  const Work& work, Prediction& result) {
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
@@ -289,7 +290,7 @@ void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& t
   }
 }
 
-/// Of all jobs together, whose bottleneck is that of the run.
+/// The result of all jobs together; its bottleneck is that of the run.
 Prediction total_of(const Scenario& scenario, const Setup& setup, const Topology& topology, const Timeline& timeline,
                     const JobsRun& run) {
   Prediction all = about(scenario, setup, 0);
@@ -325,7 +326,7 @@ std::vector<PhaseTime> phases_with_rest(std::vector<PhaseTime> phases, Picosecon
   return phases;
 }
 
-/// Of several jobs that have no result together the scenario's own.
+/// The explanation of the run. If several jobs have no result together, that of the scenario's own job.
 Explanation explanation_of_run(const Scenario& scenario, const Topology& topology, const Timeline& timeline,
                                const RunOptions& options, const Work& work, const TimeOffSteps& off_steps,
                                Picoseconds time) {

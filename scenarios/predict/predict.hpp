@@ -22,7 +22,7 @@ namespace ringsim {
 
 /// What held the run back, in names.
 struct BottleneckReport {
-  std::string link;    ///< "node0.nic0 -> leaf0"; empty where only latency counted
+  std::string link;    ///< "node0.nic0 -> leaf0"; empty if only latency counted
   std::string kind;    ///< of the link
   double busy = 0;     ///< share of the run during which it, or an equivalent link, set the speed of the critical path
   double latency = 0;  ///< share of the run that the critical path spent in latencies and in filling staging rooms
@@ -35,14 +35,14 @@ struct LinkGroup {
   std::string kind;
   int count = 0;           ///< of links that carried anything
   Bytes most;              ///< that one of them carried
-  double utilisation = 0;  ///< the highest: bytes over what the link could have carried in the run
-  std::string busiest;     ///< the first link of that utilisation
-  Bytes through_busiest;   ///< less than `most` where another link carries more, at a higher bandwidth
+  double utilization = 0;  ///< the highest: bytes over what the link could have carried in the run
+  std::string busiest;     ///< the first link of that utilization
+  Bytes through_busiest;   ///< less than `most` if another link carries more, at a higher bandwidth
 };
 
-/// Of one collective. Where a scenario has jobs, `jobs` of the first one's are the others.
+/// The prediction for one collective. If a scenario has jobs, the first one's `jobs` are the others.
 struct Prediction {
-  std::string job;  ///< "main", or the job's name; empty where there is but one collective
+  std::string job;  ///< "main", or the job's name; empty if there is but one collective
   std::vector<Prediction> jobs;
   bool is_total = false;   ///< of all jobs together ("all"): no collective, algorithm or size; request.ranks: GPUs
   Picoseconds start{0};    ///< of a job: when its ranks began; `time` counts from there
@@ -51,15 +51,15 @@ struct Prediction {
   std::string algorithm;                                        ///< its name
   std::vector<std::pair<std::string, std::string>> parameters;  ///< of the algorithm, with their values as JSON text
   int groups = 0;  ///< that do the same at the same time, `request` and bandwidths being those of one; 0: it has none
-  int nodes = 0;   ///< hosts that its ranks lie on; 0 where there are bare gpus only
+  int nodes = 0;   ///< hosts that its ranks lie on; 0 if there are bare gpus only
   NetworkModel model = NetworkModel::fair;
   std::string routing;  ///< "static", "ecmp, seed 3"; empty if the fabric has one shortest way for each message
   const Protocol* protocol = &no_protocol();
-  std::string library;  ///< "nccl 2.30.7"; empty where no library decided
+  std::string library;  ///< "nccl 2.30.7"; empty if no library decided
   /// The library's names for what it decided: "Tree" and "LL128", as NCCL_ALGO and NCCL_PROTO have them, or
   /// "Send/Recv". Empty without a library. `algorithm` and `protocol` are the schedule and costs that simulate them.
   std::string library_algorithm, library_protocol;
-  std::string calibration;  ///< what was fitted, as to_string(Calibration); empty where the scenario has none
+  std::string calibration;  ///< what was fitted, as to_string(Calibration); empty if the scenario has none
   std::optional<TrainingReport> training;  ///< of a training step; `time` is its step, `request` all its gradients
   Picoseconds time{0};
   double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them
@@ -68,23 +68,24 @@ struct Prediction {
   std::optional<std::uint64_t> fingerprint;
   std::optional<std::string> folded;  ///< as Timeline's, and so is the next
   std::string not_folded;
-  std::optional<BottleneckReport> bottleneck;  ///< nothing where nothing moved
-  /// Where there are several hosts and one collective: most bytes that left one of them, and at what average rate
+  std::optional<BottleneckReport> bottleneck;  ///< nothing if nothing moved
+  /// If there are several hosts and one collective: most bytes that left one of them, and at what average rate
   /// (GB/s).
   std::optional<std::pair<Bytes, double>> inter_node;
   std::vector<LinkGroup> links;  ///< the busiest first; of all collectives together, with the first one's
-  std::string ring;              ///< as ring_order_of(); empty where the order is another
+  std::string ring;              ///< as ring_order_of(); empty if the order is another
   Proof proof;
   std::vector<std::pair<std::string, std::string>> varied;  ///< see Scenario::varied
-  std::optional<Explanation> explanation;  ///< only where PredictOptions::explain asks for it; of jobs, the first
+  std::optional<Explanation> explanation;  ///< only if PredictOptions::explain asks for it; of jobs, the first
                                            ///< one's, or that of all together
   /// How `time` divides over the phases of the schedule, whose critical times sum to it; "launch" and "own pass" are
-  /// phases without steps. Moments count from the start of the launch. Only where PredictOptions::phases asks for it,
+  /// phases without steps. Moments count from the start of the launch. Only if PredictOptions::phases asks for it,
   /// of a collective by itself: groups, jobs and training steps have none.
   std::vector<PhaseTime> phases;
   std::vector<std::string>
       warnings;  ///< of the whole run, such as a model that GPUs have no room for; the first job's only
-  std::vector<SettingEffect> settings;  ///< those that may have changed nothing, of the whole run; the first job's only
+  /// Settings that may have had no effect, for the whole run. Set only on the first job.
+  std::vector<SettingEffect> settings;
 };
 
 struct PredictOptions {
@@ -100,14 +101,14 @@ struct PredictOptions {
   Recording* recording = nullptr;  ///< filled in, if one is given: then no run is folded
   /// What is run in place of the schedules that would be made: schedules_of_elements() of the same scenario.
   const std::vector<PlacedSchedule>* schedules = nullptr;
-  /// Of a training: chunks consist of whole elements of so many bytes, as in schedules_of_elements().
+  /// For a training: chunks consist of whole elements of so many bytes, as in schedules_of_elements().
   int element = 1;
 };
 
 /// Builds topology and schedule, checks the schedule, runs it, and names what limited it. Throws what set_up(), check()
 /// and run() throw.
 Prediction predict(const Scenario& scenario, const PredictOptions& options = {});
-/// The same, with a setup that was made before: set_up(scenario).
+/// As predict() above, with a setup that was made before: set_up(scenario).
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options = {});
 
 /// What the scenario's library takes for the job, by the library's name: "Tree"; empty without a library.
@@ -123,7 +124,7 @@ std::string protocol_text(const Prediction& prediction);
 Picoseconds launch_of(const Scenario& scenario);
 /// What a library's kernels take for a rank's own part, copied or added up apart from the schedule: it comes on top.
 Picoseconds own_pass_of(const Scenario& scenario);
-/// Whether faults, delays, background messages or other jobs act on the run.
+/// True if faults, delays, background messages or other jobs act on the run.
 bool is_disturbed(const Scenario& scenario);
 
 }  // namespace ringsim

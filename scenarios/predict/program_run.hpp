@@ -39,9 +39,9 @@ class ProgramRun {
 
   /// When the run is over: of the rank that ended last (of several, the first).
   RankAccount last_to_end() const;
-  /// The same rank's iterations after the warm-up. Refers to this object.
+  /// The iterations of that rank after the warm-up. Refers to this object.
   ProgramPath path() const;
-  /// Of a step of the lowered schedule.
+  /// The task of a step of the lowered schedule.
   PathTask task_of(Actor actor, Lane lane, int step, PathCause cause) const;
 
  private:

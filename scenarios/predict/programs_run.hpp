@@ -56,17 +56,17 @@ class ProgramsRun {
   Picoseconds longer(const ComputeEvent& event);
   /// Told of each task when it has ended. Comes before the run.
   void tell_tasks(const std::function<void(const Task&)>& on_task);
-  /// Of a step of the schedule.
+  /// The task of a step of the schedule.
   PathTask task_of(Actor actor, Lane lane, int step, PathCause cause) const;
   /// The path of the part's last rank, with steps of the schedule. Refers to this object.
   ProgramPath path_of(std::size_t part) const;
   const std::string& stream_name(Stream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
-  /// Whether a step belongs to a called schedule: neither a launch nor a task of its own.
+  /// True if a step belongs to a called schedule: neither a launch nor a task of its own.
   bool is_called(Actor actor, Lane lane, int step) const;
   const std::vector<Part>& parts() const { return parts_; }
 
  private:
-  /// The same event of the part whose it is; nothing of a lane that waits for a start.
+  /// The event as one of the part that it belongs to; nothing for a lane that waits for a start.
   std::optional<std::pair<std::size_t, ComputeEvent>> own_event(const ComputeEvent& event) const;
 
   std::vector<Part> parts_;

@@ -17,7 +17,7 @@ namespace ringsim {
 
 class RouteUse {
  public:
-  /// Whether routes depend on nothing but the ends and the channel of a message.
+  /// True if routes depend on nothing but the ends and the channel of a message.
   static bool is_known(const RunOptions& options) {
     if (options.routing.policy == Routing::Policy::flow_spray) return false;
     return std::none_of(options.disturbance.links.begin(), options.disturbance.links.end(),

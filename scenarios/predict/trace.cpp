@@ -26,7 +26,7 @@ bool opens_before(const Trace::Slice& a, const Trace::Slice& b) {
 
 }  // namespace
 
-double utilisation(const Recording& recording, const Recording::Use& use, std::size_t step) {
+double utilization(const Recording& recording, const Recording::Use& use, std::size_t step) {
   const SimTime begin{static_cast<std::int64_t>(step) * recording.step};
   const Picoseconds time = std::min(recording.step, recording.finish - begin);
   const double most = static_cast<double>(use.bandwidth.bytes_per_second) * static_cast<double>(time.count()) /
@@ -237,7 +237,7 @@ void Tracer::add_use(const Recording& recording) {
       const bool is_end = step == use.bytes.size();
       const SimTime when = is_end ? recording.finish : SimTime{static_cast<std::int64_t>(step) * recording.step};
       if (when + recording.step < filter_.begin || when > filter_.end || (cut_ && when > *cut_)) continue;
-      const double value = is_end ? 0 : 100 * utilisation(recording, use, step);
+      const double value = is_end ? 0 : 100 * utilization(recording, use, step);
       if (value == before) continue;
       trace_.samples.push_back({.track = on, .when = when, .value = value});
       before = value;
@@ -245,7 +245,7 @@ void Tracer::add_use(const Recording& recording) {
   }
   if (left_out > 0)
     trace_.left_out +=
-        fmt::format("no utilisation of {} of {} links, those that carried least; ", left_out, recording.use.size());
+        fmt::format("no utilization of {} of {} links, those that carried least; ", left_out, recording.use.size());
 }
 
 void Tracer::say_left_out(const Timeline& timeline) {

@@ -19,11 +19,11 @@
 
 namespace ringsim {
 
-/// Which part of a run is traced. Where both ranks and links are chosen, a message must satisfy both.
+/// Which part of a run is traced. If both ranks and links are chosen, a message must satisfy both.
 struct TraceFilter {
   std::vector<Actor> ranks;               ///< messages from or to them, and what they compute; empty: all
   bool critical_rank = false;             ///< only the rank that is on the critical path for longest; `ranks` is empty
-  std::vector<std::string> links;         ///< "FROM -> TO", or a node: messages over such links, and their utilisation
+  std::vector<std::string> links;         ///< "FROM -> TO", or a node: messages over such links, and their utilization
   SimTime begin{}, end = SimTime::max();  ///< what overlaps this time
   /// Slices, ends of flows and samples; the viewers take a few seconds to open as many. What ends first is kept.
   std::size_t most_events = 1'000'000;
@@ -115,14 +115,14 @@ struct Recording {
 };
 
 /// Bytes over what the link could have carried in that step.
-double utilisation(const Recording& recording, const Recording::Use& use, std::size_t step);
+double utilization(const Recording& recording, const Recording::Use& use, std::size_t step);
 
 /// Listens to a run. All references must outlive it.
 class Tracer {
  public:
   /// `actors`: their names. `ranks`: of the scenario's own collective, the first actors. `program`: nullptr for
   /// a collective. Throws InputError for a rank or a link that is not there, and for links that
-  /// are chosen where the routes are not known beforehand.
+  /// are chosen if the routes are not known beforehand.
   Tracer(const TraceFilter& filter, const Topology& topology, const RunOptions& options,
          std::vector<std::string> actors, int ranks, const ProgramsRun* program);
 
@@ -163,7 +163,7 @@ class Tracer {
   const ProgramsRun* program_;
   std::vector<bool> wanted_ranks_;  // empty: all
   std::vector<bool> wanted_links_;  // empty: all
-  std::optional<RouteUse> routes_;  // where links are chosen
+  std::optional<RouteUse> routes_;  // if links are chosen
   std::vector<Span> messages_;
   std::vector<Task> tasks_;
   std::map<std::pair<Actor, Lane>, SimTime> computing_;

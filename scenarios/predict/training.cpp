@@ -330,7 +330,7 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   }
   if (async_ && spec_.every > 1) return memory;  // it updates weights of its own
   if (spec_.servers > 0 || actor != spec_.master) {
-    memory.state = {};  // who updates has it
+    memory.state = {};  // the rank that updates has it
   } else if (spec_.regime->kind == Regime::Kind::data_parallel) {
     memory.copies = all;
     memory.outputs = spec_.output * (spec_.batch * ranks);
@@ -424,7 +424,7 @@ void TrainingRun::describe(TrainingReport& report) const {
   report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
 }
 
-// Of one worker the mean over its own updates; of a server per update of the model.
+// Reports per rank: for a worker the mean over its own updates, for a server per update of the model.
 std::vector<RankReport> TrainingRun::async_by_rank() const {
   const AsyncResult& result = account_->result();
   const Bytes all = spec_.gradients();

@@ -61,14 +61,14 @@ TrainingStep training_step_of(const Scenario& scenario);
 PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& placed, Bytes bytes);
 /// The mean step of one of its GPUs without any communication, and without stragglers.
 Picoseconds alone_step_time(const TrainingSpec& spec);
-/// Of the one thread of data_parallel.
+/// The order in which the one thread of data_parallel launches.
 LaunchOrder launch_order(const TrainingSpec& spec);
-/// Whether anything is exchanged: there are several ranks, or separate servers.
+/// True if anything is exchanged: there are several ranks, or separate servers.
 bool exchanges(const Scenario& scenario);
 /// One of the exchanges that the regimes with a master or a server are made of: scatter, broadcast, gather or reduce of
 /// all ranks (and, as the last, a separate server, which then is the root) by the algorithm `direct`.
 PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& placed, CollectiveOp op, Bytes bytes);
-/// Of model_parallel: how a microbatch gets from one rank to the next, a broadcast of two ranks.
+/// How a microbatch of model_parallel gets from one rank to the next: a broadcast of two ranks.
 PlacedCollective transfer_of(const TrainingSpec& spec, const PlacedCollective& placed);
 /// The buffer of the scatter by which a parameter server hands out its part of the samples; of a separate one a part is
 /// its own.
@@ -99,7 +99,7 @@ class TrainingRun {
     std::vector<Bytes> sent_by, received_by;  ///< [actor]
   };
   /// What the memory of GPUs has no room for, with the sum; empty: nothing, or their memory is not known. `pointer`:
-  /// where the scenario trains.
+  /// if the scenario trains.
   std::string lacking_memory(const Topology& topology, const std::string& pointer) const;
   /// When the run is over. An asynchronous one counts for itself: it takes no `traffic`.
   TrainingReport report(const Traffic& traffic) const;

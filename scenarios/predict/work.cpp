@@ -94,7 +94,7 @@ void Work::name_jobs(ProgramsRun::Part& part) const {
   }
 }
 
-// A GPU computes for one training: what two of them would leave each other of its processors is not modelled.
+// A GPU computes for one training: what two of them would leave each other of its processors is not modeled.
 void Work::expect_own_gpus() const {
   std::map<std::uint32_t, std::size_t> trains;  // [node] which job
   for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {

@@ -43,7 +43,7 @@ class Work {
   void finish(const Timeline& timeline);
   /// [job] as disturbance_of() wants them.
   std::vector<Disturbance::Lanes> lanes() const;
-  /// Of a training step, when the run is over.
+  /// The report of a training step, when the run is over.
   TrainingReport report(std::size_t job) const { return training(job)->report(trainings_[job].traffic); }
   const Proof& proof() const;       ///< of the scenario's own collective or training
   std::int64_t n_messages() const;  ///< at most
@@ -74,11 +74,11 @@ class Work {
   std::vector<TrainingJob> trainings_;  // [job]
   std::unique_ptr<ProgramsRun> programs_;
   std::vector<std::size_t> part_of_;      // [job]
-  std::vector<std::size_t> job_of_lane_;  // where there are several jobs
+  std::vector<std::size_t> job_of_lane_;  // if there are several jobs
   std::vector<std::vector<Actor>> actors_;
   std::vector<NodeId> placement_;
   std::vector<std::string> names_;
-  std::map<std::uint32_t, Actor> gpus_;  // by node, where there are several programs
+  std::map<std::uint32_t, Actor> gpus_;  // by node, if there are several programs
   int n_ranks_ = 0;
 };
 

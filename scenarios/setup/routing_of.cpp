@@ -30,7 +30,7 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
     const auto leads = [&](LinkId id) { return topology.link(id).to == next; };
     const auto links = topology.links_from(here);
     if (std::none_of(links.begin(), links.end(), leads))
-      throw InputError(where + "/via", fmt::format("expected a neighbour of {}, found \"{}\"", at, via));
+      throw InputError(where + "/via", fmt::format("expected a neighbor of {}, found \"{}\"", at, via));
     for (std::size_t other = 0; other < i; ++other)
       if (spec.table[other].at == at && spec.table[other].to == to)
         throw InputError(where, fmt::format("expected one entry at {} for {}, found a second one", at, to),

@@ -42,7 +42,7 @@ SearchedGraph searched_graph(const Scenario& scenario, const Topology& topology,
         "{}: {} channels are more than NCCL {} itself would look for, {}; it does not check that it has room for them",
         scenario.file, channels, library.version, most));
   out.text = blaming(scenario, scenario.main().pointer, [&] {
-    // Trees take the rings that are searched for, also where rings cross NICs.
+    // Trees take the rings that are searched for, also if rings cross NICs.
     const auto plain = library.crossing ? channel_rings(topology, ranks, transport).orders : rings.orders;
     std::vector<nccl::SearchGraph> graphs =
         nccl::graphs_of(library.machine, plain, topology, ranks, transport, routing_of(topology, scenario));

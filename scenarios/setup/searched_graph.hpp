@@ -20,7 +20,7 @@ struct SearchedGraph {
 /// nccl::graphs_of().
 SearchedGraph searched_graph(const Scenario& scenario, const Topology& topology, const std::vector<NodeId>& ranks,
                              const ChannelRings& rings);
-/// The same for the first collective of the scenario.
+/// As searched_graph() above, for the first collective of the scenario.
 SearchedGraph searched_graph(const Scenario& scenario);
 
 }  // namespace ringsim

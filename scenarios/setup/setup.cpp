@@ -138,8 +138,8 @@ std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scena
   return placed;
 }
 
-/// Where servers on CPUs sit: the first CPU of each host, then the second (what has no host is one); in its memory,
-/// where it has some.
+/// The nodes of servers on CPUs: the first CPU of each host, then the second (a CPU without a host counts as one host);
+/// its memory, if it has some.
 std::vector<NodeId> cpu_places(const Topology& topology) {
   std::vector<std::pair<std::size_t, NodeId>> cpus;  // how many of the host come before, and which
   std::map<std::optional<std::uint32_t>, std::size_t> seen;

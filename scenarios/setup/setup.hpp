@@ -36,14 +36,14 @@ struct Setup {
 Setup set_up(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
 
 Topology topology_of(const Scenario& scenario);
-/// The same with what the library's search for rings takes links to carry, whatever the protocol of the run.
+/// The topology with the rates that the library's search for rings assumes, whatever the protocol of the run.
 Topology topology_for_search(const Scenario& scenario);
-/// The machine as it is: links at their own rates, where a library's scenario has them at what its kernels reach, which
-/// is fitted to measurements.
+/// The machine as it is: links at their own rates. With a library topology_of() has the rates that its kernels reach,
+/// which are fitted to measurements.
 Topology topology_without_kernels(const Scenario& scenario);
-/// Whether devices take time for work on their own data.
+/// True if devices take time for work on their own data.
 bool has_rates(const Scenario& scenario);
-/// The same with what devices take for work on their own data, as a run needs it: links that come after all others.
+/// The topology with what devices take for work on their own data, as a run needs it: links that come after all others.
 /// `schedules`: of all collectives, as they are by themselves; they say how many channels a device has.
 Topology rated(const Topology& topology, const Scenario& scenario, const std::vector<CheckedSchedule>& schedules);
 Routing routing_of(const Topology& topology, const Scenario& scenario);
@@ -61,7 +61,7 @@ void fit_channels(CollectiveRequest& request);
 std::string ring_order_of(const Scenario& scenario);
 /// What faults do to links, by time in the scenario's order.
 std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario);
-/// Faults, delays and background messages. `actors`: [job][rank]; `lanes`: [job], all of an actor where it is empty.
+/// Faults, delays and background messages. `actors`: [job][rank]; `lanes`: [job], all of an actor if it is empty.
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
                            const std::vector<std::vector<Actor>>& actors, const std::vector<Disturbance::Lanes>& lanes);
 
@@ -78,7 +78,7 @@ struct PlacedSchedule {
 void expect_collective(const Scenario& scenario);
 /// The proved schedule of the scenario's own collective, not those of its jobs.
 CheckedSchedule schedule_of(const Scenario& scenario, const std::atomic<bool>* stop = nullptr);
-/// The same of any placed collective. `element`: as in schedules_of_elements().
+/// The proved schedule of any placed collective. `element`: as in schedules_of_elements().
 CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& placed, const std::atomic<bool>* stop,
                             int element = 1);
 /// All of them, for data whose elements must stay whole: each schedule is made for as many bytes as there are elements,

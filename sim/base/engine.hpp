@@ -52,10 +52,10 @@ class Engine {
     ensure(place - its.events.begin() >= static_cast<std::ptrdiff_t>(its.taken), "no event is passed over");
     its.events.insert(place, event);
   }
-  /// The same, `delay` from now; throws InputError where that is beyond 106 days.
+  /// Schedules the event `delay` from now; throws InputError if that is beyond 106 days.
   void after(Picoseconds delay, Event event) { at(SimTime{add(now_.time_since_epoch(), delay)}, event); }
 
-  /// Takes the next event of this instant into `event`; false where none is left at now().
+  /// Takes the next event of this instant into `event`; false if none is left at now().
   bool next_now(Event& event) {
     if (!has_now()) return false;
     Bucket& first = buckets_[current_];
@@ -63,17 +63,17 @@ class Engine {
     return true;
   }
 
-  /// True where something is left at now().
+  /// True if something is left at now().
   bool has_now() const { return current_ != none && buckets_[current_].taken < buckets_[current_].events.size(); }
 
-  /// True where something is left at now(), or was scheduled for it before the first event of all.
+  /// True if something is left at now(), or was scheduled for it before the first event of all.
   bool expects_more_now() const {
     if (has_now()) return true;
     const Instant* first = first_instant();
     return first != nullptr && first->when == now_;
   }
 
-  /// Moves on to the next instant that has an event; false where there is none. Requires that next_now() gave false.
+  /// Moves on to the next instant that has an event; false if there is none. Requires that next_now() gave false.
   bool advance() {
     ensure(!has_now(), "no event is passed over");
     if (current_ != none) give_back(std::exchange(current_, none));
@@ -111,7 +111,7 @@ class Engine {
     return n;
   }
 
-  /// Whether an event is waiting that `counts(event)`. Looks at all of them: for rare questions.
+  /// True if an event is waiting that `counts(event)`. Looks at all of them: for rare questions.
   template <class Counts>
   bool any_waiting(Counts counts) const {
     const auto any_in = [&](std::uint32_t index) {
@@ -189,7 +189,7 @@ class Engine {
     std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.turn() < b.turn(); });
   }
 
-  // nullptr where there is none.
+  // nullptr if there is none.
   const Instant* first_instant() const {
     const bool has_row = first_ < row_.size();
     if (heap_.empty()) return has_row ? &row_[first_] : nullptr;
@@ -256,7 +256,7 @@ class Engine {
   std::array<std::uint32_t, n_recent> recent_{};          // buckets of instants used lately
   std::uint64_t turn_ = 0;                                // the last that was taken
   std::uint32_t last_ = 0;                                // the bucket scheduled into last: most often the next one too
-  std::uint32_t current_ = none;  // the bucket of now(), where it has one; it is not in the queue
+  std::uint32_t current_ = none;                          // the bucket of now(), if it has one; it is not in the queue
 };
 
 }  // namespace ringsim

@@ -8,7 +8,7 @@
 namespace ringsim {
 
 /// The user's mistake: a file, a scenario, a schedule that is missing, malformed or impossible (exit code 3).
-/// what() is `where: message`, then `\n  hint: ...` where there is something to do about it.
+/// what() is `where: message`, then `\n  hint: ...` if there is something to do about it.
 class InputError : public std::runtime_error {
  public:
   /// `where`: file:line:column for syntax, file: /json/pointer for meaning, or empty.
@@ -23,8 +23,8 @@ class InputError : public std::runtime_error {
   std::string where_, message_, hint_;
 };
 
-/// An algorithm cannot serve what is asked of it: not this op, this number of ranks, this machine. For who compares
-/// algorithms it is no candidate; for all others a mistake like any other.
+/// An algorithm cannot serve what is asked of it: not this op, this number of ranks, this machine. Code that
+/// compares algorithms leaves the algorithm out; elsewhere it is a mistake like any other.
 class UnservedError : public InputError {
  public:
   /// `algorithm`: its name. The others as InputError's.

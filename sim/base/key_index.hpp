@@ -30,7 +30,7 @@ class KeyIndex {
   KeyIndex(const KeyIndex&) = delete;
   KeyIndex& operator=(const KeyIndex&) = delete;
 
-  /// Index of the element with that key; none where there is none.
+  /// Index of the element with that key; none if there is none.
   std::uint32_t find(std::uint64_t wanted) const {
     const auto found = known_.find(wanted);
     return found == known_.end() ? none : *found;

@@ -71,7 +71,7 @@ constexpr Quantity rate_quantity{R"(a rate such as "25 GB/s" or "200 Gb/s")", "b
 constexpr Quantity time_quantity{R"(a time such as "1.3 us" or "500 ns")", "picoseconds",
                                  "9223372036854775807 ps (106 days)", "units are ps, ns, us, ms, s", time_units};
 
-/// The text in quotes, safe to print: control characters escaped, cut where it is long.
+/// The text in quotes, safe to print: control characters escaped, cut if it is long.
 std::string quoted(std::string_view text) {
   constexpr std::size_t most = 60;
   std::string out = "\"";
@@ -166,7 +166,7 @@ std::int64_t parse(const Quantity& quantity, std::string_view text) {
   return static_cast<std::int64_t>(value);
 }
 
-/// `value` in `unit`, where that is at least 1 and exact with at most 6 decimals; else empty.
+/// `value` in `unit`, if that is at least 1 and exact with at most 6 decimals; else empty.
 std::string in_unit(std::uint64_t value, const Unit& unit) {
   Wide factor = 1;
   for (int i = 0; i < unit.twos; ++i) factor *= 2;
@@ -183,7 +183,7 @@ std::string in_unit(std::uint64_t value, const Unit& unit) {
   return fmt::format("{} {}", text, unit.name);
 }
 
-/// `base_last`: the base unit only where no larger one is exact.
+/// `base_last`: the base unit only if no larger one is exact.
 std::string shortest(std::int64_t value, std::span<const Unit> units, std::string_view base, bool base_last = false) {
   if (value == 0) return fmt::format("0 {}", base);
   const std::uint64_t size = value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);

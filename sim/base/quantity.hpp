@@ -8,7 +8,7 @@
 
 namespace ringsim {
 
-/// Reads a size: B kB MB GB TB (decimal), KiB MiB GiB TiB (binary); a space is optional, fractions are allowed where
+/// Reads a size: B kB MB GB TB (decimal), KiB MiB GiB TiB (binary); a space is optional, fractions are allowed if
 /// they come out at whole bytes. Throws InputError (with an empty `where`) naming what was expected and found.
 Bytes parse_bytes(std::string_view text);
 
@@ -23,7 +23,7 @@ Picoseconds parse_time(std::string_view text);
 std::string format(Bytes size);
 /// "25 GB/s", "12.5 GB/s". Reads back to the same value.
 std::string format(Bandwidth rate);
-/// "1.3 us", "187904819200 ps" only where no larger unit is exact with up to 6 decimals. Reads back to the same value.
+/// "1.3 us", "187904819200 ps" only if no larger unit is exact with up to 6 decimals. Reads back to the same value.
 std::string format(Picoseconds time);
 
 }  // namespace ringsim

@@ -1,4 +1,4 @@
-// Threads that all who want some share.
+// Threads that all callers share.
 #pragma once
 
 #include <algorithm>

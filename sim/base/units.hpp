@@ -55,15 +55,15 @@ struct Bandwidth {
   auto operator<=>(const Bandwidth&) const = default;
 };
 
-/// Of a link, and of all that is like one. Keeps shares and sums of rates within what a double and 64 bits hold; light
-/// has no such fibre.
+/// The highest bandwidth of a link or a device. Keeps shares and sums of rates within the range of a double and of 64
+/// bits; no fiber is that fast.
 inline constexpr Bandwidth max_bandwidth{1'000'000'000'000'000'000};
 
 inline constexpr std::int64_t picoseconds_per_second = 1'000'000'000'000;
 
 /// Time for `size` to pass through a pipe of `rate`, rounded up to a picosecond.
 /// Round once per transfer, never per byte: at 900 GB/s a byte takes 1.1 ps.
-/// Requires size >= 0 and rate > 0; throws InputError where the result is beyond 106 days.
+/// Requires size >= 0 and rate > 0; throws InputError if the result is beyond 106 days.
 Picoseconds transfer_time(Bytes size, Bandwidth rate);
 
 [[noreturn]] void fail_too_long();  ///< throws the InputError for times beyond 106 days
@@ -80,7 +80,7 @@ inline Picoseconds times(std::int64_t n, Picoseconds a) {
   return Picoseconds{product};
 }
 
-/// Average rate in GB/s (10^9) at which `size` passed in `time`; 0 where no time passed.
+/// Average rate in GB/s (10^9) at which `size` passed in `time`; 0 if no time passed.
 double gigabytes_per_second(Bytes size, Picoseconds time);
 
 /// `time` in microseconds, for printing.

@@ -29,7 +29,7 @@ class WatchedWork {
   WatchedWork(Watch watch, std::string doing, double total)
       : watch_(std::move(watch)), doing_(std::move(doing)), total_(total) {}
 
-  /// So many more parts are done. Throws Interrupted.
+  /// Counts more parts as done. Throws Interrupted.
   void done(std::int64_t parts = 1) {
     if ((done_ += parts) >= next_) [[unlikely]]
       look();
@@ -50,7 +50,7 @@ class WatchedWork {
   std::int64_t done_ = 0, next_ = 0;
 };
 
-/// Nobody may be watching.
+/// Does nothing without a watch.
 inline void done(WatchedWork* work, std::int64_t parts = 1) {
   if (work != nullptr) work->done(parts);
 }

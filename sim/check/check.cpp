@@ -237,7 +237,7 @@ class SumRun {
 
   std::uint64_t n_chunks() const { return n_chunks_; }
 
-  /// Runs with that many slots; true where every lane came through.
+  /// Runs with that many slots; true if every lane came through.
   bool go(int slots) {
     LaneRunner<SumRun> lanes(schedule_, slots, *this);
     runner_ = &lanes;
@@ -255,7 +255,7 @@ class SumRun {
   /// A chunk came into the window from outside: a run of this window alone cannot judge it.
   bool moves_between_windows() const { return moves_between_windows_; }
   const std::string& stuck() const { return stuck_; }
-  /// Whether data moved only between chunks of one number.
+  /// True if data moved only between chunks of one number.
   bool keeps_chunks() const { return keeps_chunks_; }
   /// A message that was sent (or awaited) and never met its other half though all lanes came through.
   const std::optional<std::pair<OpPlace, bool>>& unmatched() const { return unmatched_; }
@@ -354,7 +354,7 @@ class SumRun {
     return {from, std::max(from, to)};
   }
 
-  // The cell of chunk i of a region; nothing where it lies outside the window.
+  // The cell of chunk i of a region; nothing if it lies outside the window.
   std::optional<std::size_t> cell(OpPlace place, const Region& region, std::uint32_t i) const {
     const std::uint64_t c = base_[static_cast<std::size_t>(region.buffer)] + region.first + i;
     if (c < first_ || c >= last_) return std::nullopt;
@@ -450,7 +450,7 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
         const LaneNumber other = static_cast<LaneNumber>(wait.of(actor)) * static_cast<LaneNumber>(schedule_.lanes) +
                                  static_cast<LaneNumber>(wait.lane);
         if (lanes.step(other) < wait.steps) {
-          next = other;  // itself, where it waits for its own step: the cycle of one
+          next = other;  // itself, if it waits for its own step: the cycle of one
           waits = true;
           break;
         }

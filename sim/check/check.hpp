@@ -37,9 +37,9 @@ struct Proof {
   bool copies_first = false;
   /// The symmetry that was proved, as far as actors, sizes and steps go; none is claimed if there is none.
   Symmetry symmetry;
-  /// The same of the plain schedule's positions, where casts give them to ranks: then none is one of ranks.
+  /// The symmetry of the plain schedule's positions, if casts give them to ranks: then `symmetry` is empty.
   Symmetry positions;
-  /// Of a program (`parts`).
+  /// Facts about a program (`parts`).
   struct Repeated {
     int iterations = 1;           ///< each lane does the same so many times, waiting for as many steps more each time
     bool at_every_rank = false;   ///< all symmetries of what it calls were proved at every step of every rank
@@ -108,7 +108,7 @@ struct CheckOptions {
 ///  c. Both ends of a message agree in size in every piece, either because data keeps its chunk number and the buffers
 ///     have equal chunks, or because all chunks are equal.
 ///  d. No message of several chunks is taken apart, unless the plain schedule needs no slots.
-///  g. Where a channel has a cast, ranks that play other positions than their own: it is a permutation, and what the
+///  g. If a channel has a cast, ranks that play other positions than their own: it is a permutation, and what the
 ///     promise says of a position it says of the rank that plays it. Then the channel is the plain schedule with its
 ///     ranks renamed, and keeps the promise because that does not change by the renaming.
 ///
@@ -119,7 +119,7 @@ struct CheckOptions {
 /// does to its own; a Kahn network then finishes in every order with the same data. A round with too few slots is stuck
 /// whatever follows it, so as many slots are needed. Accesses to a chunk are ordered within its piece as they were.
 ///
-/// The same for a schedule that runs the plain one in other buffers, after a copy (sim/schedule/relocated.hpp):
+/// A proof for a schedule that runs the plain one in other buffers, after a copy (sim/schedule/relocated.hpp):
 ///
 ///  e. The buffers of the plain schedule have places that do not overlap, with chunks of the same sizes.
 ///  f. Each rank copies the chunks that it has something in, and no others.
@@ -129,9 +129,9 @@ struct CheckOptions {
 ///
 /// If a condition fails, all ranks are followed. Cost: the proof of the plain schedule, and a look at each chunk.
 ///
-/// A declared symmetry is proved at each step of each rank and each chunk's promise (at samples where that would be
+/// A declared symmetry is proved at each step of each rank and each chunk's promise (at samples if that would be
 /// more than 3*10^8 comparisons), then one chunk stands for all: 2 to 4 are done for actor 0, whose messages to +d are
-/// those that it gets from -d. It is used where chunks keep their number on their way; else all ranks are followed.
+/// those that it gets from -d. It is used if chunks keep their number on their way; else all ranks are followed.
 ///
 /// Throws ScheduleError naming rank, lane, step, operation and region; Interrupted.
 /// Time: O(operations a pass + chunks moved). Memory: O(actors + messages that wait + cells of a pass); with several

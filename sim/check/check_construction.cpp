@@ -110,7 +110,7 @@ bool promise_is_kept(const Piecewise& made, const Cast& cast, const CheckOptions
   return true;
 }
 
-/// Condition g. Where a cast moves chunks it must move those of all buffers alike, so that sizes still agree.
+/// Condition g. If a cast moves chunks it must move those of all buffers alike, so that sizes still agree.
 bool casts_keep_the_promise(const Piecewise& made, const CheckOptions& options) {
   if (made.casts.empty()) return true;
   constexpr std::int64_t most = 300'000'000;  // questions: a few seconds
@@ -175,7 +175,7 @@ bool check_pieces(const Schedule& whole, const Piecewise& made, const CheckOptio
   return true;
 }
 
-/// Whether a buffer of the whole has the chunks of the plain one, from that place on. They may all be some whole number
+/// True if a buffer of the whole has the chunks of the plain one, from that place on. They may all be some whole number
 /// of times as large: the whole may have been stretched().
 bool has_chunks(const Schedule& whole, Relocated::Place place, const Schedule& plain, std::size_t buffer) {
   const std::int64_t bytes = plain.collective.bytes.count;
@@ -205,7 +205,7 @@ bool places_are_disjoint(const Schedule& whole, const Relocated& made) {
   return true;
 }
 
-/// Whether the rank copies the chunks that it has something in, all of them and no others.
+/// True if the rank copies the chunks that it has something in, all of them and no others.
 bool copies_what_it_has(const Relocated& made, Actor rank) {
   const Region copied = made.contributed(rank);
   for (std::size_t b = 0; b < n_buffers; ++b)
@@ -218,7 +218,7 @@ bool copies_what_it_has(const Relocated& made, Actor rank) {
   return true;
 }
 
-/// Condition f. Where ranks are known to be promised the same, seen from themselves, rank 0 is compared with its
+/// Condition f. If ranks are known to be promised the same, seen from themselves, rank 0 is compared with its
 /// promise and the others with rank 0.
 bool all_copy_what_they_have(const Relocated& made, const CheckOptions& options) {
   constexpr std::int64_t most = 300'000'000;  // questions: a few seconds

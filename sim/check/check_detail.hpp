@@ -29,7 +29,7 @@ struct ConnectionLanes {
   tsl::robin_map<std::uint64_t, Lane, MixedHash> sends, receives;
 };
 
-/// Throws Interrupted where the options' stop flag is set.
+/// Throws Interrupted if the options' stop flag is set.
 void look_up(const CheckOptions& options);
 
 /// 1. Everything that the actor's operations name exists.
@@ -47,8 +47,8 @@ void follow_accesses(const Schedule& schedule, Actor actor,
 [[noreturn]] void explain_wrong_chunk(const Schedule& schedule, int slots, Actor actor, Buffer buffer,
                                       std::uint32_t chunk, const Content& expected);
 
-/// 2 to 4 by symmetry. False where the claim does not hold in the form needed (one chunk a rank, chunks that keep their
-/// place): then all ranks have to be followed. Throws ScheduleError where the claim itself is wrong, or the result is.
+/// 2 to 4 by symmetry. False if the claim does not hold in the form needed (one chunk a rank, chunks that keep their
+/// place): then all ranks have to be followed. Throws ScheduleError if the claim itself is wrong, or the result is.
 bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Proof& proof);
 
 /// 1 to 4 by construction, from the proof of the schedule that this one is made of. False if it is not made so, if a

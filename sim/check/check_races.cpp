@@ -55,7 +55,7 @@ bool conflict(Access a, Access b) {
   return !(a == Access::add && b == Access::add);
 }
 
-/// The last access of each kind by each lane to one chunk: step and operation, -1 where there is none.
+/// The last access of each kind by each lane to one chunk: step and operation, -1 if there is none.
 struct LastAccess {
   int step = -1;
   int op = -1;
@@ -166,13 +166,12 @@ class Races {
   const LookAt& look_at_;
   Lane n_lanes_;
   std::array<std::size_t, n_buffers> base_{};
-  std::vector<LastAccess> last_;         // [chunk][lane][kind of access]
-  std::vector<std::vector<int>> clock_;  // [lane][lane]
-  std::vector<std::vector<std::vector<int>>>
-      history_;                // [lane][step] clock after it; only where there are several lanes
-  std::vector<int> done_;      // [lane] steps
-  std::vector<Step> step_;     // [lane] its next step, if it was read
-  std::vector<bool> is_read_;  // [lane]
+  std::vector<LastAccess> last_;                        // [chunk][lane][kind of access]
+  std::vector<std::vector<int>> clock_;                 // [lane][lane]
+  std::vector<std::vector<std::vector<int>>> history_;  // [lane][step] clock after it; only if there are several lanes
+  std::vector<int> done_;                               // [lane] steps
+  std::vector<Step> step_;                              // [lane] its next step, if it was read
+  std::vector<bool> is_read_;                           // [lane]
   std::vector<Touch> touched_;
 };
 
@@ -205,7 +204,8 @@ void check_steps(const Schedule& schedule, Actor actor, const LookAt& look_at) {
       }
     }
     std::stable_sort(accesses.begin(), accesses.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
-    // Of each kind the two that reach farthest, of different operations: one of them is not the operation itself.
+    // The two accesses of each kind that reach farthest, of different operations: one of them is not the operation
+    // itself.
     std::array<std::array<const Span*, 2>, 3> farthest{};
     for (const Span& access : accesses) {
       for (const Access earlier : {Access::read, Access::write, Access::add}) {

@@ -99,7 +99,7 @@ struct FirstUnlike {
   Actor actor = -1;  // -1: nowhere
 };
 
-/// Where one of the actors first does not do what rank 0 does, seen from itself; by lane, step, and their order.
+/// The first place at which an actor does not do what rank 0 does, seen from itself; by lane, step, and their order.
 FirstUnlike first_unlike(const Schedule& schedule, std::span<const Actor> actors, const CheckOptions& options) {
   const Symmetry& group = schedule.symmetry;
   // Almost all comparisons of a large run: without a call each.
@@ -135,7 +135,8 @@ SharedThreads& proof_threads() {
   return all;
 }
 
-/// The same, by as many threads as there are processors where it is much: steps are pure functions.
+/// Returns the first actor that differs from rank 0. Uses all processors if there is much to compare: steps are pure
+/// functions.
 Actor unlike(const Schedule& schedule, std::span<const Actor> actors, std::int64_t touches,
              const CheckOptions& options) {
   constexpr std::int64_t much = 1 << 20;  // about 10 ms
@@ -176,7 +177,7 @@ class Quotient {
     one_.actors = 1;
   }
 
-  /// False where messages do not keep chunks in their place, or lockstep does not finish: follow all ranks then.
+  /// False if messages do not keep chunks in their place, or lockstep does not finish: follow all ranks then.
   bool go() {
     LaneRunner<Quotient> lanes(one_, 0, *this);
     runner_ = &lanes;

@@ -55,7 +55,7 @@ struct Told {
 /// What a resource (a link) carried in a run.
 struct Carried {
   std::int64_t pieces = 0;  ///< with `packet`: packets
-  double bytes = 0;         ///< counted once a crossing; whole numbers, exact below 2^53, but where packets are spread
+  double bytes = 0;         ///< counted once a crossing; whole numbers, exact below 2^53, but if packets are spread
   Picoseconds busy{0};      ///< time during which at least one piece used it
 
   Carried& operator+=(const Carried& more) {
@@ -75,7 +75,7 @@ struct Moved {
   double bytes = 0;  ///< those of one piece sum to its size, but for rounding
 };
 
-/// Thrown where something must not hang on an order, and does.
+/// Thrown if a result that must not depend on an order does.
 struct Unsure {
   std::string why;
 };
@@ -88,7 +88,7 @@ class Network {
   /// Makes a leg known; `first`, `last`: whether it is the first, the last of its path. Returns its number:
   /// they count from 0.
   virtual std::uint32_t add_leg(const Leg& leg, bool first, bool last) = 0;
-  /// Of a leg, with Leg::beyond.
+  /// The latency of a leg, Leg::beyond included.
   virtual Picoseconds latency(std::uint32_t leg) const = 0;
   /// A piece starts on a leg, now. `piece` comes back in Told.
   virtual void start(std::uint32_t leg, Bytes size, std::uint64_t piece) = 0;
@@ -96,7 +96,7 @@ class Network {
   virtual void settle() = 0;
   /// An event of kind `flow` is due. Nothing if there is nothing to tell, as after a change of rate.
   virtual std::optional<Told> due(Event event) = 0;
-  /// Nothing is due any more, though pieces are under way. Throws InputError where the network knows why.
+  /// Nothing is due any more, though pieces are under way. Throws InputError if the network knows why.
   virtual void explain_stall() const {}
 
   /// The network must tell when each piece has left. Else it does so only on legs that are a part of a path, whose next
@@ -119,14 +119,14 @@ class Network {
   /// A piece taken off the network, and how much of it had not left. Whole bytes: one that has begun to leave has left.
   struct Withdrawn {
     std::uint64_t piece = 0;
-    Bytes rest;                        ///< 0 where all of it leaves at this instant
+    Bytes rest;                        ///< 0 if all of it leaves at this instant
     ResourceId limiter = no_resource;  ///< as Told's
   };
   /// Takes off those of the pieces (given in ascending order) that have not left. due() will not tell that they have
   /// left. What has left arrives, as a smaller piece, if its leg is a whole path; else only if that is all of it.
   virtual std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) = 0;
 
-  /// Whether a piece is under way, up to its arrival, that `counts(piece)`; in a disturbed run. Looks at all of them:
+  /// True if a piece is under way, up to its arrival, that `counts(piece)`; in a disturbed run. Looks at all of them:
   /// for rare questions.
   virtual bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const = 0;
 

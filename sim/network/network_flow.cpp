@@ -65,10 +65,10 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   info.first_use = static_cast<std::uint32_t>(uses_.size());
   Cap cap;
   info.alone = std::numeric_limits<double>::infinity();
-  // Of a leg that is spread several links may leave the source, or enter the destination.
+  // Several links of a spread leg may leave the source, or enter the destination.
   const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
   const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
-  // Nobody else uses its resources. Where links change, or a flow stands for several, all flows are entered. Where
+  // Nobody else uses its resources. If links change, or a flow stands for several, all flows are entered. If
   // tells_all_left_ they need not be; but else the events of one instant would come in another order, and runs under
   // protocols with slots would have other fingerprints.
   bool has_all = !keeps_inner_ && !tells_all_left_ && copies_ == 1;
@@ -321,12 +321,12 @@ void FlowNetwork::leave(FlowIndex index) {
     resource.members[place] = last;
     resource.members.pop_back();
     if (resource.members.empty()) resource.carried.busy += engine_.now() - resource.busy_since;
-    // Where nobody is limited by the resource, its members do not care that there is more room.
+    // If the resource limits no member, more room changes nothing.
     if (resource.n_limited > 0) mark_dirty(r);
   }
 }
 
-// But for its copies. Only where sums of their shares are exact: else solve() looks whether they decide on anything.
+// But for its copies. Only if sums of their shares are exact: else solve() looks whether they decide on anything.
 bool FlowNetwork::is_alone(const Flow& flow) const {
   const LegInfo& leg = legs_[flow.leg];
   if (copies_ > 1 && !has_whole_weights_ && leg.n_uses > 0) return false;

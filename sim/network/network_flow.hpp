@@ -13,11 +13,11 @@
 
 namespace ringsim {
 
-/// Max-min fair sharing, worked out again only where something changed.
+/// Max-min fair sharing, worked out again only if something changed.
 ///
 /// A flow's rate is max-min fair when the flow has a bottleneck: a saturated resource on which no flow is faster. So a
 /// change needs to touch only the flows whose bottleneck it takes away, and those that are faster than the new share of
-/// a resource: settle() solves for the flows next to the change, holds the rest fixed, and widens the circle where one
+/// a resource: settle() solves for the flows next to the change, holds the rest fixed, and widens the circle if one
 /// of the rest loses its bottleneck or exceeds somebody else's (Bertsekas & Gallager, Data Networks, 2nd ed., 6.5.2).
 ///
 /// `ideal` is the same with fewer shared resources: the first and last link of a path. The other links of a leg only
@@ -251,10 +251,10 @@ class FlowNetwork final : public Network {
   std::vector<Usage> usage_;              // [resource]
   std::vector<ResourceState> resources_;  // the same; made when the first flow needs one
   std::vector<Flow> flows_;
-  std::vector<SimTime> turn_taken_;  // [flow] when its turn was taken; only where must_be_sure_
+  std::vector<SimTime> turn_taken_;  // [flow] when its turn was taken; only if must_be_sure_
   std::vector<FlowIndex> free_flows_;
   std::vector<Landing> landings_;
-  std::vector<Order> landing_orders_;  // [landing] only where must_be_sure_
+  std::vector<Order> landing_orders_;  // [landing] only if must_be_sure_
   std::uint64_t free_landing_ = none;
   std::vector<std::uint32_t> places_;  // [flow, use] where it stands among the resource's members
   std::vector<FlowIndex> new_flows_;   // started since the last settle()

@@ -91,7 +91,7 @@ std::vector<Network::Withdrawn> FlowNetwork::withdraw(const std::vector<std::uin
     free_flows_.push_back(f);
   }
   if (!taken.empty()) std::erase_if(new_flows_, [&](FlowIndex f) { return !flows_[f].is_member; });
-  // In an order that does not hang on which numbers the flows have.
+  // In an order that does not depend on the numbers of the flows.
   std::sort(landing.begin(), landing.end(),
             [&](FlowIndex a, FlowIndex b) { return flows_[a].piece < flows_[b].piece; });
   for (const FlowIndex f : landing) land(flows_[f]);

@@ -1,4 +1,4 @@
-// Which rates flows have now: max-min fair shares, worked out again where something changed.
+// Which rates flows have now: max-min fair shares, worked out again if something changed.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -87,7 +87,7 @@ void FlowNetwork::touch(std::uint32_t r) {
   if (copies_ > 1) is_exact_ = is_exact_ && is_exact(resource);
 }
 
-// One by one for each of its copies, as they are without: so that the rounding is the same.
+// Subtracts the copies one by one, as an unfolded run does, so that rounding is the same.
 inline void FlowNetwork::take(double& residual, double weight, double rate) const {
   if (copies_ == 1) [[likely]] {
     residual -= weight * rate;
@@ -97,8 +97,9 @@ inline void FlowNetwork::take(double& residual, double weight, double rate) cons
   for (int copy = 0; copy < copies_; ++copy) residual -= each;
 }
 
-// Whether what is decided there does not hang on the order of its members, whose copies come in another one: all that
-// is taken off its capacity before it is decided is equal, and what is taken off later at one rate is, too.
+// True if the rates decided there do not depend on the order of its members, whose copies come in another order: all
+// amounts that are subtracted from its capacity before it is decided are equal, and so are those subtracted later at
+// one rate.
 bool FlowNetwork::is_exact(const ResourceState& resource) const {
   double outside = -1;
   for (const Member& member : resource.members) {
@@ -198,8 +199,8 @@ double FlowNetwork::room(const Use& use, double rate) const {
   return ((is_touched ? resource.residual : resource.capacity) - taken) / taken;
 }
 
-// Of the links that are full at the rate at which the flow is about to be decided the first one on its way holds it, so
-// that it does not hang on the order of links and flows. That of a flow that is alone is the same one.
+// Chooses the link that limits the flow: the first on its way that is full at the flow's new rate, so that the choice
+// does not depend on the order of links and flows. A flow that is alone gets the same one.
 void FlowNetwork::choose_limiter(Flow& flow, double rate) {
   const LegInfo& leg = legs_[flow.leg];
   std::uint32_t u = leg.first_use;
@@ -208,8 +209,8 @@ void FlowNetwork::choose_limiter(Flow& flow, double rate) {
   flow.decided_limiter = {uses_[u].resource};
 }
 
-// Whether it hangs on an order which one that was. Of links that are full alike, but for rounding, it does not. It may
-// of those that are so nearly: they have the more room the more of their other flows are decided.
+// True if the choice of the limiter depends on an order. It does not among links that are equally full except for
+// rounding. It may among links that are nearly so: the more of their other flows are decided, the more room they have.
 bool FlowNetwork::limiter_is_unsure(const Flow& flow, double rate, double doubt) const {
   const LegInfo& leg = legs_[flow.leg];
   const auto uses = uses_.begin() + leg.first_use;
@@ -221,7 +222,7 @@ bool FlowNetwork::limiter_is_unsure(const Flow& flow, double rate, double doubt)
          });
 }
 
-// The same of a flow that its cap holds: whether a link that it shares may be as full.
+// As limiter_is_unsure(), for a flow that its cap limits: true if a link that it shares may be as full.
 bool FlowNetwork::cap_is_unsure(const Flow& flow) const {
   const LegInfo& leg = legs_[flow.leg];
   const double rate = cap(flow.leg).rate;
@@ -249,7 +250,7 @@ void FlowNetwork::decide(FlowIndex index, double rate, ResourceId limiter) {
 }
 
 // Takes in the flows outside that the solution leaves without a bottleneck, or above those that it slows down.
-// False where there is none: then every flow has its bottleneck, which is what max-min fair means.
+// False if there is none: then every flow has its bottleneck, which is what max-min fair means.
 bool FlowNetwork::widen() {
   const std::size_t before = to_solve_.size();
   for (const std::uint32_t r : touched_) {
@@ -302,7 +303,7 @@ void FlowNetwork::apply() {
     regroup(flow.limiter);
     regroup(flow.decided_limiter);
     const double before = flow.rate;
-    // The same rate, but for rounding: leave the flow, and the event that is due for it, alone.
+    // The rate is unchanged except for rounding: leave the flow and its event alone.
     if (flow.rate > 0 && std::abs(flow.decided - flow.rate) <= flow.rate * same_rate)
       set_limiter(flow, flow.decided_limiter);
     else
@@ -337,7 +338,7 @@ void FlowNetwork::expect_sure(const Flow& flow, double before, double doubt) con
   if (whole_picoseconds(time - margin) != due || whole_picoseconds(time + margin) != due) throw Unsure{unsure_time};
 }
 
-// Where rates are compared with a tolerance they are equal, or differ by more.
+// If rates are compared with a tolerance they are equal, or differ by more.
 void FlowNetwork::expect_sure_rates() const {
   const auto is_unsure = [](double less, double more) {
     return less < more * (1 - noise) && less > more * (1 - 2 * tolerance);
@@ -361,8 +362,8 @@ void FlowNetwork::regroup(ResourceId limiter) {
   regrouped_.push_back(limiter.value);
 }
 
-// Of the flows that a resource limits only those are scheduled that are due first. When they leave, the others get
-// other rates anyway: thousands of flows over one port make as many events, not their square. The engine takes events
+// Schedules only the first flows to finish among those that a resource limits. When they leave, the others get other
+// rates anyway: thousands of flows over one port make as many events, not their square. The engine takes events
 // of one instant best in the order of their turns: first those taken before `first_turn`, then those of this settle(),
 // which were taken in the order of to_solve_.
 void FlowNetwork::schedule_first_of_groups(std::uint64_t first_turn) {

@@ -30,7 +30,7 @@ PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topol
       has_credits_(options.flow_control == PacketOptions::FlowControl::credit),
       lanes_(topology.n_links(), std::max(1, options.lanes)),
       channels_(topology.n_links()),
-      serialisers_(topology.n_resources()),
+      serializers_(topology.n_resources()),
       channels_of_(topology.n_resources()) {
   if (options_.lanes < 1)
     throw SettingError(SettingError::Setting::packets,
@@ -78,7 +78,7 @@ void PacketNetwork::start(std::uint32_t leg, Bytes size, std::uint64_t piece) {
   }
   flow.busy_before.clear();
   for (Index h = info.first_hop; h < info.first_hop + info.n_hops; ++h)
-    flow.busy_before.push_back(serialisers_[channels_[hops_[h].channel].resource.value].carried.busy);
+    flow.busy_before.push_back(serializers_[channels_[hops_[h].channel].resource.value].carried.busy);
   flow.hop = choose_way(info.first_way, info.n_ways).hop;
   inputs_[flow.input].to = hops_[flow.hop].channel;
   put_in_turn(flow.input);
@@ -133,7 +133,7 @@ ResourceId PacketNetwork::limiter(const Flow& flow) const {
   Picoseconds most{-1};
   for (Index i = 0; i < leg.n_hops; ++i) {
     const ResourceId resource = channels_[hops_[leg.first_hop + i].channel].resource;
-    const Picoseconds busy = serialisers_[resource.value].carried.busy - flow.busy_before[i];
+    const Picoseconds busy = serializers_[resource.value].carried.busy - flow.busy_before[i];
     if (busy > most) {
       most = busy;
       busiest = resource;
@@ -144,7 +144,7 @@ ResourceId PacketNetwork::limiter(const Flow& flow) const {
 
 void PacketNetwork::set_bandwidth(ResourceId resource, Bandwidth bandwidth) {
   for (const Index channel : channels_of_[resource.value]) channels_[channel].bandwidth = bandwidth;
-  serialisers_[resource.value].work = 0;  // rounding starts over with the next packet
+  serializers_[resource.value].work = 0;  // rounding starts over with the next packet
 }
 
 std::vector<Network::Withdrawn> PacketNetwork::withdraw(const std::vector<std::uint64_t>&) {
@@ -174,9 +174,9 @@ void PacketNetwork::put_in_turn(Index index) {
 }
 
 void PacketNetwork::make_dirty(ResourceId resource) {
-  Serialiser& serialiser = serialisers_[resource.value];
-  if (serialiser.is_dirty) return;
-  serialiser.is_dirty = true;
+  Serializer& serializer = serializers_[resource.value];
+  if (serializer.is_dirty) return;
+  serializer.is_dirty = true;
   dirty_.push_back(resource.value);
 }
 
@@ -188,33 +188,33 @@ void PacketNetwork::settle() {
 }
 
 void PacketNetwork::serve(Index index) {
-  Serialiser& serialiser = serialisers_[index];
-  while (serialiser.free_at <= engine_.now() && send_next(index)) {
+  Serializer& serializer = serializers_[index];
+  while (serializer.free_at <= engine_.now() && send_next(index)) {
   }
-  serialiser.is_dirty = false;
-  if (serialiser.free_at <= engine_.now() || serialiser.wakes || !something_waits(index)) return;
-  serialiser.wakes = true;
-  schedule(serialiser.free_at, What::wake, index);
+  serializer.is_dirty = false;
+  if (serializer.free_at <= engine_.now() || serializer.wakes || !something_waits(index)) return;
+  serializer.wakes = true;
+  schedule(serializer.free_at, What::wake, index);
 }
 
 bool PacketNetwork::something_waits(Index resource) const {
   const auto waits = [&](Index channel) { return channels_[channel].first_turn != none; };
-  if (serialisers_[resource].n_channels == 1) return waits(serialisers_[resource].first);
+  if (serializers_[resource].n_channels == 1) return waits(serializers_[resource].first);
   return std::any_of(channels_of_[resource].begin(), channels_of_[resource].end(), waits);
 }
 
 bool PacketNetwork::send_next(Index resource) {
-  Serialiser& serialiser = serialisers_[resource];
-  if (serialiser.n_channels == 1) {
-    if (!may_send(serialiser.first)) return false;
-    send(serialiser.first);
+  Serializer& serializer = serializers_[resource];
+  if (serializer.n_channels == 1) {
+    if (!may_send(serializer.first)) return false;
+    send(serializer.first);
     return true;
   }
   const std::vector<Index>& channels = channels_of_[resource];
-  for (std::uint32_t i = 0; i < serialiser.n_channels; ++i) {
-    const std::uint32_t turn = (serialiser.turn + i) % serialiser.n_channels;
+  for (std::uint32_t i = 0; i < serializer.n_channels; ++i) {
+    const std::uint32_t turn = (serializer.turn + i) % serializer.n_channels;
     if (!may_send(channels[turn])) continue;
-    serialiser.turn = turn + 1;
+    serializer.turn = turn + 1;
     send(channels[turn]);
     return true;
   }
@@ -317,23 +317,23 @@ void PacketNetwork::send(Index channel) {
 // Returns when the link is free again. Rounded up once for all packets between which there is no gap.
 SimTime PacketNetwork::occupy(const Hop& hop, const Packet& packet) {
   const Channel& channel = channels_[hop.channel];
-  Serialiser& serialiser = serialisers_[channel.resource.value];
-  if (serialiser.free_at < engine_.now() || serialiser.work == 0) {
-    serialiser.since = engine_.now();
-    serialiser.work = 0;
+  Serializer& serializer = serializers_[channel.resource.value];
+  if (serializer.free_at < engine_.now() || serializer.work == 0) {
+    serializer.since = engine_.now();
+    serializer.work = 0;
   }
   const double bytes = static_cast<double>(packet.size) * hop.cost;
-  serialiser.work += bytes;
-  const auto whole = static_cast<std::int64_t>(std::ceil(serialiser.work - 1e-6));
+  serializer.work += bytes;
+  const auto whole = static_cast<std::int64_t>(std::ceil(serializer.work - 1e-6));
   const Picoseconds taken = transfer_time({whole}, channel.bandwidth);
   // What a rounded picosecond might take away: a tail does not leave before it has come.
   const SimTime finish =
-      std::max({SimTime{add(serialiser.since.time_since_epoch(), taken)}, packet.tail, engine_.now()});
-  serialiser.free_at = finish;
-  serialiser.wakes = false;
-  ++serialiser.carried.pieces;
-  serialiser.carried.bytes += bytes;
-  serialiser.carried.busy += finish - engine_.now();
+      std::max({SimTime{add(serializer.since.time_since_epoch(), taken)}, packet.tail, engine_.now()});
+  serializer.free_at = finish;
+  serializer.wakes = false;
+  ++serializer.carried.pieces;
+  serializer.carried.bytes += bytes;
+  serializer.carried.busy += finish - engine_.now();
   if (watcher_)
     watcher_({.piece = flows_[packet.flow].piece,
               .link = channel.link,

@@ -23,30 +23,30 @@ namespace ringsim {
 /// - A packet waits at the sender of its next link, in the buffer of the link on which it came; in order among those
 ///   that came and go on by the same links. Packets for other links pass it by, but they share the buffer: when it is
 ///   full of packets for a busy link, nobody comes in any more (head-of-line blocking).
-/// - A packet starts on a link only where the next buffer has room for it. With `credit` room is taken at the start,
+/// - A packet starts on a link only if the next buffer has room for it. With `credit` room is taken at the start,
 ///   and given back when the packet has left the buffer, a latency of the link later. With `pause` the receiver asks
 ///   the sender to stop when more than `buffer` less what may still come is full, and to go on two packets lower;
 ///   either is heard a latency later. The end of a leg takes data at once.
-/// - Cut-through: a packet may go on when its head has arrived; where the next link is faster, as much later as it
+/// - Cut-through: a packet may go on when its head has arrived; if the next link is faster, as much later as it
 ///   must so that its tail is there in time.
-/// - Where a leg goes several ways (Routing::Policy::packet_spray), each packet takes one of them, in turn by shares.
+/// - If a leg goes several ways (Routing::Policy::packet_spray), each packet takes one of them, in turn by shares.
 ///
 /// So a piece that is alone takes size / b + latency, to the picosecond as in the flow models, b the narrowest link.
-/// Longer only where a link is slower than one before it and that faster than one before: there one packet waits to be
+/// Longer only if a link is slower than one before it and that faster than one before: there one packet waits to be
 /// whole, at most mtu (1/b - 1/b') for each step up from a link b to a faster b'. A link with a `buffer` below what its
 /// latency needs gives buffer / (2 latency + packet time), as a long cable does.
 ///
 /// Routes that could wait for each other in a circle lie on virtual lanes of their own (VirtualLanes), each with
-/// buffers of its own; a link's lanes take turns. Where there are too few lanes they may stay stuck: explain_stall()
+/// buffers of its own; a link's lanes take turns. If there are too few lanes they may stay stuck: explain_stall()
 /// says so.
 ///
-/// - Where a link's bandwidth changes, the packet that is on it goes on as it is; buffers keep their size.
+/// - If a link's bandwidth changes, the packet that is on it goes on as it is; buffers keep their size.
 ///
 /// Assumptions: switches are not slowed by anything inside; credits and pause frames take no bandwidth; no congestion
 /// control slows the sources (DCQCN, InfiniBand's); a port's buffer is not shared with other ports.
 class PacketNetwork final : public Network {
  public:
-  /// Throws InputError where a packet has no room in the buffers.
+  /// Throws InputError if a packet has no room in the buffers.
   PacketNetwork(const PacketOptions& options, const Topology& topology, Engine<Event>& engine);
 
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
@@ -59,7 +59,7 @@ class PacketNetwork final : public Network {
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
-  Carried carried(ResourceId resource) const override { return serialisers_[resource.value].carried; }
+  Carried carried(ResourceId resource) const override { return serializers_[resource.value].carried; }
 
   /// Most bytes that were ever held at the end of a link (with `credit`, on their way there too): for tests.
   Bytes most_held(LinkId link) const;
@@ -81,7 +81,7 @@ class PacketNetwork final : public Network {
   struct Hop {  // a link of a leg
     Index channel = 0;
     Index first_way = 0, n_ways = 0;     // none: the leg ends here
-    Index next_hop = 0, next_input = 0;  // of its way, where there is only one
+    Index next_hop = 0, next_input = 0;  // of its way, if there is only one
     double cost = 1;                     // what a byte takes on it
   };
   struct LegInfo {
@@ -94,7 +94,7 @@ class PacketNetwork final : public Network {
     Index flow = 0, hop = 0, input = none;
     Index next = none;      // the next one at the same input
     std::int32_t size = 0;  // at most number_mask
-    std::int32_t room = 0;  // what it needs at the end of its hop: its size, or nothing where its leg ends there
+    std::int32_t room = 0;  // what it needs at the end of its hop: its size, or nothing if its leg ends there
     SimTime tail{};         // when all of it is there
   };
   struct Flow {
@@ -125,8 +125,8 @@ class PacketNetwork final : public Network {
   struct Thresholds {  // of a link's buffers, with `pause`
     std::int64_t stop_above = 0, go_below = 0;
   };
-  struct alignas(64) Serialiser {  // a resource
-    Index first = none;            // its channel; where there are several they are in channels_of_
+  struct alignas(64) Serializer {  // a resource
+    Index first = none;            // its channel; if there are several they are in channels_of_
     std::uint32_t n_channels = 0;
     std::uint32_t turn = 0;  // among the channels
     bool is_dirty = false;
@@ -184,7 +184,7 @@ class PacketNetwork final : public Network {
   std::vector<Channel> channels_;
   tsl::robin_map<std::uint64_t, Index, MixedHash> channel_of_;  // by lane, above 0, and link
   std::vector<Thresholds> thresholds_;                          // [link]
-  std::vector<Serialiser> serialisers_;
+  std::vector<Serializer> serializers_;
   std::vector<std::vector<Index>> channels_of_;  // [resource]
   std::vector<Input> inputs_;
   tsl::robin_map<std::uint64_t, Index, MixedHash> input_of_;  // by the channels between which it is

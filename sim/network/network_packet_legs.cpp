@@ -155,8 +155,8 @@ PacketNetwork::Index PacketNetwork::channel(LinkId link, std::uint32_t lane) {
 }
 
 void PacketNetwork::add_channel(ResourceId resource, Index channel) {
-  Serialiser& serialiser = serialisers_[resource.value];
-  if (serialiser.n_channels++ == 0) serialiser.first = channel;
+  Serializer& serializer = serializers_[resource.value];
+  if (serializer.n_channels++ == 0) serializer.first = channel;
   channels_of_[resource.value].push_back(channel);
 }
 

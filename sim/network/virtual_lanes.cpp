@@ -41,8 +41,8 @@ bool VirtualLanes::Lane::add(std::span<const Dependency> route) {
   return true;
 }
 
-// Where `to` stands before `from`, what `from` follows from and what follows from `to` change places, as far as they
-// stand between the two.
+// If `to` comes before `from` in the order, the predecessors of `from` and the successors of `to` between the two
+// change places.
 bool VirtualLanes::Lane::add(std::uint32_t from, std::uint32_t to) {
   const std::uint32_t low = place_[to], high = place_[from];
   if (low <= high) {
@@ -63,7 +63,7 @@ bool VirtualLanes::Lane::add(std::uint32_t from, std::uint32_t to) {
   return true;
 }
 
-// All that can be reached from `start` between two places of the order; false where that is `forbidden`.
+// All that can be reached from `start` between two places of the order; false if that is `forbidden`.
 bool VirtualLanes::Lane::collect(std::uint32_t start, const std::vector<std::vector<std::uint32_t>>& next,
                                  std::uint32_t low, std::uint32_t high, std::uint32_t forbidden,
                                  std::vector<std::uint32_t>& found) {

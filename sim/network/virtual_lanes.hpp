@@ -11,7 +11,7 @@
 namespace ringsim {
 
 /// A packet that waits in the buffer of one link for room in the buffer of the next makes the first depend on the
-/// second. Where such dependencies close a circle, packets may wait for each other for ever (Dally & Seitz, IEEE
+/// second. If such dependencies close a circle, packets may wait for each other for ever (Dally & Seitz, IEEE
 /// Transactions on Computers 36(5), 1987). So each route is put on the first lane, with buffers of its own, in which
 /// its dependencies close no circle, as subnet managers do (LASH: Skeie, Lysne & Theiss, IPDPS 2002; DFSSSP: Domke,
 /// Hoefler & Nagel, IPDPS 2011). Up and down a tree one lane is enough.
@@ -20,7 +20,7 @@ class VirtualLanes {
   VirtualLanes(std::size_t n_links, int most);
 
   using Dependency = std::pair<LinkId, LinkId>;
-  /// The lane for a route with these dependencies. The last lane where all would have a circle: then one may arise.
+  /// The lane for a route with these dependencies. The last lane if all would have a circle: then one may arise.
   std::uint32_t place(std::span<const Dependency> route);
 
  private:
@@ -29,7 +29,7 @@ class VirtualLanes {
   class Lane {
    public:
     explicit Lane(std::size_t n_links);
-    /// Adds all of them, or, where they would close a circle, none.
+    /// Adds all of them, or, if they would close a circle, none.
     bool add(std::span<const Dependency> route);
 
    private:

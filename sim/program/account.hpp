@@ -1,4 +1,4 @@
-// Where the time of a program's iterations goes, rank by rank, from what its tasks do.
+// Accounts for the time of a program's iterations, rank by rank, from what its tasks do.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ class Accounts {
 
   /// [rank], when the run is over.
   std::vector<RankAccount> ranks() const;
-  /// Of any actor that has tasks; a server, for example.
+  /// The account of any actor that has tasks; a server, for example.
   const RankAccount& of(Actor actor) const;
 
  private:

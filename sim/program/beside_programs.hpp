@@ -29,7 +29,7 @@ class ProgramsBeside {
   const CheckedSchedule& schedule() const { return schedule_; }
   /// [lane] of which part, as RunOptions::jobs.
   std::vector<std::size_t> jobs() const;
-  /// Of a part's lane: that of the whole.
+  /// The lane of the whole schedule that is this lane of the part.
   Lane lane(std::size_t part, Lane lane) const;
 
   /// Whose step it is.

@@ -272,7 +272,7 @@ class Contributions {
         calls_of_[static_cast<std::size_t>(variable)].push_back(static_cast<std::uint32_t>(c));
   }
 
-  // Where there are several ranks, a gradient (or the weights that are averaged) is in one call of each; weights that
+  // If there are several ranks, a gradient (or the weights that are averaged) is in one call of each; weights that
   // go to neighbors are in one call per neighbor.
   void find_calls(const Program::Learns& learns) const {
     if (program_.ranks == 1 || learns.how == How::own_part) return;

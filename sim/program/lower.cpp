@@ -18,7 +18,7 @@ struct LoweredProgram::Parts {
   /// Before which step of an iteration each task of a lane begins: [task], and one more for all.
   struct Table {
     std::vector<int> first;
-    int width = 0;  // of every task, where all have the same; else 0
+    int width = 0;  // of every task, if all have the same; else 0
   };
 
   /// Which actor of a call's schedule an actor is.

@@ -18,21 +18,21 @@ namespace ringsim {
 ///
 /// Memory: 4 bytes a lane, 8 bytes a chunk of all calls, and the steps of the tasks of one iteration for each kind of
 /// actor (by role and by place in the calls); not the iterations, nor the messages.
-/// Throws InputError where a lane would have more than 2^31 - 1 steps.
+/// Throws InputError if a lane would have more than 2^31 - 1 steps.
 Schedule lowered(const Program& program);
 
 inline constexpr int all_channels = 1 << 16;  ///< how many numbers of channels there are
 
 /// How far apart the channels of n streams (or programs) lie, that have `room` numbers together. Devices have few
-/// channels and NICs, which the channels of a connection take in turn, modulo their number: where there is room for it
+/// channels and NICs, which the channels of a connection take in turn, modulo their number: if there is room for it
 /// the distance is a multiple of all numbers up to 10, and of 12, 16, 24 and 32, so that channel c of one stream uses
 /// what channel c of another does.
 int channels_apart(int n, int room = all_channels);
 
-/// Throws SettingError: a call uses that channel, where each may have `most` next to the others.
+/// Throws SettingError: a call uses that channel, though each may have only `most` next to the others.
 [[noreturn]] void too_many_channels(int channel, int most);
 
-/// Where a step of the lowered schedule belongs.
+/// The place of a step of the lowered schedule in the program.
 struct StepPlace {
   int iteration = 0;
   Stream stream = 0;
@@ -49,8 +49,8 @@ class LoweredProgram {
 
   const Program& program() const { return program_.program(); }
   const CheckedSchedule& schedule() const { return schedule_; }
-  /// Of a step on any lane. The first lane of a stream has a step of every task; the others those of calls alone.
-  /// O(log tasks).
+  /// The place of a step on any lane. The first lane of a stream has a step of every task; the others those of calls
+  /// alone. O(log tasks).
   StepPlace place_of(Actor actor, Lane lane, int step) const;
   const Program::Task& task_of(Actor actor, const StepPlace& place) const {
     return program().role(actor).streams[static_cast<std::size_t>(place.stream)][static_cast<std::size_t>(place.task)];

@@ -21,15 +21,15 @@ struct ProgramSize {
   /// `variables`: those that all of these calls name, together.
   void add_calls(std::int64_t n, std::int64_t members_each, std::int64_t variables);
 
-  /// Of the program with its proof, and of its run while all lanes are under way. An estimate: the test
-  /// tests/scripts/large_training.py holds it to what processes take. The messages that wait are not counted.
+  /// Memory of the program with its proof, and of its run while all lanes are under way. An estimate, which the test
+  /// tests/scripts/large_training.py compares with what processes take. Messages that wait are not counted.
   Bytes memory() const;
   /// How many parts check() and LoweredProgram count on a WatchedWork, about.
   double parts() const;
   double proof_seconds() const { return 2e-7 * parts(); }  ///< about, on a core of 2020
 };
 
-/// Of a program that was made. `pairs` is left out.
+/// The size of a finished program. `pairs` is left out.
 ProgramSize size_of(const Program& program);
 
 }  // namespace ringsim

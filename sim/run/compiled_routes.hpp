@@ -25,7 +25,7 @@ struct Route {
   std::uint64_t key = no_key;  // as CompiledRoutes::key_of(); of a part: none
   Bytes carried;               // over all messages
   std::uint32_t first = 0;     // leg, or part
-  /// In CompiledRoutes, from `first` on; none where both ends are one device.
+  /// In CompiledRoutes, from `first` on; none if both ends are one device.
   std::uint16_t n_legs = 0;
   /// If a message is cut into equal parts, each on a path of its own: their routes are `first` and those after it, and
   /// this one has no legs.
@@ -65,10 +65,10 @@ class CompiledRoutes {
   std::uint32_t of(Actor from, Actor to, std::uint16_t channel, Find find) {
     return of(key_of(from, to, label(from, to, channel)), find);
   }
-  /// Whether all messages of a connection (from, to, channel) have one route, until forget().
+  /// True if all messages of a connection (from, to, channel) have one route, until forget().
   bool are_fixed() const { return policy_ != Routing::Policy::flow_spray; }
 
-  /// Whether the fabric had several equally short ways for any message so far.
+  /// True if the fabric had several equally short ways for any message so far.
   bool has_choice() const { return has_choice_; }
 
   /// The route of an actor's work on its own data.
@@ -105,22 +105,22 @@ class CompiledRoutes {
   const LegUse& leg(std::uint32_t index) const { return legs_[index]; }
   /// Each message stands for so many equal ones.
   void stand_for(int copies) { copies_ = copies; }
-  /// So many bytes more crossed the leg than its route: of a message that gave up its way.
+  /// More bytes crossed the leg than its route, because a message gave up its way.
   void crossed_beyond(std::uint32_t leg, std::int64_t bytes) { beyond_[leg] += bytes; }
   std::span<const LinkId> links(const LegUse& leg) const { return {links_.data() + leg.first_link, leg.n_links}; }
-  /// Of the leg's i-th link, as Leg::share().
+  /// The share of the leg's i-th link, as Leg::share().
   double share(const LegUse& leg, std::size_t i) const {
     return leg.first_link + i < shares_.size() ? shares_[leg.first_link + i] : 1;
   }
 
-  /// Of all legs of a route.
+  /// Sum over all legs of a route.
   Picoseconds latency(std::uint32_t route) const {
     Picoseconds sum{0};
     for (std::uint32_t i = 0; i < routes_[route].n_legs; ++i) sum += network_.latency(routes_[route].first + i);
     return sum;
   }
 
-  /// [link] what crossed it, over the routes that `counts` says. Exact where a byte costs its links whole bytes.
+  /// [link] what crossed it, over the routes that `counts` says. Exact if a byte costs its links whole bytes.
   template <class Counts>
   std::vector<Bytes> link_bytes(std::size_t n_links, Counts counts) const {
     std::vector<Bytes> bytes;
@@ -131,7 +131,7 @@ class CompiledRoutes {
     }
     return bytes;
   }
-  /// Whether link_bytes() of all routes would be the same if they were added up in another order.
+  /// True if link_bytes() of all routes would be the same if they were added up in another order.
   bool bytes_are_sure(std::size_t n_links) const {
     const std::vector<Crossed> all = crossed(n_links, [](std::uint32_t) { return true; });
     return std::none_of(all.begin(), all.end(), [](const Crossed& each) {
@@ -192,8 +192,8 @@ class CompiledRoutes {
   }
 
   struct Crossed {           // of a link
-    std::int64_t whole = 0;  // where a byte costs it a whole number of bytes
-    double in_shares = 0;    // where it costs another number
+    std::int64_t whole = 0;  // if a byte costs it a whole number of bytes
+    double in_shares = 0;    // if it costs another number
   };
   /// [link]
   template <class Counts>
@@ -251,7 +251,7 @@ class CompiledRoutes {
   std::vector<Route> routes_;
   Known known_{routes_};
   tsl::robin_map<std::uint64_t, std::uint32_t, MixedHash> messages_of_;  // of a pair, so far: for flow_spray
-  std::map<std::uint32_t, std::uint32_t> turns_;  // by route: as Path::turns, where there are several
+  std::map<std::uint32_t, std::uint32_t> turns_;  // by route: as Path::turns, if there are several
   std::vector<LegUse> legs_;
   std::map<std::uint32_t, std::int64_t> beyond_;  // by leg
   std::vector<LinkId> links_;                     // of all legs

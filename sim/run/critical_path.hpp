@@ -45,7 +45,7 @@ struct TrailEntry {
 /// `resource`, of that class, held a chain back for `time` more. By the scheme of Misra and Gries (Science of Computer
 /// Programming 2, 1982), so that entries are exact if there are as many as classes, and lower bounds if there are more
 /// classes. Within a class the link that held the chain back for more than half of the time is known (Boyer and Moore's
-/// majority vote); where there is none, one that held it back at all. Requires an entry.
+/// majority vote); if there is none, one that held it back at all. Requires an entry.
 inline void hold_back(std::span<TrailEntry> entries, std::uint32_t link_class, ResourceId resource, Picoseconds time) {
   if (resource == no_resource || time.count() <= 0) return;
   TrailEntry* least = entries.data();
@@ -78,9 +78,9 @@ inline void hold_back(std::span<TrailEntry> entries, std::uint32_t link_class, R
 struct TrailSums {
   SimTime at{};  // the moment that the trail leads to
   Picoseconds latency{0}, compute{0}, delay{0};
-  PathEnd path_end;  // in PathRecord, where a run has one
+  PathEnd path_end;  // in PathRecord, if a run has one
   /// Another trail is as long, its time is divided otherwise, and only the order within an instant decided between
-  /// them. Kept only where LaneTrails::weigh_ties().
+  /// them. Kept only if LaneTrails::weigh_ties().
   bool is_unsure = false;
 
   /// A message, or a part of one, that started at the moment so far: a link set its speed for `busy`, the rest of its
@@ -90,7 +90,7 @@ struct TrailSums {
     latency += more_latency;
     at += busy + more_latency;
   }
-  /// Nothing but computing, or waiting for a rank that is late, up to `now`.
+  /// The path only computes, or waits for a rank that is late, up to `now`.
   void compute_until(SimTime now) { pass(compute, now); }
   void delay_until(SimTime now) { pass(delay, now); }
 
@@ -127,7 +127,7 @@ struct Trail : TrailSums {
     hold_back(entries, link_class, resource, busy);
   }
 
-  /// Of a run or a job that ended at `finish`, where the trail must lead. The class with the most time;
+  /// The bottleneck of a run or a job that ended at `finish`, where the trail must end: the class with the most time;
   /// among equals the one whose links come first in the topology.
   Bottleneck bottleneck(SimTime finish) const {
     ensure(at == finish, "the parts of the critical path sum to the time of the run");

@@ -1,4 +1,4 @@
-// What devices do with data within themselves, where that takes time: additions, copies, and sending it off.
+// What devices do with data within themselves, if that takes time: additions, copies, and sending it off.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,14 @@ inline void leave_device(const Topology& topology, const DeviceLinks& device, st
 /// done when it is; work of one device shares the device's rate as messages share a link.
 ///
 /// Assumptions: a message that is added is added when all of it is there, at once and whole (NCCL and MPI do so slice
-/// by slice: cut messages into chunks); where links of a staged or cut message come and go, its addition waits for the
+/// by slice: cut messages into chunks); if links of a staged or cut message come and go, its addition waits for the
 /// last of them.
 template <class Run>
 class DeviceWork {
  public:
   explicit DeviceWork(Run& run) : run_(run) {}
 
-  /// Whether it takes time; `kind`: copy or reduce.
+  /// True if it takes time; `kind`: copy or reduce.
   bool takes_time(Actor actor, LinkKind kind) const {
     const DeviceLinks* device = run_.topology_.device(run_.node_of(actor));
     return device != nullptr && work_of(*device, kind).link != no_link;

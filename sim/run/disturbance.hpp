@@ -22,7 +22,7 @@ namespace ringsim {
 /// bandwidth, so that to change one direction is to change both.
 ///
 /// Down. Nothing new takes the link. Of a message that is under way over it, what has left its source by then arrives;
-/// the rest takes a new way at once, and pays that way's latency. Where data is staged (several legs) what has left on
+/// the rest takes a new way at once, and pays that way's latency. If data is staged (several legs) what has left on
 /// the last leg arrives, and all else, which lies in rooms of the old way, is sent again from the source. Messages
 /// whose way does not lead over the link keep to it, and so do those whose data is past it. With no way left a message
 /// waits until a link is restored; if none ever is, StrandedError names it, at the instant at which it has none. (Real
@@ -42,7 +42,7 @@ struct LinkChange {
   std::int64_t millionths = 1'000'000;
   Bandwidth bandwidth;
 
-  /// What a link of that nominal bandwidth has then; nominal where it is down (nothing uses it).
+  /// What a link of that nominal bandwidth has then; nominal if it is down (nothing uses it).
   Bandwidth of(Bandwidth nominal) const;
 };
 
@@ -54,11 +54,11 @@ class StrandedError : public InputError {
 
 /// A step of an actor can begin when its lane's previous step is done and its waits are met. It does begin at
 ///     max(that, late) + step_delay + jitter
-/// of its actor; each of them 0 where nothing is said. They count on helpers, too.
+/// of its actor; each of them 0 if nothing is said. They also count on helpers.
 struct Disturbance {
   std::vector<LinkChange> links;
 
-  /// Of an actor's lanes; count -1: all of them.
+  /// A range of an actor's lanes; count -1: all of them.
   struct Lanes {
     Lane first = 0;
     int count = -1;
@@ -124,7 +124,7 @@ class LinkStates {
 
   const std::vector<bool>& down() const { return down_; }  ///< [link]
   bool any_down() const { return n_down_ > 0; }
-  /// Whether a later change brings some link up again that is down now.
+  /// True if a later change brings some link up again that is down now.
   bool some_come_back() const;
 
  private:

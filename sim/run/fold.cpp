@@ -158,8 +158,8 @@ bool alike(const Topology& topology, const Path& a, const Path& b) {
 
 const std::string& name(const Topology& topology, NodeId node) { return topology.node(node).name; }
 
-/// Condition 4 where each actor hangs on one switch by one cable: there is but one way, whoever sends to whom. Returns
-/// the switch; none where the topology is another.
+/// Condition 4 if each actor is joined to one switch by one cable: there is only one way between any two. Returns
+/// the switch; none if the topology is another.
 std::optional<NodeId> common_switch(const Topology& topology, const std::vector<NodeId>& placement) {
   NodeId hub = no_node;
   for (const NodeId device : placement) {
@@ -283,7 +283,7 @@ std::string follow_paths(const Topology& topology, const RunOptions& options, co
     return fmt::format("each has an equal port of its own on {}", name(topology, *hub));
   }
   if (options.routing.policy == Routing::Policy::flow_spray) refuse("messages of a pair take several ways in turn");
-  Strides apart;  // by channel only where routes look at it
+  Strides apart;  // by channel only if routes look at it
   const bool by_channel = options.routing.policy == Routing::Policy::ecmp;
   for (const auto& [stride, bytes] : strides)
     apart[{stride.by, by_channel ? stride.channel : std::uint16_t{0}}] += bytes;

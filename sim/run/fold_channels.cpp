@@ -108,7 +108,7 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
     refuse("the schedule is not proved from that of one channel");
   if (moves_packets(options.model)) refuse("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed || options.transport.nics == Transport::Nics::per_channel)
-    refuse("which way a message takes may hang on its channel");
+    refuse("the way of a message may depend on its channel");
   if (topology.has_channel_rates()) refuse("channels of a device have a rate, each its own");
   if (options.record_path) refuse("the critical path is recorded");
   if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");

@@ -1,4 +1,4 @@
-// Folding channels: where all channels of a run do the same, one of them stands for all.
+// Folding channels: if all channels of a run do the same, one of them stands for all.
 #pragma once
 
 #include <optional>
@@ -21,23 +21,24 @@ namespace ringsim {
 ///     so channels share no lane, connection, chunk or wait (check), and meet only in the network.
 ///  2. They do the same: each rank plays the same position in all of them, and each message is as large on the wire in
 ///     all of them. Steps compute nothing (channels would share units), and devices work in no time.
-///  3. They take the same way: it does not hang on the number of the channel. Messages are not cut into parts, one for
+///  3. They take the same way: it does not depend on the number of the channel. Messages are not cut into parts, one
+///  for
 ///     each NIC; the run throws Unsure when it finds one.
 ///  4. Under a protocol with slots all messages of a connection fill equally many, and that divides its slots: so none
 ///     ever has some of its slots and lacks others.
 ///
 /// Then any permutation of channels turns the run into itself. By induction over the instants at which something
 /// happens, as with FoldingByTurns (sim/run/fold_turns.hpp): what has happened is the same in all channels; what
-/// happens at this instant is so, too, and what it leads to does not hang on the order in which it happens: a step
+/// happens at this instant is so as well, and what it leads to does not depend on the order in which it happens: a step
 /// begins when all that it waits for is done, a message when both of its ends have begun or it has its slots (4), a
 /// staged piece when the one before has left and there is room. Rates are max-min fair shares, which are unique; so
 /// flows of different channels that are alike have the same. A link that flows share gives channel 0's what it would
 /// give it next to the copies of it in all others; a link that the model does not share (`ideal`) gives each flow all
 /// of it.
 ///
-/// As there, two things hang on the order within an instant, and the run throws Unsure where it finds them: rounding,
+/// As there, two things depend on the order within an instant, and the run throws Unsure if it finds them: rounding,
 /// with sums of as many shares as the whole run has, and which of several critical paths that are equally long is
-/// reported if their time is divided otherwise. Where a step waited for several lanes, or ends with several messages at
+/// reported if their time is divided otherwise. If a step waited for several lanes, or ends with several messages at
 /// one instant, all of them are compared.
 ///
 /// Timeline::events may be another number than that of the whole run, which has events that are overtaken: of the first
@@ -51,8 +52,8 @@ struct FoldingByChannels {
   Timeline unfold(Timeline one_channel) const;
 };
 
-/// Whether channel 0 can stand for all; where it cannot, `why_not` is a sentence that says so, empty if there is but
-/// one channel. Time: O(operations of channel 0).
+/// Returns nothing if channel 0 cannot stand for all; then `why_not` is a sentence that says why, empty if there is
+/// only one channel. Time: O(operations of channel 0).
 std::optional<FoldingByChannels> fold_channels(const Topology& topology, const CheckedSchedule& checked,
                                                const RunOptions& options, std::string& why_not);
 

@@ -38,12 +38,12 @@ class TurningSchedule {
       if (const int n = plain.layout[b].n_chunks(); n != 0 && n != n_) refuse("ranks have several chunks each");
   }
 
-  /// Whether the rank `by` further does the same; if not, why_not() says why.
+  /// True if the rank `by` further does the same; if not, why_not() says why.
   bool turns(Actor by) {
     const int n_channels = made_ == nullptr ? 1 : made_->channels;
     for (int channel = 0; channel < n_channels; ++channel) {
       const Cast* cast = cast_of(channel);
-      // Of positions, which is that of ranks where each has its own.
+      // Counts positions, which are the ranks if each has its own.
       const int shift = cast == nullptr ? by : wrap(position(cast, by) - position(cast, 0), n_);
       for (Actor p = 0; p < n_ && cast != nullptr; ++p)
         if (rank(cast, wrap(p + shift, n_)) != wrap(rank(cast, p) + by, n_)) {
@@ -79,7 +79,7 @@ class TurningSchedule {
     }
     return true;
   }
-  // Of a chunk of the plain schedule, on the wire.
+  // Size on the wire of a chunk of the plain schedule.
   Bytes size(std::size_t buffer, int channel, int round, int c) const {
     auto chunk = static_cast<std::uint32_t>(c);
     if (made_ == nullptr) return protocol_.on_wire(schedule_.layout[buffer].size(chunk, 1));
@@ -343,7 +343,7 @@ Timeline FoldingByTurns::unfold(Timeline some_ranks) const {
   all.bytes_sent = all.bytes_sent * turns;
   for (std::int64_t* count : {&all.transfers, &all.events})
     if (__builtin_mul_overflow(*count, turns, count)) fail_too_large("more messages than can be counted (2^63)");
-  for (std::size_t link = 0; link < all.link_bytes.size(); ++link)  // what stands for others stands for itself, too
+  for (std::size_t link = 0; link < all.link_bytes.size(); ++link)  // what stands for others stands for itself as well
     all.link_bytes[link] = all.link_bytes[stands_for[link].value];
   all.fingerprint.reset();
   all.folded = why;

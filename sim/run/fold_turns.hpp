@@ -1,4 +1,4 @@
-// Folding by turns: where ranks that are a number of ranks apart do the same, such as those of every node of a cluster,
+// Folding by turns: if ranks that are a number of ranks apart do the same, such as those of every node of a cluster,
 // the first of them stand for the others.
 #pragma once
 
@@ -30,7 +30,7 @@ namespace ringsim {
 ///     have such are not folded.
 ///  2. A step is one message sent and one received, each of one chunk, because several are rounded up as one. No step
 ///     waits for another lane. Each lane has one channel, which no lane of another number has, and sends to one rank.
-///  3. The links in use turn, too: leg by leg and link by link, the path of r + m to its peer has the images of r's
+///  3. The links in use also turn: leg by leg and link by link, the path of r + m to its peer has the images of r's
 ///     links, which are alike and have the same shares. An image is the same for all paths. K / m turns bring a link
 ///     back to itself, and fewer do not; no leg has two links that are images of each other. No link shares its
 ///     resource.
@@ -50,30 +50,30 @@ namespace ringsim {
 /// those of any image (an equitable partition: Godsil & Royle, Algebraic Graph Theory, 2001, 9.3). Connections stay
 /// apart: they are numbered by how far the receiver is from the sender.
 ///
-/// Two things hang on the order within an instant. The run looks for both and throws Unsure where it finds them; then
+/// Two things depend on the order within an instant. The run looks for both and throws Unsure if it finds them; then
 /// all ranks are simulated.
 ///
 ///  - Rounding. Shares are sums of floating-point numbers, whose order differs from rank to rank, so the last bits of
-///    rates may, too. Times are whole picoseconds, rounded up, so they do not, unless one lies so close to a picosecond
-///    that the last bits decide (FlowNetwork::expect_any_order()). The margin is many times what such sums differ by;
-///    it is no bound for flows whose shares hang on each other's in long chains.
-///  - Critical paths. Where a step ends with two messages at once, or a message has waited equally long for two ranks,
+///    rates may as well. Times are whole picoseconds, rounded up, so they do not, unless one lies so close to a
+///    picosecond that the last bits decide (FlowNetwork::expect_any_order()). The margin is many times what such sums
+///    differ by; it is no bound for flows whose shares depend on each other's in long chains.
+///  - Critical paths. If a step ends with two messages at once, or a message has waited equally long for two ranks,
 ///    the one that comes last carries the trail on. If the other's time is divided otherwise the trail is marked
 ///    (Trail::is_unsure), and no such trail may be the run's. Lanes that end last together must agree in what
 ///    `bottleneck` reports, but for those that do so by events that were scheduled later. (Of links that are equally
 ///    full the first on a message's way sets its speed, and of classes with equal times the first in the topology is
-///    reported: that turns, too. Where it is too near to tell whether a link is full, the trail is marked.)
+///    reported: that turns as well. If it is too near to tell whether a link is full, the trail is marked.)
 ///
-/// Timeline::events may be another number: where a protocol has no slots, which flow has a link for itself at first is
-/// up to the order, too. `bottleneck` is that of the whole run, but names the link that stands for it and its images.
-/// Where the path itself is recorded a run is not folded: it would name ranks.
+/// Timeline::events may be another number: if a protocol has no slots, which flow has a link for itself at first is
+/// up to the order as well. `bottleneck` is that of the whole run, but names the link that stands for it and its
+/// images. If the path itself is recorded a run is not folded: it would name ranks.
 struct FoldingByTurns {
   int ranks = 0, simulated = 0;
   std::string why;  ///< a sentence for the report
   Schedule first;   ///< that of the ranks that are simulated
   /// [rank * lanes + lane] of the ranks that are simulated: to whom it sends, itself if to nobody.
   std::vector<Actor> peers;
-  std::vector<LinkId> stands_for;  ///< [link] the one that stands for it; itself where nothing crosses it
+  std::vector<LinkId> stands_for;  ///< [link] the one that stands for it; itself if nothing crosses it
 
   /// The rank that is simulated for it.
   Actor simulated_for(Actor rank) const { return rank % simulated; }
@@ -95,8 +95,8 @@ struct FoldingByTurns {
   Timeline unfold(Timeline some_ranks) const;
 };
 
-/// Whether the first ranks can stand for all, and how few of them; where they cannot, `why_not` is a sentence that says
-/// so. `placement`: [actor]. Time: that of finding all paths that the run uses.
+/// Finds the fewest first ranks that can stand for all. Returns nothing if none can; then `why_not` is a sentence that
+/// says why. `placement`: [actor]. Time: that of finding all paths that the run uses.
 std::optional<FoldingByTurns> fold_by_turns(const Topology& topology, const CheckedSchedule& checked,
                                             const RunOptions& options, const std::vector<NodeId>& placement,
                                             std::string& why_not);

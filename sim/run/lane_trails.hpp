@@ -21,16 +21,16 @@
 
 namespace ringsim {
 
-/// Where the time of a message, or of a part of one, went: `limiter` set its speed for `busy`, the rest is `latency`.
+/// The time of a message, or of a part of one, by cause: `limiter` set its speed for `busy`, the rest is `latency`.
 struct MessageTime {
   Picoseconds busy{0}, latency{0};
-  PathEnd node;  ///< in the PathRecord, where there is one: the path up to its end
+  PathEnd node;  ///< in the PathRecord, if there is one: the path up to its end
   ResourceId limiter = no_resource;
   bool is_unsure = false;  ///< as Told::is_unsure, of the limiter
 };
 
-/// A Trail per lane: the critical path up to the start of the lane's current step. Where RunOptions::record_path asks
-/// for it, a trail is a chain in a PathRecord, too.
+/// A Trail per lane: the critical path up to the start of the lane's current step. If RunOptions::record_path asks
+/// for it, a trail is a chain in a PathRecord as well.
 ///
 /// A trail goes on through the last operation of a step. Among several that end at one instant it is one that the lane
 /// caused itself, so that a lane's trail stays its own, and short: first one whose message began when the lane itself
@@ -82,7 +82,7 @@ class LaneTrails {
     go_on(way, time);
     weigh(lane, way, now);
   }
-  /// Whether the steps of both lanes begin now, after trails whose time is divided otherwise.
+  /// True if the steps of both lanes begin now, after trails whose time is divided otherwise.
   bool begin_unlike(LaneNumber a, LaneNumber b, SimTime now) const {
     if (began_[a] != now || began_[b] != now) return false;
     return trails_.sums(a).is_unsure || trails_.sums(b).is_unsure || division_of(a) != division_of(b);
@@ -93,7 +93,7 @@ class LaneTrails {
 
   /// A step begins.
   void begins(LaneNumber lane, SimTime now) { began_[lane] = now; }
-  /// Whether the sender's step began no sooner than the receiver's.
+  /// True if the sender's step began no sooner than the receiver's.
   bool sender_was_last(LaneNumber sender, LaneNumber receiver) const { return began_[sender] >= began_[receiver]; }
   /// The step waited for one of lane `by`, which ends now.
   void woken(LaneNumber lane, LaneNumber by) {
@@ -120,7 +120,7 @@ class LaneTrails {
     if (from != lane) trails_.copy(from, lane);
     go_on(lane, time);
   }
-  /// The same, through an operation that the lane caused itself, if one ended now.
+  /// The trail goes on through an operation that the lane caused itself, if one ended now.
   bool go_on_by_own(LaneNumber lane, SimTime now) {
     if (own_[lane].when != now) return false;
     go_on(lane, own_[lane].time);
@@ -174,14 +174,14 @@ class LaneTrails {
                              lanes_.step(lane));
     go_on(trail, time);
   }
-  /// Puts the message after the trail, into the record only, where there is one. `wire`: at most so much of its latency
+  /// Puts the message after the trail, into the record only, if there is one. `wire`: at most so much of its latency
   /// is its links', the rest is staging.
   [[gnu::always_inline]] PathEnd record(LaneNumber lane, const Transfer& transfer, Picoseconds wire, Picoseconds busy,
                                         Picoseconds latency, ResourceId limiter) {
     if (!path_) return {};
     return node_after(path_end(lane), lane, transfer, wire, busy, latency, limiter);
   }
-  /// The same, without a record.
+  /// Extends a trail that has no record.
   [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const { go_on(trail, trail.entries, time); }
 
   // --- the ends of the run and of its jobs -------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class LaneTrails {
     };
     last_is_unsure_ = trails_.sums(lane).is_unsure || division(trails_[lane]) != division(last());
   }
-  /// Whether another trail may as well be last(), with its time divided otherwise.
+  /// True if another trail may as well be last(), with its time divided otherwise.
   bool last_is_unsure() const { return last_is_unsure_ || last().is_unsure; }
   bool has_last() const { return last_lane_ != no_lane; }
   /// That of the run. Requires has_last().
@@ -219,7 +219,7 @@ class LaneTrails {
     return whole_path(job_ends_[job], finish);
   }
 
-  /// Whether it is time to collect().
+  /// True if it is time to collect().
   bool is_full() const { return path_ && path_->is_full(); }
   /// Drops what no path needs any more. `ends`: of those that are kept elsewhere.
   void collect(std::vector<PathEnd*> ends) {
@@ -335,8 +335,8 @@ class LaneTrails {
   bool last_is_unsure_ = false;
   SimTime last_turn_{};
   LaneNumber last_lane_ = no_lane;    // the first of those that ended last
-  Trail last_trail_;                  // its own at that moment, where last_may_pass_
-  std::unique_ptr<PathRecord> path_;  // only where the critical path is recorded
+  Trail last_trail_;                  // its own at that moment, if last_may_pass_
+  std::unique_ptr<PathRecord> path_;  // only if the critical path is recorded
   std::vector<PathEnd> job_ends_;     // [job] in path_
 };
 

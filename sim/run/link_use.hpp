@@ -18,7 +18,7 @@ namespace ringsim {
 /// Memory: 8 bytes per step and link that carries anything; at most `most_cells` of them.
 class LinkUse {
  public:
-  static constexpr std::size_t most_steps = 200;                   ///< where no step is given
+  static constexpr std::size_t most_steps = 200;                   ///< if no step is given
   static constexpr std::size_t most_cells = std::size_t{1} << 24;  ///< 128 MiB
 
   /// `step`: its length. 0 chooses the shortest of 1, 2 or 5 times a power of ten that makes at most `most_steps`.

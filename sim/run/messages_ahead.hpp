@@ -101,7 +101,7 @@ class MessagesAhead {
     Start& start = starts_[index];
     start.has_arrived = true;
     if (!start.is_met) {
-      if (trails_.weighs_ties()) {  // its receive may begin now, too
+      if (trails_.weighs_ties()) {  // its receive may begin now as well
         const LaneNumber first = transfers_[index].receiver, n = run_.by_channels_ == nullptr ? 1 : n_lanes();
         for (LaneNumber lane = first; lane < first + n; ++lane)  // whichever it will be
           trails_.weigh(lane, start.trail, time_since(index, limiter, busy), now());
@@ -143,7 +143,7 @@ class MessagesAhead {
     for (Start& start : starts_) ends.push_back(&start.trail.path_end);
   }
 
-  /// Of the messages that ran ahead.
+  /// Size of the largest message that ran ahead.
   Bytes largest() const { return largest_; }
 
  private:
@@ -183,15 +183,15 @@ class MessagesAhead {
     start_part(index);
   }
   LaneNumber n_lanes() const { return static_cast<LaneNumber>(run_.schedule_.lanes); }
-  // The lane began a receive now whose message had slots. Kept only where one channel stands for all.
+  // The lane began a receive now whose message had slots. Kept only if one channel stands for all.
   void freed_slots(LaneNumber lane) {
     if (freed_.size() <= lane) freed_.resize(lane + 1, SimTime::min());
     freed_[lane] = now();
   }
   bool freed_slots_now(LaneNumber lane) const { return lane < freed_.size() && freed_[lane] == now(); }
 
-  // Where a send begins in the instant in which its receiver frees the slots that it needs, whichever comes second lets
-  // it start. Folded by turns, each step has one message. Where one channel stands for all, the receiver may be any
+  // If a send begins in the instant in which its receiver frees the slots that it needs, the later of the two events
+  // lets it start. Folded by turns, each step has one message. If one channel stands for all, the receiver may be any
   // lane of its actor.
   bool may_start_by_other(std::uint32_t index, LaneNumber by) const {
     const LaneNumber sender = transfers_[index].sender, receiver = transfers_[index].receiver;

@@ -81,7 +81,7 @@ class Movement {
     }
   }
 
-  /// Cuts a message into equal parts; the first ones are a byte longer where it does not divide.
+  /// Cuts a message into equal parts; the first ones are a byte longer if it does not divide.
   [[gnu::noinline]] void cut(std::uint32_t index) {
     const Route way = ways_[transfers_[index].route];
     if (way.n_parts == nowhere) return self().disturber_->strand(index);
@@ -103,7 +103,7 @@ class Movement {
     }
   }
 
-  /// Of one that did not come to its end.
+  /// Drops a transfer that did not finish.
   void drop(std::uint32_t index) {
     staged_.give_back(index);
     transfers_[index] = Transfer{};
@@ -181,7 +181,7 @@ class Movement {
     transfer.whole == no_transfer ? self().delivered(index, time) : part_delivered(index, time);
   }
 
-  /// From when on links, not its post, take the transfer's time.
+  /// The moment from which links, not its post, take the transfer's time.
   SimTime moves_since(std::uint32_t index) const {
     if (posts_) [[unlikely]]
       return posts_->since(index);
@@ -231,7 +231,7 @@ class Movement {
   Engine<Event> engine_;
   Routes routes_;
   std::unique_ptr<Network> network_;
-  std::unique_ptr<Posts<Run>> posts_;  // only where posting takes time
+  std::unique_ptr<Posts<Run>> posts_;  // only if posting takes time
   CompiledRoutes ways_;
   Transfers transfers_;
   StagedTransfers staged_;

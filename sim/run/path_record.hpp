@@ -1,4 +1,4 @@
-// The critical path itself, element by element, where RunOptions::record_path asks for it.
+// The critical path itself, element by element, if RunOptions::record_path asks for it.
 #pragma once
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ struct PassedElement {
 };
 
 /// The chains that lead to the lanes' present moments, as nodes that name their forerunner; a Trail has the PathEnd of
-/// its own. Trails are copied from lane to lane, so chains share what they have in common. Where a lane does the same
+/// its own. Trails are copied from lane to lane, so chains share what they have in common. If a lane does the same
 /// in step after step, as in a ring, its chain stays at one node, and nothing is written.
 ///
 /// Memory: 64 bytes per node, a cache line. Nodes that no chain needs any more are dropped whenever their number has
@@ -59,7 +59,7 @@ class PathRecord {
     if (goes_on(before, element, step)) return before.once_more();
     return add_node(before, element, step);
   }
-  /// Whether what is after `before` is its element once more, in the next step: then nothing is written.
+  /// True if what is after `before` is its element once more, in the next step: then nothing is written.
   [[gnu::always_inline]] bool goes_on(PathEnd before, const PassedElement& element, int step) const {
     ensure(before.node() <= nodes_.size(), "an element of the critical path follows one that is there");
     if (before.node() == 0) return false;

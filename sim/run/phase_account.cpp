@@ -15,7 +15,7 @@ void stretch_use(PhaseUse& use, SimTime begin, SimTime end) {
   use.last_end = std::max(use.last_end, end);
 }
 
-/// Whether something is done in it, not only waited for.
+/// True if something is done in it, not only waited for.
 bool is_activity(PathCause cause) {
   return cause != PathCause::late && cause != PathCause::slow && cause != PathCause::jitter;
 }

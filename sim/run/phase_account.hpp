@@ -16,7 +16,7 @@ struct PhaseUse {
   SimTime first_start = SimTime::max();  ///< of its first message, or of its first stretch of the critical path
   SimTime last_end = SimTime::min();     ///< of its last one
   Picoseconds critical{0};               ///< how long the critical path was in it, with what that waited for there
-  std::int64_t messages = 0;             ///< empty ones, too
+  std::int64_t messages = 0;             ///< empty ones as well
   Bytes bytes;                           ///< of all messages, on the wire
 
   bool is_used() const { return messages > 0 || critical.count() > 0; }
@@ -44,7 +44,7 @@ class PhaseAccount {
   /// The schedule of the whole run, folded or not. It must outlive this.
   explicit PhaseAccount(const Schedule& schedule);
 
-  /// Of every message when it arrives. Of a folded run: of rank 0's.
+  /// Call it for every message when it arrives; in a folded run, for those of rank 0.
   void on_message(const Span& message);
   /// When the run is over. `timeline` needs its path (RunOptions::record_path). The phases in which anything happened,
   /// in the order of the schedule. Ensures that their critical times sum to the duration, their messages and bytes to

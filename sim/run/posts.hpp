@@ -27,7 +27,7 @@ class Posts {
  public:
   explicit Posts(Run& run) : run_(run), free_(run.topology_.n_nodes()) {}
 
-  /// Whether the transfer has to be posted first; then it goes on when that is over.
+  /// True if the transfer has to be posted first; then it goes on when that is over.
   bool take(std::uint32_t index) {
     const Transfer& transfer = run_.transfers_[index];
     if (transfer.whole >= first_background && transfer.whole != no_transfer) return false;

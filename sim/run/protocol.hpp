@@ -22,7 +22,7 @@ namespace ringsim {
 /// Assumptions:
 /// - The receiver takes data out of the slots as it comes, and the slots hold more than what is on the way: 4 MiB
 ///   (Simple) are 450 GB/s for 9 us, LL's 512 KiB 50 GB/s for 10 us. So a message that has met its receive flows as if
-///   it needed no slots. NCCL's sender waits where a link's bandwidth times the way there and back is more.
+///   it needed no slots. NCCL's sender waits if a link's bandwidth times the way there and back is more.
 /// - A message takes whole slots, but not more than its bytes need. NCCL's ring of all_reduce, reduce_scatter and
 ///   all_gather cuts what it sends into two slices of two steps (src/include/collectives.h), so that small messages
 ///   take four there: its ranks are ahead of each other by two messages, ours by eight.
@@ -44,7 +44,7 @@ struct Protocol {
   Picoseconds nvlink{0}, pcie{0}, network{0};  ///< what a message takes beyond its links' latencies
   Picoseconds launch{0};                       ///< before the first step
 
-  /// Whether on_wire() may be more than the data.
+  /// True if on_wire() may be more than the data.
   bool adds_bytes() const { return wire != payload || align.count > 1; }
   /// What a message with so much data is on the links.
   Bytes on_wire(Bytes data) const {

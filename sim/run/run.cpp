@@ -16,7 +16,7 @@ namespace ringsim {
 
 namespace {
 
-/// Where each actor sits.
+/// The node of each actor.
 std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, const RunOptions& options) {
   std::vector<NodeId> placement = options.placement;
   if (placement.empty()) {
@@ -35,7 +35,7 @@ std::vector<NodeId> places(const Topology& topology, const Schedule& schedule, c
   return placement;
 }
 
-/// Throws SettingError where the schedule needs slots that the protocol does not have.
+/// Throws SettingError if the schedule needs slots that the protocol does not have.
 void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protocol) {
   if (checked.proof().slots_needed > protocol.slots)
     throw SettingError(
@@ -49,8 +49,8 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
         "ends of a message must begin their step");
 }
 
-/// Of the whole run, where some of its ranks, or one of its channels, can stand for all; else nothing, and `why_not`
-/// says why.
+/// The timeline of the whole run, if some of its ranks, or one of its channels, can stand for all; else nothing, and
+/// `why_not` says why.
 std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                    const std::vector<NodeId>& placement, std::string& why_not) {
   if (options.enough)
@@ -83,7 +83,7 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
       no_turns = unsure.why;
     }
   }
-  // Where ranks have their own positions, fold() has said enough.
+  // If ranks have their own positions, fold() has said enough.
   if (may_run_ahead || checked.proof().positions.claimed())
     why_not += fmt::format("; nor do the first ranks stand for all: {}", no_turns);
 

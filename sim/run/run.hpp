@@ -39,14 +39,14 @@ struct RunOptions {
   const Protocol* protocol = &no_protocol();
   Routing routing;
   Disturbance disturbance;
-  /// Where each actor sits, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
+  /// The node of each actor, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
   std::vector<NodeId> placement;
   /// [lane] to which of several jobs it belongs, the same for all actors; they count from 0. Timeline::jobs then tells
   /// of each by itself. Empty: all is one.
   std::vector<std::size_t> jobs;
   bool record_spans = false;
   bool record_path = false;  ///< Timeline::path; for its memory see sim/run/path_record.hpp
-  /// Whether one rank, some or one channel may stand for all where that is exact (sim/run/fold.hpp), in runs of at
+  /// True if one rank, some or one channel may stand for all if that is exact (sim/run/fold.hpp), in runs of at
   /// least `fold_from` messages: smaller ones take no time, and simulated in full they have a fingerprint.
   bool fold = true;
   std::int64_t fold_from = std::int64_t{1} << 20;
@@ -67,7 +67,7 @@ struct RunOptions {
   /// then, except with the next option.
   std::function<void(const Span&)> on_message;
   /// on_message needs no more of a folded run than rank 0's messages; those that it receives are as many, so that
-  /// Span::to is rank 0, too.
+  /// Span::to is rank 0 as well.
   bool messages_may_fold = false;
   /// Called with all that crosses links, but for background messages; of each link they sum to Timeline::link_bytes, to
   /// a rounded byte. With packets that are spread, which take whole turns, they are what really crossed. No run is
@@ -77,13 +77,13 @@ struct RunOptions {
 
 /// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun
 /// their step (rendezvous), a send is done when the message is delivered, every byte is payload; for others see
-/// sim/run/protocol.hpp. Bytes are those on the wire. Devices copy and add in no time, but where the topology has rates
+/// sim/run/protocol.hpp. Bytes are those on the wire. Devices copy and add in no time, but if the topology has rates
 /// (sim/run/device_work.hpp); the protocol's launch is not counted.
 ///
-/// Throws InputError where the topology has too few places, or no path between two actors; where the schedule needs
-/// more slots than the protocol has, or larger ones; where faults leave no way
-/// (sim/run/disturbance.hpp). Throws InvariantError where the simulation breaks a law: bytes in = bytes out, no link
-/// above its rate, time never back, nothing left waiting at the end.
+/// Throws InputError if the topology has too few places, or no path between two actors; if the schedule needs more
+/// slots than the protocol has, or larger ones; if faults leave no way (sim/run/disturbance.hpp). Throws InvariantError
+/// if the simulation breaks a law: bytes in = bytes out, no link above its rate, time never back, nothing left waiting
+/// at the end.
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});
 
 }  // namespace ringsim

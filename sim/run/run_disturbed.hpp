@@ -108,7 +108,7 @@ class Disturber {
     return {slow_[lane], jitter_of(what_.jitter, actor, own, step)};
   }
 
-  /// Whether the lane's next step, which could begin now, does not yet.
+  /// True if the lane's next step, which could begin now, does not yet.
   bool holds(LaneNumber lane) {
     if (!delays_) return false;
     SimTime& since = held_[lane];
@@ -138,12 +138,12 @@ class Disturber {
   // --- links -------------------------------------------------------------------------------------------------------
 
   bool any_down() const { return states_.any_down(); }
-  /// The routes of now, where links are down.
+  /// The routes of now, if links are down.
   std::vector<Path> find_parts(NodeId from, NodeId to, std::uint32_t label) {
     try {
       return detours_->find_parts(from, to, label);
     } catch (const InputError&) {
-      run_.routes_.find_parts(from, to, label);  // throws where links that are down are not the reason
+      run_.routes_.find_parts(from, to, label);  // throws if links that are down are not the reason
       return {};
     }
   }
@@ -154,7 +154,7 @@ class Disturber {
     if (!states_.some_come_back()) fail_stranded();
   }
 
-  /// An arrival within a staged message whose way was given up: true where nobody waits for it.
+  /// An arrival within a staged message whose way was given up: true if nobody waits for it.
   bool swallows(std::uint32_t index, std::uint32_t leg) {
     const auto found = given_up_.find(index);
     if (found == given_up_.end()) return false;
@@ -170,7 +170,7 @@ class Disturber {
     if (find_way(index)) run_.go_posted(index);
     expect_a_way_some_day();
   }
-  /// A part is delivered; false where its number is still in use.
+  /// A part is delivered; false if its number is still in use.
   bool may_free(std::uint32_t part) {
     const auto found = given_up_.find(part);
     if (found == given_up_.end()) return true;
@@ -227,7 +227,7 @@ class Disturber {
   void set_out(std::uint32_t index) {
     if (find_way(index)) run_.set_out(index);
   }
-  /// Finds the transfer a way as of now; false where there is none: it waits for one.
+  /// Finds the transfer a way as of now; false if there is none: it waits for one.
   bool find_way(std::uint32_t index) {
     const auto [from, to, channel] = ends(index);
     run_.transfers_[index].route = route(from, to, channel);
@@ -276,14 +276,14 @@ class Disturber {
       for (std::uint32_t leg = 0; leg < n_legs; ++leg) note_if_left(index, leg, taken);
       if (leads_over(index, is_gone)) hit.push_back(index);
     }
-    // Staged data that is to come over a link that is gone: it is given up on the other legs, too.
+    // Staged data that is to come over a link that is gone: it is given up on the other legs as well.
     Taken others = withdraw(pieces_of(hit, [](std::uint32_t) { return true; }));
     for (const std::uint32_t index : hit) {
       const std::uint32_t n_legs = run_.ways_[run_.transfers_[index].route].n_legs;
       for (std::uint32_t leg = 0; leg < n_legs; ++leg) note_if_left(index, leg, others);
     }
     taken.merge(others);
-    // Messages of a connection stay in order on their new way, too.
+    // Messages of a connection stay in order on their new way as well.
     const auto number = [&](std::uint32_t index) { return run_.staged_.of(index).number; };
     std::sort(hit.begin(), hit.end(), [&](std::uint32_t a, std::uint32_t b) { return number(a) < number(b); });
     for (const std::uint32_t index : hit) give_up_staged(index, taken);
@@ -336,7 +336,7 @@ class Disturber {
 
   static bool is_through(const Staged& staged, std::uint32_t leg) { return staged.legs[leg].left == staged.n_pieces; }
 
-  // Whether anything of the transfer is still to cross one of these links.
+  // True if anything of the transfer is still to cross one of these links.
   bool leads_over(std::uint32_t index, const std::vector<bool>& links) const {
     const auto& transfer = run_.transfers_[index];
     const auto& way = run_.ways_[transfer.route];
@@ -446,7 +446,7 @@ class Disturber {
 
   NodeId place(Actor actor) const { return run_.placement_[static_cast<std::size_t>(actor)]; }
 
-  /// Other runs have stalled where no event is left. Background messages go on for ever, so that it is looked now and
+  /// Other runs have stalled if no event is left. Background messages go on for ever, so that it is looked now and
   /// then whether anything else is under way.
   void expect_progress() {
     const std::int64_t done = run_.lanes_.steps_done();

@@ -178,7 +178,7 @@ class Run : private Movement<Run> {
       trails_.weigh_wait(lane, static_cast<LaneNumber>(wait.of(self) * schedule_.lanes + wait.lane));
   }
 
-  /// Folded: the one that is not simulated, too.
+  /// Folded: the one that is not simulated as well.
   Actor receiver_of(const Message<Bytes>& message) const {
     if (is_folded_) [[unlikely]]
       return by_turns_ == nullptr ? folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step)
@@ -245,7 +245,7 @@ class Run : private Movement<Run> {
     }
   }
 
-  /// Of a whole message.
+  /// Records the end of a whole message.
   void delivered(std::uint32_t index, const MessageTime& time) {
     const Transfer& transfer = transfers_[index];
     ++timeline_.transfers;
@@ -284,7 +284,7 @@ class Run : private Movement<Run> {
     end_own_op(cause, time);
   }
 
-  // The end of delivered(), where messages run ahead, the critical path is recorded, ties are weighed, or the message
+  // The end of delivered(), if messages run ahead, the critical path is recorded, ties are weighed, or the message
   // is added. Apart, so that other runs do not ask.
   [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, Picoseconds busy, Picoseconds latency,
                                                 ResourceId limiter) {
@@ -372,7 +372,7 @@ class Run : private Movement<Run> {
     if (more.count() > 0) engine_.after(more, event);
     return more.count() > 0;
   }
-  /// Whether it ends at once.
+  /// True if it ends at once.
   bool begins_compute(LaneNumber lane, Picoseconds time, int unit) {
     tell(lane, true);
     if (time.count() == 0) return true;
@@ -464,7 +464,7 @@ class Run : private Movement<Run> {
     return std::move(timeline_);
   }
 
-  /// No figure of the run may hang on the order in which things happen at one instant.
+  /// No figure of the run may depend on the order in which things happen at one instant.
   void expect_sure() const {
     if (!ways_.bytes_are_sure(topology_.n_links())) throw Unsure{"the last bits of a sum decide on a byte"};
     if (trails_.has_last() && trails_.last_is_unsure())
@@ -505,7 +505,7 @@ class Run : private Movement<Run> {
   const FoldingByTurns* by_turns_;
   const FoldingByChannels* by_channels_;
   bool is_folded_;      // rank 0, or the first ranks, stand for others
-  bool has_any_order_;  // no figure may hang on the order in which things happen at one instant
+  bool has_any_order_;  // no figure may depend on the order in which things happen at one instant
   LaneRunner<Run> lanes_;
   Trails trails_;
   bool keeps_routes_ = false;   // with the connections; folded, rank 0 has one connection to all its peers

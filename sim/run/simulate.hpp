@@ -20,7 +20,7 @@ struct Part {
   const FoldingByChannels* by_channels = nullptr;  ///< only the first channel
 };
 
-/// The timeline of the part. `placement`: [actor]. Throws as run(), and Unsure where a part may not stand for the
+/// The timeline of the part. `placement`: [actor]. Throws as run(), and Unsure if a part may not stand for the
 /// whole.
 Timeline simulate(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                   const std::vector<NodeId>& placement, const Part& part = {});

@@ -36,7 +36,7 @@ struct Staged {
 };
 
 /// Moves transfers in pieces of Staging::size. Those of one connection (sender, receiver, channel; a path of its own
-/// where a message is cut) stay in order: on each leg their pieces go one at a time, and between two legs there is
+/// if a message is cut) stay in order: on each leg their pieces go one at a time, and between two legs there is
 /// room for Staging::depth pieces of all of them. The run passes on when the network tells that a piece has left, or
 /// arrived. All references must outlive it.
 class StagedTransfers {
@@ -74,7 +74,7 @@ class StagedTransfers {
     start_piece(connection, 0);
   }
 
-  /// A piece has left on a leg, so that the next one may start there, and one on the leg before. True where all of the
+  /// A piece has left on a leg, so that the next one may start there, and one on the leg before. True if all of the
   /// transfer has left its source.
   bool piece_left(std::uint32_t index, std::uint32_t leg, ResourceId limiter) {
     note_left(index, leg, limiter);
@@ -83,7 +83,7 @@ class StagedTransfers {
     if (leg > 0) start_piece(connection, leg - 1);  // a room is free again
     return leg == 0 && of(index).legs.front().left == of(index).n_pieces;
   }
-  /// The same, but nothing starts.
+  /// As piece_left(), but starts nothing.
   void note_left(std::uint32_t index, std::uint32_t leg, ResourceId limiter) {
     Connection& connection = connections_[of(index).connection];
     ConnectionLeg& here = connection.legs[leg];
@@ -104,7 +104,7 @@ class StagedTransfers {
     }
   }
 
-  /// A piece has arrived at the end of a leg, and goes on. True where all of the transfer has arrived.
+  /// A piece has arrived at the end of a leg, and goes on. True if all of the transfer has arrived.
   bool piece_arrived(std::uint32_t index, std::uint32_t leg) {
     Staged& staged = of(index);
     ++staged.legs[leg].arrived;

@@ -32,7 +32,7 @@ enum class PathCause : std::uint8_t {
   jitter,   ///< the same, drawn
 };
 
-/// A stretch of the critical path. Of a message (link, staging, latency): where data is staged, which part comes first
+/// A stretch of the critical path. Of a message (link, staging, latency): if data is staged, which part comes first
 /// is an attribution; the lengths are not.
 struct PathElement {
   SimTime begin{}, end{};
@@ -55,7 +55,7 @@ struct PathElement {
 /// No part is below 0, and they sum to the time of the run (of a job: from 0 to its end); every run is held to both.
 struct Bottleneck {
   ResourceId resource;  ///< the one of them that did so longest
-  /// How long they set the speed of the critical path's messages. Exact where there are at most 8 kinds of links on it;
+  /// How long they set the speed of the critical path's messages. Exact if there are at most 8 kinds of links on it;
   /// else a lower bound.
   Picoseconds busy{0};
   /// How long links of other kinds did.
@@ -82,15 +82,15 @@ struct Timeline {
   std::int64_t transfers = 0;            ///< messages delivered, empty ones too
   Bytes bytes_sent;                      ///< of all messages
   std::vector<Bytes> link_bytes;         ///< [link] what crossed it
-  std::optional<Bottleneck> bottleneck;  ///< nothing where nothing moved
+  std::optional<Bottleneck> bottleneck;  ///< nothing if nothing moved
   std::int64_t events = 0;
   /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.
-  /// None where the run was folded: it has no such order.
+  /// Nothing if the run was folded: it has no such order.
   std::optional<std::uint64_t> fingerprint = 0;
   bool has_choice = false;        ///< the fabric had several equally short ways for some message (Path::has_choice)
   std::vector<JobTimeline> jobs;  ///< [job] as RunOptions::jobs; then `bottleneck` is that of the job that ends last
-  std::vector<Span> spans;        ///< in order of arrival; only where RunOptions::record_spans asks for them
-  /// The critical path, first element first, without a gap from 0 to `finish`; only where RunOptions::record_path asks
+  std::vector<Span> spans;        ///< in order of arrival; only if RunOptions::record_spans asks for them
+  /// The critical path, first element first, without a gap from 0 to `finish`; only if RunOptions::record_path asks
   /// for it. Of a folded run: rank 0's, whose messages stand for those of all.
   std::vector<PathElement> path;
 
@@ -98,7 +98,7 @@ struct Timeline {
   /// (sim/run/fold_channels.hpp), if they did. The timeline is then that of the whole run, except for the fingerprint;
   /// if several links held the run back equally, `bottleneck` names one of those that were simulated.
   std::optional<std::string> folded;
-  std::string not_folded;  ///< why it could not, where that was looked into
+  std::string not_folded;  ///< why it could not, if that was looked into
 
   Picoseconds duration() const { return finish.time_since_epoch(); }
 };

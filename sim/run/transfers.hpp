@@ -25,14 +25,14 @@ struct alignas(64) Transfer {
   std::uint16_t channel = 0;
   struct Marks {                         // as bits, so that a transfer lies in one cache line
     bool sender_was_last : 1 = false;    // the sender's step began after the receiver's: the message waited for it
-    bool has_left : 1 = false;           // kept only where messages run ahead
+    bool has_left : 1 = false;           // kept only if messages run ahead
     bool adds : 1 = false;               // its receiver adds it, which takes time
     bool starts_apart : 1 = false;       // it has a start of its own in MessagesAhead: as a message, or by slots
     bool limiter_is_unsure : 1 = false;  // as Told::is_unsure
   } marks;
   Bytes size;
   SimTime start{};
-  std::uint32_t staged = not_staged;  // in StagedTransfers; only where the route has several legs
+  std::uint32_t staged = not_staged;  // in StagedTransfers; only if the route has several legs
   std::uint32_t whole = no_transfer;  // of a part: the message that it belongs to
   std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
   std::uint32_t parts_to_leave = 0;   // the same; 0: it is not followed

@@ -20,7 +20,7 @@ class ComputeUnits {
     Picoseconds time{0};
   };
 
-  /// Whether the job begins now; else it waits for its turn.
+  /// True if the job begins now; else it waits for its turn.
   bool take(int unit, const Job& job) {
     Unit& one = at(unit);
     if (one.is_busy) {

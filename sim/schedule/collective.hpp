@@ -19,7 +19,7 @@ Collective broadcast(int ranks, Bytes bytes, Actor root);
 
 /// Rank r has a block of its `input` for each rank, and ends with a block from each in its `output`; `bytes` is one
 /// rank's whole input, its own block included. Blocks are numbered from the rank itself: block j of the input is for
-/// rank r + j, block j of the output from rank r - j. So both ends of a message agree on its size where n does not
+/// rank r + j, block j of the output from rank r - j. So both ends of a message agree on its size even if n does not
 /// divide `bytes`, and all ranks do the same.
 Collective all_to_all(int ranks, Bytes bytes);
 
@@ -36,8 +36,8 @@ Collective all_gather_in_pieces(int ranks, Bytes bytes, int pieces);
 Collective reduce(int ranks, Bytes bytes, Actor root);
 
 /// The root starts with a block for each rank, and each ends with its own; `bytes` is the root's whole buffer. In
-/// place; `data` has n chunks. Blocks are numbered from the root: block j is that of rank root + j. So what is for
-/// neighbours in a tree lies together, whoever is the root (MPICH turns the buffer round for the same reason).
+/// place; `data` has n chunks. Blocks are numbered from the root: block j is that of rank root + j. So the
+/// blocks of a subtree are contiguous for every root (MPICH rotates the buffer for the same reason).
 Collective scatter(int ranks, Bytes bytes, Actor root);
 
 /// Each rank starts with its block, and the root ends with all; `bytes` is the root's whole buffer. In place; `data`
@@ -51,11 +51,11 @@ Collective send_recv(int ranks, Bytes bytes);
 /// of all. In place; `data` has one chunk of no bytes, to which each rank is added once.
 Collective barrier(int ranks);
 
-/// The same where news of a rank may come by several ways: a chunk of no bytes for each rank, numbered from the rank
-/// that holds it: chunk j of rank r is the token of rank r - j.
+/// A barrier in which news of a rank may come by several ways: a chunk of no bytes for each rank, numbered from the
+/// rank that holds it: chunk j of rank r is the token of rank r - j.
 Collective barrier_of_tokens(int ranks);
 
-/// Whether every rank is promised the same, seen from itself, in every group whose chunks_as_actors(): with a added to
+/// True if every rank is promised the same, seen from itself, in every group whose chunks_as_actors(): with a added to
 /// ranks and chunks, rank a is promised of chunk a + c what rank 0 is of c. True of the definitions above whose chunks
 /// are the ranks' (all_reduce, reduce_scatter, all_gather) while nobody has put other functions in their place; false:
 /// not known. It saves the proof n^2 questions.

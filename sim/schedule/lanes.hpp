@@ -36,7 +36,7 @@ struct Message {
   Note source, target;
   bool add = false;  ///< receive_add
   std::uint16_t channel = 0;
-  std::uint32_t slot = 0;  ///< where the sender was ahead: the number given to Handler::left(); else no_slot
+  std::uint32_t slot = 0;  ///< if the sender was ahead: the number given to Handler::left(); else no_slot
 };
 inline constexpr std::uint32_t no_slot = UINT32_MAX;
 inline constexpr std::uint32_t nothing_kept = UINT32_MAX;
@@ -117,7 +117,7 @@ class LaneRunner {
   /// A step that the handler holds is tried again (and the handler asked again).
   void resume(LaneNumber number) { make_ready(number); }
 
-  /// True where this is the last open operation of the lane's step: op_done() will complete the step.
+  /// True if this is the last open operation of the lane's step: op_done() will complete the step.
   bool is_last(LaneNumber number) const { return lanes_[number].open == 1; }
 
   /// One operation of the lane's current step is done.
@@ -131,7 +131,7 @@ class LaneRunner {
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t n_steps() const { return n_steps_; }
 
-  /// The step at which a lane stands; equals the lane's number of steps where it is through.
+  /// The step at which a lane stands; equals the lane's number of steps if it is through.
   int step(LaneNumber number) const { return lanes_[number].step; }
   bool is_through(LaneNumber number) const { return lanes_[number].step == lanes_[number].n_steps; }
   LaneNumber n_lanes() const { return static_cast<LaneNumber>(lanes_.size()); }
@@ -166,13 +166,13 @@ class LaneRunner {
     OpPlace place;
     Note note{};
     std::uint32_t slot = no_slot;  // of a send that has gone ahead: the number given to Handler::left()
-    std::int32_t held = 0;         // slots; kept only where there are some
+    std::int32_t held = 0;         // slots; kept only if there are some
     bool add = false;
   };
   struct alignas(64) Mailbox {  // first come, first served: the k-th send meets the k-th receive
     std::uint64_t connection = UINT64_MAX;
     std::int32_t sends = 0;     // how many wait; below 0: so many receives do
-    std::uint32_t last = none;  // in waiting_; none where there is no second
+    std::uint32_t last = none;  // in waiting_; none if there is no second
     std::int32_t held = 0;      // slots, by all that wait
     std::uint32_t kept = nothing_kept;
     Half first;  // in here, because most often it is the only one; the others are in waiting_
@@ -296,7 +296,7 @@ class LaneRunner {
     half.add = op.what == Do::receive_add;
     if (slots_ == 0) return;
     half.held = 0;
-    if (is_send && box.held < slots_) give_slots(box, half, number);  // some are free only where nobody lacks any
+    if (is_send && box.held < slots_) give_slots(box, half, number);  // some are free only if nobody lacks any
   }
 
   // The operation meets the first that waits.
@@ -474,7 +474,7 @@ class LaneRunner {
       std::uint64_t& in_round = in_round_[index * n_words_ + round.word];
       std::uint64_t& is_met = is_met_[first + round.word];
       const std::uint64_t begins = in_round & is_met;
-      const std::uint64_t up_to = begins ^ (begins - 1);  // the bits up to the lowest of `begins`; all where it is 0
+      const std::uint64_t up_to = begins ^ (begins - 1);  // the bits up to the lowest of `begins`; all if it is 0
       is_parked_[first + round.word] |= in_round & up_to & ~begins;
       in_round &= ~up_to;
       if (begins == 0) continue;
@@ -492,7 +492,7 @@ class LaneRunner {
     return none;
   }
 
-  // Where a lane's bit is: the lanes of each actor begin with a new word.
+  // Finds a lane's bit: the lanes of each actor begin with a new word.
   std::size_t first_word(Actor of) const { return static_cast<std::size_t>(of) * n_words_; }
   std::size_t word_of(LaneNumber number) const {
     return first_word(actor(number)) + static_cast<std::size_t>(lane_of(number)) / 64;

@@ -11,7 +11,7 @@
 
 namespace ringsim {
 
-/// Where a step lies in its algorithm.
+/// The place of a step in its algorithm.
 struct PhaseStep {
   int phase = 0;  ///< in Phases::names
   int step = 0;   ///< of that phase, from 0 on
@@ -19,8 +19,8 @@ struct PhaseStep {
 };
 
 /// The phases of an algorithm, and where each step lies in them: a pure function, so nothing is stored per rank or per
-/// step. Steps of several lanes or rounds that do the same have the same number; those of several actors, too, but in
-/// trees, where a step is the actor's own: a leaf sends in its step 0 what an inner rank may receive in its step 2.
+/// step. Steps of several lanes or rounds that do the same have the same number; those of several actors as well, but
+/// in trees, if a step is the actor's own: a leaf sends in its step 0 what an inner rank may receive in its step 2.
 struct Phases {
   std::vector<std::string> names;  ///< "reduce_scatter", "all_gather"; none: one phase, named after the collective
   std::function<PhaseStep(Actor, Lane, int i)> of;  ///< none: step i of a lane is step i of the first phase

@@ -13,7 +13,7 @@ namespace {
 
 using MadeOfPieces = std::shared_ptr<const Piecewise>;
 
-/// Where the plain schedule's regions lie in the whole, seen from a channel.
+/// The place of the plain schedule's regions in the whole, seen from a channel.
 struct Place {
   const Cut& cut;
   std::uint32_t piece;

@@ -56,7 +56,7 @@ struct Cast {
 /// Runs the plain schedule once per piece. Channel k runs the pieces [k * rounds, (k + 1) * rounds), one after the
 /// other in each of its lanes. Its lanes are [k * plain.lanes, (k + 1) * plain.lanes); channel number c of the plain
 /// schedule becomes c * stride + k. With the number of channels as stride, all numbers of channel k leave k as
-/// remainder. A GPU's NICs take turns by number (Transport::Nics::per_channel), so where the channels are a multiple of
+/// remainder. A GPU's NICs take turns by number (Transport::Nics::per_channel), so if the channels are a multiple of
 /// those NICs, all that a channel sends takes one NIC, as all of an NCCL channel does.
 ///
 /// If `cut.parts`, an operation on several chunks becomes one operation per chunk, because the chunks of a piece are

@@ -50,7 +50,7 @@ struct StepAfterCopy {
 /// The copy is phase 0; of the plain schedule's, a copy of its own that has the same name belongs to it.
 struct PhaseAfterCopy {
   MadeByCopy made;
-  bool is_shared = false;  ///< the plain schedule's first phase is "copy in", too
+  bool is_shared = false;  ///< the plain schedule's first phase is "copy in" as well
   PhaseStep operator()(Actor actor, Lane lane, int i) const {
     const bool copies = copies_first(*made, actor) && lane == 0;
     if (copies && i == 0) return {};

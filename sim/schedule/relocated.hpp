@@ -29,7 +29,7 @@ struct Relocated {
 };
 
 /// Steps and promise as above: a rank has in `source` what the plain schedule has in `input`. It must have it at the
-/// end, too, if nothing is placed there. The caller sets the layout and the name. It claims no symmetry of its own:
+/// end as well, if nothing is placed there. The caller sets the layout and the name. It claims no symmetry of its own:
 /// check() finds out what it inherits (sim/check/check.hpp), and relies on none of the fields without looking.
 Schedule run_relocated(Relocated made);
 

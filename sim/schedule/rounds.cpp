@@ -22,7 +22,7 @@ class Rounds {
         lanes_.push_back({.actor = actor, .lane = lane, .n_steps = schedule.n_steps(actor, lane)});
   }
 
-  /// Whether it gets to the end.
+  /// True if it gets to the end.
   bool run() {
     for (bool moved = true; moved;) {
       moved = false;

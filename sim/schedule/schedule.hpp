@@ -51,7 +51,7 @@ struct Op {
   std::uint16_t channel = 0;   ///< send, receive: number of the connection to the peer; compute: see unit()
   Actor peer = -1;             ///< send: to whom; receive, receive_add: from whom
   Region region;               ///< send: read; receive, receive_add, copy, add: written
-  Region operand{.count = 0};  ///< copy, add: read; receive_add: what is added to, where it is not `region` itself
+  Region operand{.count = 0};  ///< copy, add: read; receive_add: what is added to, if it is not `region` itself
   Picoseconds time{0};         ///< compute: how long
 
   /// compute: which unit of the schedule does it, one at a time, first come first served; -1: none is shared. (A field
@@ -130,12 +130,12 @@ class Layout {
       return {offsets_[first + count] - offsets_[first]};
     return {each_ >= 0 ? each_ * count : offset(first + count) - offset(first)};
   }
-  /// True where every chunk has the same number of bytes.
+  /// True if every chunk has the same number of bytes.
   bool uniform() const { return parts_ > 0 ? each_ >= 0 : has_equal_offsets(); }
   bool operator==(const Layout&) const = default;
 
  private:
-  /// Where uncut chunk i begins. floor(i size/n) = i q + floor(i r/n) with size = q n + r: never leaves 64 bits, since
+  /// The offset of uncut chunk i. floor(i size/n) = i q + floor(i r/n) with size = q n + r: never leaves 64 bits, since
   /// r < n < 2^31.
   std::int64_t uncut(std::int64_t i) const {
     return offsets_.empty() ? i * (size_ / n_) + i * (size_ % n_) / n_ : offsets_[static_cast<std::size_t>(i)];
@@ -146,10 +146,10 @@ class Layout {
 
   std::vector<std::int64_t> offsets_{0};  // [chunk], one more than there are chunks; empty: near-equal, n_ of size_
   std::int64_t size_ = 0;
-  int n_ = 0;               // where chunks are cut: how many there are uncut
+  int n_ = 0;               // if chunks are cut: how many there are uncut
   int parts_ = 0;           // into how many parts each is cut; 0: not cut
-  int times_ = 1;           // where chunks are cut: how many bytes one of the above stands for
-  std::int64_t each_ = -1;  // where chunks are cut: the bytes of each, if all are equal
+  int times_ = 1;           // if chunks are cut: how many bytes one of the above stands for
+  std::int64_t each_ = -1;  // if chunks are cut: the bytes of each, if all are equal
 };
 
 /// The MPI name of what a collective computes.
@@ -190,12 +190,12 @@ struct Collective {
   int ranks = 0;
   /// The message size, as nccl-tests counts it for this op (see busbw_factor).
   Bytes bytes;
-  Actor root = 0;  ///< where has_root(op)
+  Actor root = 0;  ///< if has_root(op)
   std::function<Content(Actor, Buffer, std::uint32_t chunk)> before, after;
 };
 
 /// busbw = algbw * factor: 2(n-1)/n all_reduce; (n-1)/n reduce_scatter, all_gather, all_to_all, scatter and gather; 1
-/// broadcast, reduce, send_recv and pairs (nccl-tests, doc/PERFORMANCE.md and src/*.cu). 0 where nothing is moved: for
+/// broadcast, reduce, send_recv and pairs (nccl-tests, doc/PERFORMANCE.md and src/*.cu). 0 if nothing is moved: for
 /// one rank, and for a barrier.
 double busbw_factor(CollectiveOp op, int ranks);
 
@@ -203,7 +203,7 @@ double busbw_factor(CollectiveOp op, int ranks);
 /// halving-doubling, {a,b,c} for a torus), and step(g + a) = g + step(a): all ranks do the same, seen from themselves.
 /// The last radix varies fastest. No radices: no symmetry is claimed.
 ///
-/// Chunks may be numbered in another order than actors: where actor a = high * group + low, its chunk is low * (order /
+/// Chunks may be numbered in another order than actors: if actor a = high * group + low, its chunk is low * (order /
 /// group) + high. So two levels have it: a rank of a node keeps a run of chunks, one for each node.
 class Symmetry {
  public:
@@ -241,13 +241,13 @@ class Symmetry {
 
 /// A schedule is a pure function of (actor, lane, step), evaluated while it runs: nothing is stored a transfer.
 struct Schedule {
-  std::string algorithm;  ///< its name in the catalogue, with parameters: "halving_doubling fold=naive"
+  std::string algorithm;  ///< its name in the catalog, with parameters: "halving_doubling fold=naive"
   Collective collective;
   int actors = 0;                        ///< ranks first, then helpers
   int lanes = 1;                         ///< of each actor
   std::array<Layout, n_buffers> layout;  ///< [buffer]; the same for every actor
   Symmetry symmetry;
-  /// Where the helpers are switches that join the ranks: [actor] the parent of each, -1 for the root. Empty: helpers
+  /// Set if the helpers are switches that join the ranks: [actor] the parent of each, -1 for the root. Empty: helpers
   /// are endpoints.
   std::vector<Actor> tree;
   /// The process of an actor: a step may wait for actors of its own process alone, others must send messages. Empty:

@@ -126,13 +126,13 @@ std::string_view beginning(std::string_view text) {
   return text.substr(0, end);
 }
 
-/// The same, and whether there is more.
+/// The beginning of a text, with "..." if there is more.
 std::string shown(std::string_view text) {
   const std::string_view begin = beginning(text);
   return std::string(begin) + (begin.size() < text.size() ? "..." : "");
 }
 
-/// Of a token that begins with a quote: whether it ends with one that no backslash escapes.
+/// True if a token that begins with a quote ends with one that no backslash escapes.
 bool has_end(std::string_view string) {
   if (string.size() < 2 || string.back() != '"') return false;
   const std::size_t before = string.find_last_not_of('\\', string.size() - 2);  // there is one: the first quote
@@ -320,7 +320,8 @@ class Builder : public nlohmann::json_sax<Json> {
 
   std::size_t offset() const { return static_cast<std::size_t>(read_ - text_.data()); }
 
-  /// Where a value goes. Growing a list moves only values that are closed, so the pointers of open_ stay good.
+  /// Puts a value into the list or object that is open. Growing a list moves only values that are closed, so the
+  /// pointers of open_ stay good.
   Json* put(Json&& value) {
     if (open_.empty()) {
       root_ = std::move(value);
@@ -361,7 +362,7 @@ class Builder : public nlohmann::json_sax<Json> {
                          fmt::format("expected a number that fits 64 bits, found {}", shown(token)));
   }
 
-  /// Of the key that was just read: where its text begins. Quotes within it are escaped.
+  /// The offset at which the text of the key that was just read begins. Quotes within it are escaped.
   std::size_t start_of_key() const {
     std::size_t quote = text_.rfind('"', offset() - 1);
     do quote = text_.rfind('"', quote - 1);

@@ -22,7 +22,7 @@ struct Place {
 
   [[noreturn]] void fail(const std::string& message, const std::string& hint = "") const;
   bool has(const std::string& key) const { return json.contains(key); }
-  /// The value of that key; an error where there is none.
+  /// The value of that key; an error if there is none.
   Place at(const std::string& key) const;
   /// The values of a list.
   std::vector<Place> items() const;
@@ -48,7 +48,7 @@ struct Place {
     fail_word(found, words);
   }
 
-  /// The entry of a table of names; says which one was likely meant where there is none. `name` stands here.
+  /// The entry of a table of names; says which one was likely meant if there is none. `name` stands here.
   template <class T>
   const T& look_up(const std::string& name, const std::map<std::string, T>& table, const std::string& what) const {
     const auto found = table.find(name);

@@ -22,7 +22,7 @@ std::string letters(std::string_view word) {
   return out;
 }
 
-/// Optimal string alignment: insertions, deletions, replacements, swaps of neighbours.
+/// Optimal string alignment: insertions, deletions, replacements, swaps of neighbors.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -74,7 +74,7 @@ std::vector<NumberIn> numbers_in(std::string_view word) {
   return numbers;
 }
 
-/// Whether `word` has the numbers of `other`, or if it `begins` that, its first ones.
+/// True if `word` has the numbers of `other`, or if it `begins` that, its first ones.
 bool same_numbers(std::string_view word, std::string_view other, bool begins) {
   const std::vector<NumberIn> mine = numbers_in(word), others = numbers_in(other);
   if (begins ? mine.size() > others.size() : mine.size() != others.size()) return false;

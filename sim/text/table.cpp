@@ -155,7 +155,7 @@ std::size_t column_to_number(const Grid& grid, std::size_t width) {
   return best;
 }
 
-/// The first column where it tells the rows apart, else their numbers.
+/// The first column if it tells the rows apart, else their numbers.
 Grid names_of_rows(const Grid& grid) {
   Grid names = grid.part(0, 1);
   std::set<std::string> all;

@@ -16,7 +16,7 @@ std::size_t bytes_of(std::string_view text, std::size_t n) {
   return at;
 }
 
-/// Where a line of at most `room` characters ends.
+/// The end of a line of at most `room` characters.
 std::size_t break_of(std::string_view text, std::size_t room) {
   const std::size_t end = bytes_of(text, room);
   if (end == text.size()) return end;

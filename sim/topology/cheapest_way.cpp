@@ -42,9 +42,9 @@ struct CheapestWay::Impl {
   std::optional<Way> find(NodeId from, NodeId to) {
     if (from == to) return Way{};
     if (const auto link = direct(from, to)) return Way{*link};
-    const NodeId entry = only_neighbour(from, topology_.links_from(from), &Link::to);
-    const NodeId exit = only_neighbour(to, topology_.links_to(to), &Link::from);
-    // A neighbour that may not be crossed leads nowhere: `to` is not the neighbour, or the link would be direct.
+    const NodeId entry = only_neighbor(from, topology_.links_from(from), &Link::to);
+    const NodeId exit = only_neighbor(to, topology_.links_to(to), &Link::from);
+    // A neighbor that may not be crossed leads nowhere: `to` is not the neighbor, or the link would be direct.
     if ((entry != from && !can_cross(entry)) || (exit != to && !can_cross(exit))) return std::nullopt;
     Way way;
     if (entry != from) way.push_back(*direct(from, entry));
@@ -90,12 +90,12 @@ struct CheapestWay::Impl {
   std::vector<LinkId> next_links(NodeId at, NodeId to, bool by_hops) {
     std::vector<LinkId> next = links_between(at, to, by_hops);
     if (!next.empty()) return next;
-    const NodeId entry = only_neighbour(at, topology_.links_from(at), &Link::to);
+    const NodeId entry = only_neighbor(at, topology_.links_from(at), &Link::to);
     if (entry != at) {
       if (can_cross(entry)) next = links_between(at, entry, by_hops);
       return next;
     }
-    const NodeId exit = only_neighbour(to, topology_.links_to(to), &Link::from);
+    const NodeId exit = only_neighbor(to, topology_.links_to(to), &Link::from);
     if (exit != to && !can_cross(exit)) return {};
     const std::vector<Cost>* tree = tree_of(exit);
     if (tree == nullptr || !in_core(at) || (*tree)[place(at)] == unreachable) return {};
@@ -146,8 +146,8 @@ struct CheapestWay::Impl {
     return {role(link.to) == Role::relay ? 1 : 0, 1, link.latency.count(), link.bandwidth.bytes_per_second};
   }
 
-  /// The one node to which all of these links lead, or `self` where there are none or several.
-  NodeId only_neighbour(NodeId self, std::span<const LinkId> links, NodeId Link::*end) const {
+  /// The one node to which all of these links lead, or `self` if there are none or several.
+  NodeId only_neighbor(NodeId self, std::span<const LinkId> links, NodeId Link::*end) const {
     NodeId only = self;
     for (const LinkId id : links) {
       const NodeId other = topology_.link(id).*end;
@@ -158,13 +158,13 @@ struct CheapestWay::Impl {
     return only;
   }
 
-  /// The core: all nodes of the search but those with one neighbour in both directions. Its edges point against the
+  /// The core: all nodes of the search but those with one neighbor in both directions. Its edges point against the
   /// links, so that a tree leads to a destination.
   void build_core() {
     index_.assign(last_ - first_, 0);
     const auto is_core = [&](NodeId id) {
-      const NodeId next = only_neighbour(id, topology_.links_from(id), &Link::to);
-      const NodeId before = only_neighbour(id, topology_.links_to(id), &Link::from);
+      const NodeId next = only_neighbor(id, topology_.links_from(id), &Link::to);
+      const NodeId before = only_neighbor(id, topology_.links_to(id), &Link::from);
       return next == id || before == id || next != before;
     };
     for (std::uint32_t n = first_; n < last_; ++n) {
@@ -190,7 +190,7 @@ struct CheapestWay::Impl {
   std::uint32_t place(NodeId id) const { return index_[id.value - first_] - 1; }
   bool in_core(NodeId id) const { return index_[id.value - first_] != 0; }
 
-  /// Appends the cheapest way through the core; false where there is none.
+  /// Appends the cheapest way through the core; false if there is none.
   bool append_core(NodeId from, NodeId to, Way& way) {
     const std::vector<Cost>* tree = tree_of(to);
     if (tree == nullptr || !in_core(from) || (*tree)[place(from)] == unreachable) return false;
@@ -207,7 +207,7 @@ struct CheapestWay::Impl {
     return true;
   }
 
-  /// Whether a cheapest way from `at` to the tree's root goes over the link.
+  /// True if a cheapest way from `at` to the tree's root goes over the link.
   bool leads_on(const std::vector<Cost>& tree, NodeId at, LinkId id, NodeId root, bool by_hops) const {
     const NodeId other = topology_.link(id).to;
     if (!contains(other) || !in_core(other) || !is_usable(id) || (other != root && !can_cross(other))) return false;
@@ -217,7 +217,7 @@ struct CheapestWay::Impl {
     return by_hops ? whole.relays == least.relays && whole.hops == least.hops : whole == least;
   }
 
-  /// The cost from every node of the core to `root`; none where the root is not in the core.
+  /// The cost from every node of the core to `root`; none if the root is not in the core.
   const std::vector<Cost>* tree_of(NodeId root) {
     if (!core_) build_core();
     if (!in_core(root)) return nullptr;
@@ -247,7 +247,7 @@ struct CheapestWay::Impl {
   std::function<Role(const Node&)> role_;
   Usable usable_;
   std::vector<NodeId> members_;       ///< of the core, ascending
-  std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 where it is no member
+  std::vector<std::uint32_t> index_;  ///< [id - first_]: 1 + place in members_, 0 if it is no member
   std::optional<Core> core_;
   std::unordered_map<std::uint32_t, std::vector<Cost>> trees_;  ///< by root: [place] the cost from there to it
 };

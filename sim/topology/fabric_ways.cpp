@@ -47,7 +47,7 @@ FabricWays::FabricWays(const Topology& topology, const HostWays& hosts, Routing 
       search_(topology, 0, static_cast<std::uint32_t>(topology.n_nodes()), fabric_role, usable_) {
   for (const NodeId nic : nics_by_cable(topology, hosts)) numbers_.emplace(nic.value, numbers_.size());
   for (const Routing::Entry& entry : routing_.table) {
-    ensure(best_link(topology, entry.at, entry.via).has_value(), "an entry of a table leads to a neighbour");
+    ensure(best_link(topology, entry.at, entry.via).has_value(), "an entry of a table leads to a neighbor");
     table_[{entry.at, entry.to}] = entry.via;
   }
 }
@@ -74,7 +74,7 @@ FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, No
     const bool has_choice = std::any_of(ways->begin(), ways->end(), [](const Share& each) { return each.share < 1; });
     return {.links = std::move(*ways), .turns = 1, .has_choice = has_choice};
   }
-  // A switch looks at hops; only where the order of links is to decide, at what they are, too.
+  // A switch looks at hops; only if the order of links is to decide, at what they are as well.
   const bool first = routing_.policy == Routing::Policy::fixed && topology_.ties() == Ties::first;
   if (first && table_.empty())
     return {.links = chain(*plain), .turns = 1, .has_choice = has_choice_beside(*plain, port, far)};
@@ -86,7 +86,7 @@ FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, No
   return crossing;
 }
 
-/// Whether a switch sees other links that lead on over as few hops, anywhere on the way.
+/// True if a switch sees other links that lead on over as few hops, anywhere on the way.
 bool FabricWays::has_choice_beside(const Way& way, NodeId port, NodeId far) {
   // A port with one cable, a switch, and another such port: the commonest case, and a search for each pair would cost.
   if (way.size() <= 2 && topology_.links_from(port).size() == 1 && topology_.links_to(far).size() == 1) return false;
@@ -116,20 +116,20 @@ Pick FabricWays::chooser(NodeId far, NodeId from, NodeId to, std::uint32_t label
       number = splitmix(pair ^ splitmix(static_cast<std::uint64_t>(at.value) << 32 | label));
       return candidates[number % candidates.size()];
     }
-    // A neighbour takes a digit; of parallel cables to it the rest of the number chooses and is not used up, so that
-    // the far switch tells apart in the same way what it sends on through a bundle.
-    std::vector<NodeId> neighbours;
+    // The neighbor takes a digit. The rest of the number chooses among parallel cables to it and is not used up, so
+    // that the far switch splits traffic over a bundle by the same rule.
+    std::vector<NodeId> neighbors;
     for (const LinkId id : candidates) {
       const NodeId next = topology_.link(id).to;
-      if (std::find(neighbours.begin(), neighbours.end(), next) == neighbours.end()) neighbours.push_back(next);
+      if (std::find(neighbors.begin(), neighbors.end(), next) == neighbors.end()) neighbors.push_back(next);
     }
-    digits /= neighbours.size();
+    digits /= neighbors.size();
     if (!destination) number += splitmix(pair ^ at.value);
-    const NodeId next = neighbours[number % neighbours.size()];
+    const NodeId next = neighbors[number % neighbors.size()];
     std::vector<LinkId> bundle;
     for (const LinkId id : candidates)
       if (topology_.link(id).to == next) bundle.push_back(id);
-    return bundle[number / neighbours.size() % bundle.size()];
+    return bundle[number / neighbors.size() % bundle.size()];
   };
 }
 

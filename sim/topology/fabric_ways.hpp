@@ -21,7 +21,7 @@ class FabricWays {
   /// `usable`: the links that are not down. An entry of a table that leads over one that is down is not followed.
   FabricWays(const Topology& topology, const HostWays& hosts, Routing routing, Usable usable = {});
 
-  /// Whether any way leads from one NIC to another.
+  /// True if any way leads from one NIC to another.
   bool are_joined(NodeId out, NodeId in);
   struct Crossing {
     std::vector<Share> links;
@@ -29,7 +29,7 @@ class FabricWays {
     bool has_choice = false;  ///< as Path::has_choice
   };
   /// From one port of the fabric to another, as the policy says; `from` and `to` are the devices that talk, `label` as
-  /// in Routes::find(). Throws InputError naming both where there is none.
+  /// in Routes::find(). Throws InputError naming both if there is none.
   Crossing across(NodeId port, NodeId far, NodeId from, NodeId to, std::uint32_t label);
 
  private:

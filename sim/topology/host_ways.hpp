@@ -31,9 +31,9 @@ class HostWays {
   std::optional<Way> nvlink(NodeId from, NodeId to);
   /// Over PCIe, sockets and chip-to-chip links. Kept: staged data asks for the same few ways again and again.
   const std::optional<Way>& pcie(NodeId from, NodeId to);
-  /// The same, not kept.
+  /// As pcie(), but not kept.
   std::optional<Way> search_pcie(NodeId from, NodeId to);
-  /// The way that data takes over PCIe where ACS redirects it: if `way` would turn round in a PCIe switch, on up to the
+  /// The way that data takes over PCIe if ACS redirects it: if `way` would turn round in a PCIe switch, on up to the
   /// first host bridge or CPU, and down again. Other ways, and those below a switch that leads to neither, stay.
   Way redirected(const Way& way);
   /// Two NVLinks that meet in a GPU, the one whose narrower link is widest; of equals the lowest number.
@@ -41,20 +41,20 @@ class HostWays {
   /// How near the ends of a way over PCIe are, in NCCL's words. A CPU at an end counts: GPU to CPU is PHB, or C2C.
   PathType type_of(NodeId from, const Way& way) const;
 
-  /// The host memory nearest to a device by hops, then the lower number, and the way to it (or from it); no_node where
+  /// The host memory nearest to a device by hops, then the lower number, and the way to it (or from it); no_node if
   /// there is none.
   std::pair<NodeId, Way> nearest_memory(NodeId device, bool outward);
   /// The devices of that kind in a device's host, in the order of their ids.
   std::vector<NodeId> nodes_of(NodeId device, NodeKind kind) const;
   /// The NICs of a device's host whose cable is not down, in the order of their ids. `outward`: to send.
   std::vector<CabledNic> cabled_nics(NodeId device, bool outward) const;
-  /// The widest cable of a NIC; 0 where all are down. `outward`: from it, else to it.
+  /// The widest cable of a NIC; 0 if all are down. `outward`: from it, else to it.
   Bandwidth cable_of(NodeId nic, bool outward) const;
-  /// The first switch to which a NIC is cabled; no_node where there is none.
+  /// The first switch to which a NIC is cabled; no_node if there is none.
   NodeId leaf_of(NodeId nic) const;
-  /// Whether no link is down.
+  /// True if no link is down.
   bool all_up() const { return !usable_; }
-  /// Whether it is a NIC with a link that leaves its host.
+  /// True if it is a NIC with a link that leaves its host.
   bool is_cabled_nic(NodeId id) const;
 
  private:
@@ -69,7 +69,7 @@ class HostWays {
   };
 
   Inside& inside(NodeId device);
-  /// From a PCIe switch to the nearest host bridge or CPU; empty where no CPU is reached.
+  /// From a PCIe switch to the nearest host bridge or CPU; empty if no CPU is reached.
   Way way_to_root(NodeId pcie_switch);
   /// Calls visit(id) for the nodes of a device's host, in order.
   template <class Visit>

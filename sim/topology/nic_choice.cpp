@@ -32,14 +32,14 @@ Reach joined(const Reach& one, const Reach& other) {
 using Indices = std::vector<std::uint16_t>;
 constexpr std::uint16_t no_index = std::numeric_limits<std::uint16_t>::max();
 
-/// Bytes per second; without limit where a way has no links.
+/// Bytes per second; without limit if a way has no links.
 std::int64_t narrowest_of(const Topology& topology, const Way& way) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const LinkId id : way) least = std::min(least, topology.link(id).bandwidth.bytes_per_second);
   return least;
 }
 
-/// The first `n` of which `reach(i)` is best: all that equal the best. Empty where nothing is reached.
+/// The first `n` of which `reach(i)` is best: all that equal the best. Empty if nothing is reached.
 template <class Reaches>
 Indices best_of(std::size_t n, Reaches reach) {
   Indices best;
@@ -121,7 +121,7 @@ class Reaching {
     return no_index;
   }
 
-  /// Whether GPU `g` can send to a NIC through GPU `by`, or is that GPU, and GPUDirect reaches from there.
+  /// True if GPU `g` can send to a NIC through GPU `by`, or is that GPU, and GPUDirect reaches from there.
   bool may_pass(std::size_t g, std::size_t by, std::size_t n) {
     const Reach& onward = out_[at(by, n)];
     return onward.exists() && onward.type <= std::min({PathType::p2c, gdr_level(by, n), gdr_level(g, n)}) &&
@@ -140,7 +140,7 @@ class Reaching {
     return gdr_level_of(transport_, topology_.node(gpus_[g]), topology_.node(nics_[n].id));
   }
 
-  /// At most as wide as `width`. PHB also where NCCL may later say P2C: mark_chip_to_chip().
+  /// At most as wide as `width`. PHB also if NCCL may later say P2C: mark_chip_to_chip().
   Reach over_pcie(NodeId from, NodeId to, std::int64_t width) const {
     const auto way = hosts_.search_pcie(from, to);
     if (!way) return {};
@@ -230,7 +230,7 @@ const std::string* ChannelNics::find(int connection, std::string_view gpu) const
   return found == of_channel.end() ? nullptr : &found->second;
 }
 
-/// Of a host: its GPUs and cabled NICs, and the results of the rules, as indices into these.
+/// A host's GPUs and cabled NICs, and the results of the rules, as indices into these.
 struct NicChoice::Table {
   std::vector<NodeId> gpus;
   std::vector<CabledNic> nics;
@@ -272,11 +272,11 @@ NicChoice::NicChoice(const Topology& topology, HostWays& hosts, const Transport&
     : topology_(topology), hosts_(hosts), transport_(transport) {}
 NicChoice::~NicChoice() = default;
 
-/// None for what is not a GPU of a host.
+/// nullptr if the node is not a GPU of a host.
 const NicChoice::Table* NicChoice::table(NodeId gpu, bool outward) {
   const Node& node = topology_.node(gpu);
   if (node.kind != NodeKind::gpu || !node.host) return nullptr;
-  // Only where links are down do the NICs that send differ from those that receive.
+  // Only if links are down do the NICs that send differ from those that receive.
   outward = outward || hosts_.all_up();
   const std::uint64_t key = 2 * std::uint64_t{*node.host} + (outward ? 1 : 0);
   auto& known = tables_[key];
@@ -335,7 +335,7 @@ Gate NicChoice::entry(NodeId to, std::optional<int> channel) {
   return gate_of(*there, self, said != no_index ? said : there->local_nic(self, channel), no_index, false);
 }
 
-/// The NIC that Transport::channel_nics names; no_index where it names none, or one that is down.
+/// The NIC that Transport::channel_nics names; no_index if it names none, or one that is down.
 std::uint16_t NicChoice::said_nic(const Table& table, std::size_t gpu, std::optional<int> channel) const {
   if (!channel || transport_.channel_nics == nullptr) return no_index;
   const auto name_of = [&](NodeId id) { return local_name(topology_.node(id).name); };

@@ -10,15 +10,15 @@
 //     wider path to the NIC or spares the other a way through a CPU. And what is nearer than PHB, but beyond
 //     GPUDirect's reach, goes through the GPU's CPU.
 //  2. Local NICs of a GPU (src/graph/topo.cc, ncclTopoGetLocal, ncclTopoGetLocalNet): those with the widest path, of
-//     these those with the nearest type. Where several GPUs have the same ones they are dealt out by the GPU's number,
-//     with its bits mirrored where there are 2, 4, 8 ... NICs; where there are more NICs than GPUs each GPU has
+//     these those with the nearest type. If several GPUs have the same ones they are dealt out by the GPU's number,
+//     with its bits mirrored if there are 2, 4, 8 ... NICs; if there are more NICs than GPUs each GPU has
 //     several, and its channels take turns.
 //  3. The local GPU of a NIC (ncclTopoGetLocalGpu): of the GPUs with the best path from the NIC the first for which the
 //     NIC is local in the sense of 2.
 //  4. A receiver takes its own local NIC. A sender takes the NIC on the receiver's rail: the one that is local to the
 //     GPU of the sender's host that has the receiver's number (src/graph/search.cc, ncclTopoGetNetDev). In collectives
 //     it goes there by PXN if its own path to that NIC is of that type (src/graph/paths.cc,
-//     ncclTopoGetIntermediateRank). In point-to-point operations it goes through the NIC's local GPU even where it
+//     ncclTopoGetIntermediateRank). In point-to-point operations it goes through the NIC's local GPU even if it
 //     could reach the NIC itself, so that messages meet in one place (NCCL_P2P_PXN_LEVEL 2, NCCL's default). If it
 //     cannot, or without PXN, it takes its own local NIC, and the fabric has to join the rails.
 //
@@ -57,16 +57,16 @@ class NicChoice {
   NicChoice(const Topology& topology, HostWays& hosts, const Transport& transport);
   ~NicChoice();
 
-  /// NCCL's choice for a message from one host to another: how it leaves, how it enters. No NIC where a device reaches
+  /// NCCL's choice for a message from one host to another: how it leaves, how it enters. No NIC if a device reaches
   /// none, or is not a GPU of a host. Whether the fabric joins the two is for the caller to see.
   ///
-  /// `channel`: where a GPU has several local NICs, its channels take turns. Without one, usual_channel() stands for
+  /// `channel`: if a GPU has several local NICs, its channels take turns. Without one, usual_channel() stands for
   /// all of them (Transport::Nics::nearest); a policy by which each channel leaves by its own NIC hands its number in
   /// here.
   Gate exit(NodeId from, NodeId to, std::optional<int> channel = std::nullopt);
   Gate entry(NodeId to, std::optional<int> channel = std::nullopt);
   /// The channel for messages that take one NIC. NCCL's channels spread a GPU without a NIC of its own over all that
-  /// are equally good; where there is one channel, such GPUs are dealt out instead: the ith has channel i.
+  /// are equally good; if there is one channel, such GPUs are dealt out instead: the ith has channel i.
   int usual_channel(NodeId gpu);
 
   /// All NICs that a device can use, best first: for a GPU widest and nearest by rule 1 (a sender's PXN included), for

@@ -24,7 +24,7 @@ enum class PathType : std::uint8_t {
 };
 
 std::string_view to_string(PathType type);  ///< "NVL", "PIX", ...
-/// The type of that name, nothing where there is none.
+/// The type of that name, nothing if there is none.
 std::optional<PathType> path_type(std::string_view name);
 
 }  // namespace ringsim

@@ -46,7 +46,7 @@ struct Routes::Impl {
     const auto& there = topology.node(to).host;
     const auto& here = topology.node(from).host;
     if (transport.nics != Transport::Nics::all || !here || !there || here == there) return {find(from, to, label)};
-    // The NICs of both hosts by number, so that rails meet; where one host has more, the other's take turns.
+    // The NICs of both hosts by number, so that rails meet; if one host has more, the other's take turns.
     const std::vector<Gate> outs = by_number(choice.gates(from, true)), ins = by_number(choice.gates(to, false));
     if (outs.empty() || ins.empty()) return {find(from, to, label)};  // says what is missing
     std::vector<Path> parts;
@@ -65,7 +65,7 @@ struct Routes::Impl {
     const Host& host = topology.hosts()[*topology.node(from).host];
     Path path;
     const bool gpus = topology.node(from).kind == NodeKind::gpu && topology.node(to).kind == NodeKind::gpu;
-    // An NVSwitch is an end where it adds up itself; NVLink is all that it has.
+    // An NVSwitch is an end if it adds up itself; NVLink is all that it has.
     const bool switches =
         topology.node(from).kind == NodeKind::nvswitch || topology.node(to).kind == NodeKind::nvswitch;
     if ((gpus || switches) && transport.p2p_level >= PathType::nvl) {
@@ -164,7 +164,7 @@ struct Routes::Impl {
     return chain(*onward);
   }
 
-  /// From the receiver's NIC on; `last`: the leg from host memory, where data is staged there.
+  /// From the receiver's NIC on; `last`: the leg from host memory, if data is staged there.
   std::vector<Share> enter(NodeId from, NodeId to, const Gate& gate, std::optional<Leg>& last) {
     if (to == gate.nic) return {};
     if (is_direct(to, gate)) return over_pcie(*hosts.pcie(gate.nic, to));
@@ -191,7 +191,7 @@ struct Routes::Impl {
     const Gates chosen{choice.exit(from, to, channel), choice.entry(to, channel)};
     if (chosen.out.nic != no_node && chosen.in.nic != no_node && fabric.are_joined(chosen.out.nic, chosen.in.nic))
       return chosen;
-    // NCCL takes for granted that the fabric joins all NICs. Where it does not (rails that are not joined, cables that
+    // NCCL takes for granted that the fabric joins all NICs. If it does not (rails that are not joined, cables that
     // are down), or an end is no GPU: the best NICs that it joins, of equals those of one number.
     const std::vector<Gate> outs = choice.gates(from, true);
     std::vector<Gate> ins = choice.gates(to, false);
@@ -245,7 +245,7 @@ struct Routes::Impl {
   /// Appends the way, cut into legs where it passes through a GPU: data rests there.
   void append_legs(const std::vector<Share>& way, Path& path) const {
     std::vector<Share> stretch;
-    const NodeId end = topology.link(way.back().link).to;  // where several links may end, of a spread way
+    const NodeId end = topology.link(way.back().link).to;  // if several links may end, of a spread way
     for (std::size_t i = 0; i < way.size(); ++i) {
       stretch.push_back(way[i]);
       const NodeId next = topology.link(way[i].link).to;

@@ -36,10 +36,10 @@ struct ChannelNics {
   const std::string* find(int connection, std::string_view gpu) const;
 };
 
-/// The rules by which paths between devices are chosen, NCCL's where it has them.
+/// The rules by which paths between devices are chosen, NCCL's if it has them.
 struct Transport {
   /// NIC and GPU exchange data directly, in one leg (GPUDirect RDMA), up to this distance; beyond it data rests in host
-  /// memory. P2C is NCCL's default: PXB, and P2C where the NIC sits behind a chip-to-chip link. LOC: never.
+  /// memory. P2C is NCCL's default: PXB, and P2C if the NIC sits behind a chip-to-chip link. LOC: never.
   PathType gdr_level = PathType::p2c;
   /// GPUs and NICs without GPUDirect (Node::gpudirect) are used as if they had it.
   bool assumes_gpudirect = false;
@@ -50,13 +50,13 @@ struct Transport {
   /// receiver's rail, or for want of a NIC of its own. Needs GPUDirect at that NIC. Sends only, as in NCCL.
   bool pxn = true;
   /// The messages are of NCCL's point-to-point operations (send/receive, all-to-all, scatter, gather), not of a
-  /// collective: with PXN they go through the NIC's local GPU even where the sender reaches the NIC itself. Of a
+  /// collective: with PXN they go through the NIC's local GPU even if the sender reaches the NIC itself. Of a
   /// scenario with jobs, its own collective decides for all.
   bool point_to_point = false;
   /// PCIe switches redirect what goes from one of their ports to another (ACS, P2P request redirect): up to the root
   /// complex and down again. NCCL does not account for it, so it changes no choice.
   bool acs = false;
-  /// A byte that a NIC reads from a GPU costs Host::gpudirect_cost. Off where a machine is looked at as NCCL does,
+  /// A byte that a NIC reads from a GPU costs Host::gpudirect_cost. Off if a machine is looked at as NCCL does,
   /// which has no such cost.
   bool gpudirect_costs = true;
   enum class Nics : std::uint8_t {
@@ -70,7 +70,7 @@ struct Transport {
   Staging staging;
 };
 
-/// Transport::gdr_level of a GPU and a NIC: LOC where one of them has no GPUDirect. NVIDIA/nccl 5067397c2676
+/// Transport::gdr_level of a GPU and a NIC: LOC if one of them has no GPUDirect. NVIDIA/nccl 5067397c2676
 /// src/graph/paths.cc, ncclTopoCheckGdr: asked first of NIC and GPU, before any distance, so that no
 /// NCCL_NET_GDR_LEVEL overrides it.
 PathType gdr_level_of(const Transport& transport, const Node& gpu, const Node& nic);
@@ -81,7 +81,7 @@ struct Routing {
   Policy policy = Policy::fixed;
   std::uint64_t seed = 0;
   /// Entries of the tables, for `fixed`: data at `at` for the NIC `to` goes on to `via`; `to` no_node: for all without
-  /// an entry of their own that are not neighbours of `at`. Of two for the same the last counts.
+  /// an entry of their own that are not neighbors of `at`. Of two for the same the last counts.
   struct Entry {
     NodeId at, to, via;
   };
@@ -94,8 +94,8 @@ inline constexpr std::uint32_t max_sprayed = 256;
 struct Leg {
   std::vector<LinkId> links;  ///< in order, from the source on
   Picoseconds latency{0};     ///< the sum of its links'; of several ways the longest
-  /// How many bytes cross each link for each byte that is moved, [link]; empty: one. Less where packets are spread over
-  /// several ways, more where a byte costs more than one (Host::peer_cost, gpudirect_cost).
+  /// How many bytes cross each link for each byte that is moved, [link]; empty: one. Less if packets are spread over
+  /// several ways, more if a byte costs more than one (Host::peer_cost, gpudirect_cost).
   std::vector<double> shares;
   Picoseconds beyond{0};  ///< latency at its end that is not its links': a protocol's
 
@@ -103,13 +103,13 @@ struct Leg {
 };
 
 struct Path {
-  std::vector<Leg> legs;  ///< empty where source and destination are one device
+  std::vector<Leg> legs;  ///< empty if source and destination are one device
   PathType type = PathType::loc;
   /// Between hosts: how near GPU and NIC are at the sending and at the receiving end.
   PathType out = PathType::loc, in = PathType::loc;
   /// Labels from here on lead over ways that smaller ones have led over; at most max_sprayed.
   std::uint32_t turns = 1;
-  /// Whether the fabric has other ways that are as short, whichever the routing takes.
+  /// True if the fabric has other ways that are as short, whichever the routing takes.
   bool has_choice = false;
 };
 
@@ -118,18 +118,18 @@ std::optional<NodeId> first_nic(const Topology& topology, const Path& path);
 std::optional<NodeId> last_nic(const Topology& topology, const Path& path);
 
 /// Finds paths as they are asked for. Rules, in order:
-///  1. Another host. Between GPUs, NICs are chosen by NCCL's rule (sim/topology/nic_choice.hpp) where the fabric joins
+///  1. Another host. Between GPUs, NICs are chosen by NCCL's rule (sim/topology/nic_choice.hpp) if the fabric joins
 ///     them: the receiver's is the one that is local to it, the sender's the one on the receiver's rail, by PXN if need
-///     be; else its own. Where the fabric does not join these two: the receiver's best NIC that is joined
+///     be; else its own. If the fabric does not join these two: the receiver's best NIC that is joined
 ///     to any of the sender's, and the sender's best of those. Other devices use their nearest NIC. Data is staged in
 ///     the host memory nearest to the GPU by hops.
 ///  2. The same host: NVLink directly, through an NVSwitch, or relayed by one GPU (NVB, two legs; of several relays the
 ///     one whose narrower link is widest, then the lowest number); else the shortest way over PCIe and sockets, in one
-///     leg where GPUs have peer access, else through the host memory nearest to the receiver (NCCL's default for its
+///     leg if GPUs have peer access, else through the host memory nearest to the receiver (NCCL's default for its
 ///     shared memory: src/transport/shm.cc, NCCL_SHM_LOCALITY).
-///  3. Free topologies: the fewest hops; a GPU on the way is a relay (a leg ends there) and is used only where no way
+///  3. Free topologies: the fewest hops; a GPU on the way is a relay (a leg ends there) and is used only if no way
 ///     without one exists.
-/// A switch can be an end, too (in-switch reduction): an NVSwitch of its host's GPUs, a switch of the fabric of all.
+/// A switch can also be an end (in-switch reduction): an NVSwitch of its host's GPUs, a switch of the fabric of all.
 /// Among equals in 1 and 3 as Routing says; within a host the lower latency, then the higher bandwidth, then the link
 /// added first. NICs, memories and, within a host, GPUs are never crossed.
 /// Keeps a reference to the topology, which must outlive it. Not for use by several threads at once.
@@ -144,7 +144,7 @@ class Routes {
   Routes& operator=(Routes&&) = delete;
 
   /// The path from one device to another. `label`: the flow's channel (`ecmp`, Nics::per_channel), or its number among
-  /// the pair's messages (`flow_spray`); otherwise it is not looked at. Throws InputError naming both ends where there
+  /// the pair's messages (`flow_spray`); otherwise it is not looked at. Throws InputError naming both ends if there
   /// is none.
   Path find(NodeId from, NodeId to, std::uint32_t label = 0);
   /// The paths of the equal parts of a message: one, or with Nics::all and between hosts one for each NIC.

@@ -20,7 +20,7 @@ namespace ringsim {
 enum class NodeKind : std::uint8_t {
   gpu,
   cpu,          ///< a socket, or a NUMA domain of one
-  host_bridge,  ///< a PCIe root complex; where none is listed, the CPU itself is it
+  host_bridge,  ///< a PCIe root complex; if none is listed, the CPU itself is it
   memory,
   pcie_switch,
   pcie_slot,  ///< where the functions of one PCI device meet: they share its link, which is no step of NCCL's paths
@@ -38,7 +38,7 @@ enum class LinkKind : std::uint8_t {
   memory,
   infiniband,
   ethernet,
-  // Of a device to itself (Topology::with_rates):
+  // Links of a device to itself (Topology::with_rates):
   copy,
   reduce,
   channel,
@@ -59,7 +59,8 @@ struct LinkSpec {
   Duplex duplex = Duplex::full;
   std::uint16_t joined = 1;  ///< how many parallel links it stands for (NV12: 12); `bandwidth` is of all of them
   std::string source;        ///< where the numbers come from: a page, a file, "scenario"
-  /// Of a NIC's port: how the switches of its network choose among equally short ways. Nothing: as its kind does.
+  /// For a NIC's port: how the switches of its network choose among equally short ways. Nothing: the default of its
+  /// kind.
   std::optional<RoutingPolicy> routing;
 };
 /// How the network of such a NIC's port routes: `port.routing`; else static tables for InfiniBand, whose subnet manager
@@ -86,7 +87,7 @@ struct Host {
   /// The farthest at which its GPUs reach each other's memory over PCIe: `sys` everywhere, `loc` or `nvl` never (then
   /// what NVLink does not join goes through host memory).
   PathType peer_access = PathType::sys;
-  /// What a byte from GPU to GPU takes on PCIe where a CPU is on its way: 1.2 on Intel, whose root complex forwards 64
+  /// What a byte from GPU to GPU takes on PCIe if a CPU is on its way: 1.2 on Intel, whose root complex forwards 64
   /// bytes at a time (NVIDIA/nccl 5067397c2676 src/graph/topo.h, INTEL_P2P_OVERHEAD).
   double peer_cost = 1;
   /// What a byte that a NIC reads from a GPU's memory (GPUDirect RDMA, what is sent) takes on the NIC's own PCIe link.
@@ -98,7 +99,7 @@ struct Host {
   bool bridges_apart = false;
 };
 
-/// Of several ways that are equally good (sim/topology/routes.hpp), which one a switch of the topology takes by itself.
+/// The rule by which a switch of the topology chooses among equally good ways (sim/topology/routes.hpp).
 enum class Ties : std::uint8_t {
   first,  ///< the lower latency, then the higher bandwidth, then the link that was added first
   /// The (d mod n)th of n, where d counts the NICs in the order of their cables to the fabric (D-mod-k: Zahavi, CCIT
@@ -127,26 +128,26 @@ struct Resource {
   bool shared = false;  ///< two links (the directions of a half-duplex cable) draw on it
 };
 
-/// What a device does with data takes time where a rate is set. Assumed: rates do not depend on the message's size, and
+/// Work of a device on data takes time if a rate is set. Assumed: rates do not depend on the message's size, and
 /// an addition reads what has arrived, so that it begins when the message is there.
 struct DeviceRates {
-  /// Of what it sends over links and what it copies within itself, together; with `over` only the latter.
+  /// Limits sends over links and local copies together; with `over`, local copies only.
   std::optional<Bandwidth> copy;
   std::optional<Bandwidth> reduce;  ///< of what it adds up
-  /// Of what one of its channels sends, to whomever: a thread block's. Collectives that share a device share its
-  /// channels.
+  /// Limits what one of its channels (a thread block) sends, over all receivers. Collectives that share a device share
+  /// its channels.
   std::optional<Bandwidth> channel;
   /// What passes before the first byte of an addition, or of a copy within it: a kernel's launch.
   Picoseconds start{0};
   /// What it takes to post a message that leaves its host, one after another: a library's proxy thread.
   Picoseconds post{0};
   /// Additions and copies within it have no rates of their own, but draw on the bandwidth of this link: a memory that
-  /// several ranks share. Alone they run at `reduce` and `copy`. They go on where the link is down.
+  /// several ranks share. Alone they run at `reduce` and `copy`. They go on if the link is down.
   std::optional<LinkId> over;
 };
 
-/// The same as links that the network shares. Those to itself come after all others in Topology::links(), and are
-/// neither in links_from() nor in links_to(): only a run takes them.
+/// DeviceRates as links that the network shares. Links of a device to itself come after all others in
+/// Topology::links(), and are neither in links_from() nor in links_to(): only a run takes them.
 struct DeviceLinks {
   struct Work {
     LinkId link = no_link;  ///< no_link: it takes no time
@@ -168,7 +169,7 @@ class Topology {
   const Node& node(NodeId id) const { return nodes_[id.value]; }
   const Link& link(LinkId id) const { return links_[id.value]; }
   const Resource& resource(ResourceId id) const { return resources_[id.value]; }
-  /// Whether the link was made with its resource: neither the second direction of a half-duplex cable, nor work of a
+  /// True if the link was made with its resource: neither the second direction of a half-duplex cable, nor work of a
   /// device that draws on another link (DeviceRates::over).
   bool has_own_resource(LinkId id) const { return resource(link(id).resource).link == id; }
   std::span<const Node> nodes() const { return nodes_; }
@@ -187,25 +188,25 @@ class Topology {
   std::span<const LinkId> links_from(NodeId id) const;  ///< in the order in which they were added
   std::span<const LinkId> links_to(NodeId id) const;
 
-  /// The same with other bandwidths and latencies: `change` sees each link once, and leaves its ends as they are. The
+  /// A copy with other bandwidths and latencies: `change` sees each link once, and leaves its ends as they are. The
   /// two directions of a half-duplex cable must agree; bandwidths must stay within what build() takes.
   Topology with_links(const std::function<void(Link&)>& change) const;
 
-  /// The same with rates of devices: nothing where `rates` says nothing. `channels`: how many each device has. A
+  /// A copy in which devices have rates: none if `rates` returns nothing. `channels`: how many each device has. A
   /// topology gets them once, as its last change.
   Topology with_rates(const std::function<std::optional<DeviceRates>(NodeId)>& rates, int channels) const;
-  /// Whether a device copies or adds at a rate somewhere.
+  /// True if a device copies or adds at a rate somewhere.
   bool has_work_rates() const { return has_work_rates_; }
-  /// Whether posting a message takes time somewhere.
+  /// True if posting a message takes time somewhere.
   bool has_posts() const { return has_posts_; }
-  /// Whether what a channel sends has a rate of its own somewhere.
+  /// True if what a channel sends has a rate of its own somewhere.
   bool has_channel_rates() const { return has_channel_rates_; }
-  /// What the device's work takes; none where it takes no time.
+  /// What the device's work takes; none if it takes no time.
   const DeviceLinks* device(NodeId id) const;
 
-  /// Whether links differ in nothing but which nodes of the same kinds they join.
+  /// True if links differ in nothing but which nodes of the same kinds they join.
   bool are_alike(LinkId a, LinkId b) const;
-  /// Whether a message from one to the other leaves its host. What is in no host is one by itself.
+  /// True if a message from one to the other leaves its host. What is in no host is one by itself.
   bool joins_hosts(NodeId from, NodeId to) const {
     return from != to && (!node(from).host || node(from).host != node(to).host);
   }
@@ -213,7 +214,7 @@ class Topology {
   std::optional<NodeId> find(std::string_view name) const;
   /// "FROM -> TO", as users write and read links; "gpu0 (reduce)" of a device to itself.
   std::string link_name(LinkId id) const;
-  /// The link's name; "FROM <-> TO" where both directions draw on the resource.
+  /// The link's name; "FROM <-> TO" if both directions draw on the resource.
   std::string resource_name(ResourceId id) const;
 
  private:

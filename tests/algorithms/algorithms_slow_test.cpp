@@ -9,7 +9,7 @@ namespace algorithms_slow_test {
 using namespace ringsim;
 using namespace ringsim::literals;
 
-TEST_CASE("the real algorithms compute the right numbers beyond 17 ranks, too") {
+TEST_CASE("the real algorithms compute the right numbers beyond 17 ranks as well") {
   for (int n = 18; n <= 33; ++n) {
     for (const Schedule& schedule : every_algorithm(n, 1000003_B)) {
       CAPTURE(n);

@@ -210,7 +210,7 @@ TEST_CASE("one rank has nothing to do, but to copy what is not in place") {
   }
 }
 
-TEST_CASE("the catalogue makes what it says, and refuses what an algorithm cannot serve") {
+TEST_CASE("the catalog makes what it says, and refuses what an algorithm cannot serve") {
   REQUIRE(algorithms().size() >= 4);
   CHECK(find_algorithm("no such thing") == nullptr);
   for (const Algorithm& algorithm : algorithms()) {

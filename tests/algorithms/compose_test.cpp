@@ -199,7 +199,7 @@ TEST_CASE("every algorithm that may stand within hierarchical is proved and exec
   }
 }
 
-TEST_CASE("the torus takes rings along its dimensions: 2 sum(d-1) steps, 2(n-1)/n of the size, neighbours only") {
+TEST_CASE("the torus takes rings along its dimensions: 2 sum(d-1) steps, 2(n-1)/n of the size, neighbors only") {
   const Schedule s = torus_all_reduce({2, 3, 4}, 24000_B);
   for (Actor r = 0; r < 24; ++r) {
     const Sent found = sent(s, r, 0);
@@ -219,7 +219,7 @@ TEST_CASE("bucket gives each of 2D lanes an equal share, and lane 2j starts alon
   const Schedule s = bucket_all_reduce({3, 3}, 36000_B);  // 4 lanes of 9 chunks of 1000
   REQUIRE(s.lanes == 4);
   for (Lane lane = 0; lane < 4; ++lane) {
-    const Sent found = sent(s, 4, lane);  // the centre, (1, 1)
+    const Sent found = sent(s, 4, lane);  // the center, (1, 1)
     CHECK(found.steps == 2 * (2 + 2));
     CHECK(found.bytes == Bytes{2 * 8 * 1000});
     CHECK(found.to == (lane % 2 == 0 ? std::set<Actor>{7, 5} : std::set<Actor>{1, 3}));

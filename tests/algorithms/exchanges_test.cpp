@@ -182,7 +182,7 @@ TEST_CASE("Swing's partners lie 1, 1, 3, 5, 11 places away, on alternating sides
   CHECK(count(s, 7).to == std::set<Actor>{6, 8, 4, 12});   // odd: -1, +1, -3, +5
   CHECK(count(s, 7).sent == Bytes{2 * 15 * 1000});
   CHECK(s.n_steps(7, 0) == 8);
-  // Two dimensions of 4 take turns: 1 along the last... and -1; never farther than a neighbour.
+  // Two dimensions of 4 take turns: 1 along the last... and -1; never farther than a neighbor.
   CHECK(count(swing_all_reduce({4, 4}, 16000_B), 5).to == std::set<Actor>{4, 6, 1, 9});
 }
 

@@ -49,8 +49,7 @@ Picoseconds time_of(const Schedule& s) { return run(star(s.actors), check(s)).du
 
 }  // namespace
 
-TEST_CASE(
-    "what the catalogue makes takes the same time when it comes back from GOAL, and is proved for matching alone") {
+TEST_CASE("what the catalog makes takes the same time when it comes back from GOAL, and is proved for matching alone") {
   int n = 0;
   for (const int ranks : {2, 3, 5, 8}) {
     for (const Schedule& original : every_algorithm(ranks, 1001_B)) {

@@ -64,8 +64,7 @@ TEST_CASE("the sample of the documentation is a ring of two") {
   CHECK(check(schedule_of(stored, 0_B)).proof().slots_needed == 0);
 }
 
-TEST_CASE(
-    "every schedule of the catalogue is written and read without loss, symmetry and proof included, at any size") {
+TEST_CASE("every schedule of the catalog is written and read without loss, symmetry and proof included, at any size") {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     for (const Bytes size : {0_B, 3_B, 1001_B}) {
       for (const Schedule& schedule : every_algorithm(ranks, size)) {

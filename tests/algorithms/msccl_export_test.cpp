@@ -192,7 +192,7 @@ TEST_CASE("two schedules that differ in one operation, region or wait are not th
   CHECK_FALSE(same_schedule(one, other));
 }
 
-TEST_CASE("what the catalogue makes is written, proved when read again, and keeps operations, regions and order") {
+TEST_CASE("what the catalog makes is written, proved when read again, and keeps operations, regions and order") {
   int written = 0;
   for (int ranks = 2; ranks <= 9; ++ranks) {
     // 2520 is divisible by every number of chunks up to 9 that can come, so blocks may be renumbered.

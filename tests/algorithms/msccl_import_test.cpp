@@ -108,7 +108,7 @@ TEST_CASE(
 
 TEST_CASE("public MSCCL files are all proved for the collective that they name") {
   const std::map<std::string, int> slots{{"astra_ring_8.xml", 1}, {"ncv4_ar_hier_12_Simple.xml", 1}};  // the others: 0
-  for (const auto& path : test::files_in(shared(), ".xml")) {  // none where there is no such folder
+  for (const auto& path : test::files_in(shared(), ".xml")) {  // none if there is no such folder
     CAPTURE(path.string());
     const Schedule s = schedule(test::read_file(path));
     const Proof proof = check(s).proof();
@@ -219,8 +219,8 @@ TEST_CASE("elements that MSCCL's loader skips are left out with a warning each, 
 }
 
 TEST_CASE("an attribute that is not known is not used, and said so once") {
-  const StoredSchedule s = import_msccl(replaced(chain(), "<gpu id", "<gpu colour=\"red\" id"), "x.xml");
-  CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute colour of <gpu> is not known, and not used"});
+  const StoredSchedule s = import_msccl(replaced(chain(), "<gpu id", "<gpu color=\"red\" id"), "x.xml");
+  CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute color of <gpu> is not known, and not used"});
 }
 
 }  // namespace msccl_import_test

@@ -197,7 +197,7 @@ Picoseconds on_star(const CheckedSchedule& schedule) {
 
 }  // namespace
 
-TEST_CASE("what the catalogue makes is written as documented, proved when read again, and moves the same bytes") {
+TEST_CASE("what the catalog makes is written as documented, proved when read again, and moves the same bytes") {
   int written = 0;
   for (int ranks = 2; ranks <= 6; ++ranks) {
     for (const Schedule& plain :

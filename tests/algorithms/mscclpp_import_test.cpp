@@ -54,7 +54,7 @@ TEST_CASE("plans with reads, puts, packets, ports, semaphores, barriers and grou
     CAPTURE(name);
     CHECK(is_schedule(sample(name)));
     CHECK(against(sample(name)) == "proved");
-    // The same through the reader that a scenario's "file" uses, and through ringsim's own format.
+    // As above, through the reader that a scenario's "file" uses, and through ringsim's own format.
     const StoredSchedule stored = read_schedule(sample(name), "plan.json");
     CHECK(same_schedule(import_json(export_json(stored), "again.json"), stored));
   }

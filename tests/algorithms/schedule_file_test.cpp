@@ -64,7 +64,7 @@ TEST_CASE("a scenario times a schedule from a file; the chain of three takes fiv
   CHECK(p.proof.by == Proof::By::all_ranks);
 }
 
-TEST_CASE("a job may take a schedule from a file, too, and is refused where the file does something else") {
+TEST_CASE("a job may also take a schedule from a file, and is refused if the file does something else") {
   const std::string copy = temporary_file("job.xml", text_of("chain-3.xml"));
   const auto with_job = [&](const char* op) {
     return temporary_file("job.json", fmt::format(R"({{"version": 1,

@@ -82,7 +82,7 @@ void expect_laws(const AsyncRan& ran, const TrainingStep& step, const AsyncServe
                  const Stragglers& stragglers) {
   const AsyncResult& result = ran.result;
   const auto n = static_cast<double>(result.updates), workers = static_cast<double>(given.workers);
-  // The law of staleness. An interval that is still open at the end counts, too: it may be the longest.
+  // The law of staleness. An interval that is still open at the end also counts: it may be the longest.
   std::int64_t longest = 0, sum = 0, updates = 0;
   Picoseconds split{0};
   for (const AsyncWorker& worker : result.workers) {

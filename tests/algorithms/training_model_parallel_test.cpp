@@ -75,7 +75,7 @@ TEST_CASE("layers are divided such that no division has a shorter longest rank, 
   Draw draw(7);
   for (int i = 0; i < 300; ++i) {
     std::vector<LayerCost> layers(static_cast<std::size_t>(draw.number(1, 9)));
-    for (LayerCost& layer : layers) {  // zeros, too
+    for (LayerCost& layer : layers) {  // zeros as well
       layer.forward = Picoseconds{draw.number(0, 5)};
       layer.backward = Picoseconds{draw.number(0, 9)};
       layer.tensors = {7, 3};

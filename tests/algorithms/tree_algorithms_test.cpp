@@ -313,7 +313,7 @@ TEST_CASE("direct sends take a step, two shots and the copy of one shot take two
   }
 }
 
-TEST_CASE("a ring in pieces sends what the plain one does, in more steps, each ring to its own neighbour") {
+TEST_CASE("a ring in pieces sends what the plain one does, in more steps, each ring to its own neighbor") {
   for (int n = 2; n <= 17; ++n) {
     const Bytes size{n * 1200};
     for (const Schedule& plain : {ring_all_reduce(n, size), ring_reduce_scatter(n, size), ring_all_gather(n, size)}) {
@@ -344,7 +344,7 @@ TEST_CASE("a ring in pieces sends what the plain one does, in more steps, each r
                        "ring: 65536 ranks, 64 rings and 1024 slices make more than 2^27 chunks", InputError);
 }
 
-TEST_CASE("the catalogue refuses settings that an op has no use for, and a barrier of bytes") {
+TEST_CASE("the catalog refuses settings that an op has no use for, and a barrier of bytes") {
   const Algorithm& ring = *find_algorithm("ring");
   CHECK_THROWS_WITH_AS(
       ring.make({.op = CollectiveOp::broadcast, .ranks = 4}, {.numbers = {{"slices", 2}}, .texts = {}}),

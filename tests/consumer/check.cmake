@@ -61,7 +61,7 @@ run("building the consumer" ${CMAKE_COMMAND} --build ${work}/build --config ${CO
 try_program(by_hand)
 try_program(predict_file ${prefix}/share/ringsim/scenarios/star.json)
 
-# The same with pkg-config alone.
+# Builds the consumer with pkg-config alone.
 find_program(PKG_CONFIG pkg-config)
 if(PKG_CONFIG)
   file(GLOB pc "${prefix}/lib*/pkgconfig/ringsim.pc" "${prefix}/lib*/*/pkgconfig/ringsim.pc")

@@ -35,7 +35,7 @@ std::string with_other_number(std::string text, std::mt19937& random) {
   return text.replace(first, end - first, numbers[random() % std::size(numbers)]);
 }
 
-/// Whether it was read; a failure says what came instead.
+/// True if it was read; a failure says what came instead.
 bool reads(const fuzz::Target& target, const std::string& text) {
   try {
     return target.reads(text);
@@ -45,7 +45,7 @@ bool reads(const fuzz::Target& target, const std::string& text) {
   }
 }
 
-/// Whether one of the files was read after mutations that the seed draws.
+/// True if one of the files was read after mutations that the seed draws.
 bool reads_damaged(const fuzz::Target& target, const std::vector<std::string>& files, unsigned seed) {
   CAPTURE(seed);
   std::mt19937 random(seed);

@@ -65,7 +65,7 @@ void keep_files();
 struct Law {
   std::string_view name;
   std::string_view sentence;  ///< what holds, and why exactly or within which bound
-  /// Whether the law says something of a scenario; it may change the scenario so that it does.
+  /// True if the law says something of a scenario; it may change the scenario so that it does.
   bool (*fits)(Draw& draw, Json& scenario);
   void (*holds)(Trial& trial);  ///< throws Violation, DoesNotApply
 };

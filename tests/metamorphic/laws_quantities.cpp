@@ -73,7 +73,7 @@ bool fits_scaled_bytes(Draw& draw, Json& scenario) {
   if (!scenario.contains("transport")) scenario["transport"] = Json::object();
   Json& transport = scenario["transport"];
   transport.erase("chunk");
-  if (!transport.contains("staging")) transport["staging"] = {{"size", "512 KiB"}};  // so that it grows, too
+  if (!transport.contains("staging")) transport["staging"] = {{"size", "512 KiB"}};  // so that it grows as well
   return true;
 }
 

@@ -69,7 +69,7 @@ void require_path(const Trial& trial, const Recording& recording) {
     const std::string_view sender = process_of(message);  // a job's has the job's name first
     return !sender.starts_with("rank ") || sender.starts_with(fmt::format("rank {} ", *element.actor));
   };
-  const bool adds = trial.scenario.contains("devices");  // then additions have bytes, too
+  const bool adds = trial.scenario.contains("devices");  // then additions have bytes as well
   SimTime now{};
   for (const Trace::Slice& slice : trace.slices) {
     if (process_of(slice) != "critical path") continue;

@@ -66,7 +66,7 @@ void hold_json_schedule(Trial& trial) {
   trial.require_same_run(run_with(trial.scenario, schedule_of(shared(read), plain.collective.bytes)));
 }
 
-/// The same by the command's way: a file that the scenario names.
+/// The schedule as commands get it: from a file that the scenario names.
 void hold_schedule_file(Trial& trial) {
   const Schedule plain = schedule_in(trial);
   if (plain.actors != plain.collective.ranks) throw DoesNotApply("helpers of a file need ports");

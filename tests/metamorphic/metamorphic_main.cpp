@@ -50,7 +50,7 @@ void print_violation(const Law& law, std::uint64_t seed, const std::vector<Json>
   fmt::print("  again: ringsim_metamorphic --runs 1 --seed {} --law {}\n", seed, law.name);
 }
 
-/// Whether the law was applied to that scenario.
+/// True if the law was applied to that scenario.
 bool apply(const Law& law, std::uint64_t seed, Draw& draw, const Json& scenario, Count& count) {
   std::optional<Trial> trial;
   scenario_begins(json_text(scenario));

@@ -87,7 +87,7 @@ TEST_CASE("with a probe's table a replay also reports the model's prediction, ad
       run_on_fake_gpu(replay({"--format", "csv", "--samples", samples, "--set", "collective.bytes=64 kB"}));
   CHECK(csv.out.find(",wrong,modelled_in_turn_us,modelled_shared_us,error,") != std::string::npos);
   CHECK_MESSAGE(csv.out.find(",85.384,85.384,0,85.38") != std::string::npos,
-                csv.out);  // fastest, slowest, wrong, modelled
+                csv.out);  // fastest, slowest, wrong, modeled
   CHECK(run_on_fake_gpu(replay({"--samples", samples, "--set", "collective.bytes=64 kB"})).out.find("shared") !=
         std::string::npos);
   const Outcome missing = run_on_fake_gpu(replay({"--samples", "/nowhere.csv"}));

@@ -48,7 +48,8 @@ Probe of_host(Picoseconds call) {
   Probe probed = of_fake();
   for (Sample& sample : probed.samples) {
     if (sample.asked == Asked::issue) sample.time = call;
-    if (sample.asked == Asked::events) sample.time = 3 * call;  // an event recorded and one waited for are calls, too
+    if (sample.asked == Asked::events)
+      sample.time = 3 * call;  // an event recorded and one waited for are calls as well
   }
   return probed;
 }
@@ -56,7 +57,7 @@ Probe of_host(Picoseconds call) {
 /// A graph is launched by one call of 1 us.
 constexpr Picoseconds launch(1us);
 
-Picoseconds modelled(const Schedule& schedule, bool on_host, Serving serving, int blocks = 0) {
+Picoseconds modeled(const Schedule& schedule, bool on_host, Serving serving, int blocks = 0) {
   return predict_plan(make_plan(schedule), place_actors(schedule, 1, on_host), of_fake(), {serving, true, blocks});
 }
 
@@ -72,15 +73,15 @@ Picoseconds measured(const Schedule& schedule, std::uint64_t seed, int blocks) {
 TEST_CASE("where one memory serves all in turn, a plan takes the sum of its copies and additions, as on the fake GPU") {
   // 4 KB a chunk of the ring: 24 copies of 2002 ns, 12 additions of 3004 ns.
   const Schedule ring = stretched(ring_all_reduce(4, {4000}), element_bytes);
-  CHECK(modelled(ring, false, Serving::in_turn) == launch + Picoseconds(24 * 2002ns + 12 * 3004ns));
+  CHECK(modeled(ring, false, Serving::in_turn) == launch + Picoseconds(24 * 2002ns + 12 * 3004ns));
   // By kernels of four blocks: 3 us, and 4 KB at 100 GB/s.
-  CHECK(modelled(ring, false, Serving::in_turn, 4) == launch + Picoseconds(24 * 3040ns + 12 * 3004ns));
+  CHECK(modeled(ring, false, Serving::in_turn, 4) == launch + Picoseconds(24 * 3040ns + 12 * 3004ns));
   for (const Schedule& schedule : {ring, stretched(halving_doubling(8, {8000}, Fold::naive), element_bytes),
                                    stretched(parameter_server(4, {4000}, 1), element_bytes)}) {
     for (const std::uint64_t seed : {1U, 2U}) {
       for (const int blocks : {0, 4}) {
         CAPTURE(schedule.algorithm);
-        CHECK(measured(schedule, seed, blocks) == modelled(schedule, false, Serving::in_turn, blocks));
+        CHECK(measured(schedule, seed, blocks) == modeled(schedule, false, Serving::in_turn, blocks));
       }
     }
   }
@@ -123,7 +124,7 @@ TEST_CASE("call by call, a host that is much faster than its GPU hardly shows") 
 TEST_CASE("where they share, latencies pass side by side, and bytes take as long as all of them together") {
   const Schedule ring = stretched(ring_all_reduce(4, {4000}), element_bytes);
   // Three steps of 2 us, 4 x 4 KB at 2 TB/s; 3 us, 4 x 4 KB at 1 TB/s. Three more of copies alone.
-  CHECK(modelled(ring, false, Serving::shared) == launch + Picoseconds(6 * 2008ns + 3 * 3016ns));
+  CHECK(modeled(ring, false, Serving::shared) == launch + Picoseconds(6 * 2008ns + 3 * 3016ns));
 }
 
 TEST_CASE("kernels of few blocks are links of their own until the memory has no more: then they share it") {
@@ -136,7 +137,7 @@ TEST_CASE("kernels of few blocks are links of their own until the memory has no 
     // All add at once, 4 KB each at 1 TB/s in all.
     const Picoseconds add = Picoseconds(3us) + Picoseconds(4ns) * ranks;
     CAPTURE(ranks);
-    CHECK(modelled(ring, false, Serving::shared, 4) == launch + 2 * (ranks - 1) * copy + (ranks - 1) * add);
+    CHECK(modeled(ring, false, Serving::shared, 4) == launch + 2 * (ranks - 1) * copy + (ranks - 1) * add);
   }
 }
 
@@ -144,14 +145,14 @@ TEST_CASE("ways to the host and back are apart; the CPU adds one after the other
   // Two ranks and a server in host memory, 40 KB: up, both added, down.
   const Schedule schedule = stretched(sharded_parameter_server(2, {10000}, 1), element_bytes);
   // In turn: the first is up at 3, the second at 6; 3 us and 4 us to add each; down twice 2 us and 0.8 us.
-  CHECK(modelled(schedule, true, Serving::in_turn) == launch + Picoseconds(3us + 7us + 7us + 2800ns + 2800ns));
+  CHECK(modeled(schedule, true, Serving::in_turn) == launch + Picoseconds(3us + 7us + 7us + 2800ns + 2800ns));
   // Shared: both are up at 2 + 2 us; the additions are of one stream; both go down at 2 + 1.6 us.
-  CHECK(modelled(schedule, true, Serving::shared) == launch + Picoseconds(4us + 7us + 7us + 3600ns));
+  CHECK(modeled(schedule, true, Serving::shared) == launch + Picoseconds(4us + 7us + 7us + 3600ns));
 }
 
 TEST_CASE("the error names what the probe did not measure") {
   const Schedule ring = stretched(ring_all_reduce(2, {4000}), element_bytes);
-  CHECK_THROWS_WITH_AS(modelled(ring, false, Serving::shared, 7),
+  CHECK_THROWS_WITH_AS(modeled(ring, false, Serving::shared, 7),
                        "expected samples of copy_kernel from gpu0 to gpu0, of two sizes at least\n"
                        "  hint: `ringsim probe --samples FILE` measures them",
                        InputError);

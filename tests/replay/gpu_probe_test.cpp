@@ -69,7 +69,8 @@ TEST_CASE("calls that take longer to issue than to do are seen as such") {
   const Probe found = probe(device, short_probe());
   CHECK(found.least(Asked::call, 0, 0) == Picoseconds(7us));
   CHECK(found.least(Asked::issue, 0, 0) == Picoseconds(7us));
-  CHECK(found.least(Asked::events, 0, 0) == Picoseconds(21us));  // an event recorded and one waited for are calls, too
+  CHECK(found.least(Asked::events, 0, 0) ==
+        Picoseconds(21us));  // an event recorded and one waited for are calls as well
   CHECK(found.least(Asked::launch, 0, 0) == Picoseconds(7us));
 }
 

@@ -177,7 +177,7 @@ TEST_CASE("two lanes may add to one chunk at a time: on streams one comes after 
   CHECK(seen);
 }
 
-TEST_CASE("what was never written is poison on GPUs, too: passed on, it shows as not a number") {
+TEST_CASE("what was never written is poison on GPUs as well: passed on, it shows as not a number") {
   // A broadcast in which rank 0, the root, hears from rank 1 instead.
   WrittenSchedule t(broadcast(2, 8_B, 0), 2, 1, 1);
   t.step(1).send(0, chunk(0));

@@ -264,7 +264,7 @@ TEST_CASE("an addition that comes after the next send is seen") {
 }
 
 TEST_CASE("lanes that wait for each other's steps do so on streams: without those waits numbers are wrong") {
-  // A chain of three, two segments: one lane adds up towards rank 0, the other brings the sums back.
+  // A chain of three, two segments: one lane adds up toward rank 0, the other brings the sums back.
   const Schedule schedule = stretched(kary_all_reduce(3, {8}, 0, 1, 2), element_bytes);
   const Plan plan = make_nccl_plan(schedule, all_actors(schedule));
   int waits = 0;

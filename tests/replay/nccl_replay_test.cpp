@@ -164,7 +164,7 @@ TEST_CASE("who stops a replay does not wait: while it joins, and while kernels r
   CHECK(std::chrono::steady_clock::now() - begin < 10s);
 }
 
-TEST_CASE("each rank needs a GPU of its own, and a server's data lies on one, too") {
+TEST_CASE("each rank needs a GPU of its own, and a server's data lies on one as well") {
   const Schedule schedule = of_much();
   const Plan plan = plan_of(schedule);
   FakeDevice device({.gpus = 4});

@@ -460,7 +460,7 @@ TEST_CASE("replay: a training that it cannot carry out is refused, with the plac
   CHECK(on_gpu.code == 3);
   CHECK(has(on_gpu.err,
             "/training: expected a collective, found a training step\n"
-            "  hint: GPUs replay collectives; --backend tcp and mpi replay training steps, too\n"));
+            "  hint: GPUs replay collectives; --backend tcp and mpi also replay training steps\n"));
 }
 
 }  // namespace program_replay_test

@@ -45,7 +45,7 @@ std::string complaint(const std::string& text, const std::vector<std::string>& o
   return ringsim::test::complaint([&] { ScenarioFile::parse(text, "s.json", overrides); });
 }
 
-/// The message without what the catalogue of algorithms knows: a new algorithm changes no page.
+/// The message without what the catalog of algorithms knows: a new algorithm changes no page.
 std::string without_catalog(std::string message) {
   std::string reducers, rooted;
   for (const Algorithm& algorithm : algorithms()) {
@@ -100,7 +100,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
 
       {"no version", {{"\"version\": 1,\n", ""}}},
       {"a version to come", {{R"("version": 1)", R"("version": 2)"}}},
-      {"an unknown key", {{R"("64 MiB"}})", R"("64 MiB"}, "colour": "red"})"}}},
+      {"an unknown key", {{R"("64 MiB"}})", R"("64 MiB"}, "color": "red"})"}}},
       {"a misspelt key", {{R"("ranks")", R"("rank")"}}},
       {"a key of another object", {{R"("64 MiB"}})", R"("64 MiB"}, "harness": {"plugin": "aws-ofi-nccl"}})"}}},
       {"a variable out of place", {{R"("64 MiB"}})", R"("64 MiB"}, "NCCL_SOCKET_IFNAME": "eth0"})"}}},

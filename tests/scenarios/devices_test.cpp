@@ -159,7 +159,7 @@ TEST_CASE("a rate of nothing that happens changes no picosecond, and is said to 
   CHECK(alone.time == without.time);
 }
 
-TEST_CASE("rates of a kind of device change nothing where each has its own, which is said") {
+TEST_CASE("rates of a kind of device change nothing if each has its own, which is said") {
   const Prediction found =
       predict(only(on_one_memory(R"({"reduce": "20 GB/s"})"), {R"(devices={"gpu": {"reduce": "1 GB/s"}})"}));
   REQUIRE(found.settings.size() == 1);

@@ -58,7 +58,7 @@ std::string warning_of(const std::string& name) {
   return fmt::format(
       "ringsim: warning: {}/examples/library/hyperplane-v100.json: /library/version: 2.4.8 is simulated by the rules "
       "of "
-      "2.8.3, the oldest release that is modelled\n",
+      "2.8.3, the oldest release that is modeled\n",
       scenarios.string());
 }
 

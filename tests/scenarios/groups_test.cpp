@@ -68,7 +68,7 @@ Picoseconds sum_of_parts(const Explanation& explanation) {
 }  // namespace
 
 TEST_CASE("a slow rank delays the steps of its group as it does those of the same collective alone") {
-  // Launches and starts of a program are steps, too, which it does not delay: to the picosecond the time without them.
+  // Launches and starts of a program are also steps, which it does not delay: to the picosecond the time without them.
   const std::string slow = R"(disturbance.slow=[{"rank": 1, "step_delay": "7 us"}])", launch = "transport.launch=3 us";
   const Picoseconds alone =
       predict(only(groups_of_ring, {R"(collective.ranks=["gpu0", "gpu1", "gpu2", "gpu3"])", slow, launch})).time;

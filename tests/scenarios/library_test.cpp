@@ -238,7 +238,7 @@ TEST_CASE("what the library decides cannot be set next to it") {
           "/jobs: cannot be combined with a library"));
 }
 
-TEST_CASE("what is not modelled is refused by name") {
+TEST_CASE("what is not modeled is refused by name") {
   for (const char* rccl : {"library=rccl", "library.name=RCCL", R"(library=["nccl", "rccl"])"}) {
     CAPTURE(rccl);
     const std::string text = refusal(one_dgx_a100, {rccl});
@@ -280,7 +280,7 @@ TEST_CASE("what a library's costs have already changes nothing, which is said") 
   CHECK(predicted(one_dgx_a100, {small, "devices.gpu.channel=1 GB/s"}).time == predicted(one_dgx_a100, {small}).time);
 }
 
-TEST_CASE("a thread that calls several GPUs launches later, and what is not modelled is warned of") {
+TEST_CASE("a thread that calls several GPUs launches later, and what is not modeled is warned of") {
   const Prediction one = predicted(one_dgx_a100), eight = predicted(one_dgx_a100, {"harness.gpus_per_thread=8"});
   CHECK(eight.time - one.time == Picoseconds{51'800'000});  // 7 more of 7.4 us
   const Scenario scenario = point(one_dgx_a100, {"library.env.NCCL_CROSS_NIC=1", "library.env.NCCL_BUFFSIZE=4194304"});
@@ -358,9 +358,9 @@ TEST_CASE("numbers that a release has no use for count as what NCCL takes instea
   CHECK(point(one_dgx_a100, with_threads(96)).warnings.empty());
 }
 
-TEST_CASE("a release older than all that are modelled goes by the rules of the oldest, which is said") {
+TEST_CASE("a release older than all that are modeled goes by the rules of the oldest, which is said") {
   CHECK(has(point(two_dgx_a100, {"library.version=2.4.8"}).warnings.at(0),
-            "/library/version: 2.4.8 is simulated by the rules of 2.8.3, the oldest release that is modelled"));
+            "/library/version: 2.4.8 is simulated by the rules of 2.8.3, the oldest release that is modeled"));
   for (const char* version : {R"(library.version="2.8")", "library.version=2.8.3", "library.version=2.22.3"}) {
     CAPTURE(version);
     CHECK(point(two_dgx_a100, {version}).warnings.empty());

@@ -213,7 +213,7 @@ TEST_CASE("groups on other GPUs than those of the file are refused, for each rea
   const std::string text = scenario_of("dgx-a100", 1, "2.22.3");
   CHECK(folder.complaint(text, {graph_file, "collective.split=DIV 4"}) ==
         "s.json: /collective: expected ranks on the GPUs of g.xml, gpu0, gpu1, gpu2, gpu3, on every node, found gpu4, "
-        "gpu5, gpu6, gpu7\n  hint: a file is of one communicator; others read it, too, and find no such GPUs");
+        "gpu5, gpu6, gpu7\n  hint: a file is of one communicator; others also read it and find no such GPUs");
 }
 
 TEST_CASE("what cannot be written as a file is said") {

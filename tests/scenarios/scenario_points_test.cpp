@@ -162,7 +162,7 @@ TEST_CASE("--set pins what the file sweeps") {
   CHECK(parse(text, {"topology.ranks=16"}).point(0).main().request.ranks == 16);
 }
 
-TEST_CASE("--set to null removes a key, so that its default holds; what is not there may be removed, too") {
+TEST_CASE("--set to null removes a key, so that its default holds; what is not there may be removed as well") {
   const std::string text = extended(R"("network": {"model": "ideal"}, "sweep": {"topology.ranks": [2, 4]})");
   CHECK(parse(text).point(0).model == NetworkModel::ideal);
   CHECK(parse(text, {"network.model=null"}).point(0).model == NetworkModel::fair);

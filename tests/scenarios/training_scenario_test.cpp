@@ -43,7 +43,7 @@ TEST_CASE("the workloads have the published numbers of parameters and tensors") 
         Row{"resnet152", 60'192'808, 467, 11.513626624e9}, Row{"alexnet", 61'100'840, 16, 714'188'480},
         // torchvision's 27,161,264 and 284 + 8 tensors less the auxiliary classifier's 3,326,696 and 8
         Row{"inception_v3", 23'834'568, 284, 5.713216096e9}, Row{"vgg16", 138'357'544, 32, 15.47026432e9},
-        // Keras's 88,949,818 less 196,668 that are not trained: means and variances of the batch normalisation; the
+        // Keras's 88,949,818 less 196,668 that are not trained: means and variances of the batch normalization; the
         // paper has 23.8 G
         Row{"nasnet_a_large", 88'753'150, 1018, 23.783414658e9},
         Row{"bert_large", 336'226'108, 398, 43.59585792e9},  // 391 of the encoder and pooler, 7 of heads
@@ -248,7 +248,7 @@ TEST_CASE("every regime agrees with its closed form, whatever the number of rank
     }
 }
 
-// Three kernels of 2, 2 and 0.3 ms, launches of 0.5 and 3 ms: hosts hold up one GPU, too, with which a step is
+// Three kernels of 2, 2 and 0.3 ms, launches of 0.5 and 3 ms: hosts also hold up one GPU, with which a step is
 // compared. Not with a separate server that updates the model in place of the GPUs: their hosts launch a kernel less.
 TEST_CASE("no regime is more efficient than one GPU alone, whatever the host does, and forms hold if the host waits") {
   for (const std::string regime :

@@ -278,7 +278,7 @@ TEST_CASE("a key that stands elsewhere is answered with its place, and so is a w
             {}},
            {"a place in a list", {star, all_reduce, R"("step_delay": "1 us")"}, {}},
            {"seed at the top", {star, all_reduce, R"("seed": 3)"}, {}},
-           {"a word that nothing is called", {star, all_reduce, R"("colour": "red")"}, {}},
+           {"a word that nothing is called", {star, all_reduce, R"("color": "red")"}, {}},
            {"a misspelt key, though another stands elsewhere",
             {R"("topology": {"kind": "star", "rank": 4})", all_reduce},
             {}},

@@ -163,7 +163,7 @@ def head(place, command):
             raise Wrong(f"exit code {process.returncode}, expected an end by SIGPIPE: {err}")
 
 
-def signalled(place, command, number):
+def signaled(place, command, number):
     words = []
     for word in command:
         value = getattr(place, word[1:-1]) if word.startswith("{") else word
@@ -266,7 +266,7 @@ def cases():
             yield f"a tiny disk: {what}", lambda place, c=command: tiny_disk(place, c)
     for what, command in RUNS.items():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            yield f"{number.name}: {what}", lambda place, c=command, n=number: signalled(place, c, n)
+            yield f"{number.name}: {what}", lambda place, c=command, n=number: signaled(place, c, n)
     yield "a full stderr", full_stderr
     yield "no descriptors", no_descriptors
     yield "SIGKILL: run -o", killed

@@ -57,7 +57,7 @@ def expect(holds, what):
 
 
 def cpu_seconds(pid):
-    """Of a process; None if it is over."""
+    """Processor time of a process; None if it is over."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()

@@ -272,7 +272,7 @@ def a_proof_again(case):
         line = seen.line()
         seen.close()
         case.end(joiner, 5, "the process that leads the replay is gone")
-        server.shutdown(socket.SHUT_RDWR)  # at once, though a process that another case starts has it, too, until it runs
+        server.shutdown(socket.SHUT_RDWR)  # at once, though a process that another case starts also has it until it runs
     if SECRET.encode() in seen.heard:
         raise Wrong("sends its secret")
     leader = case.start(0)

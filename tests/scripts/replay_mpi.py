@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Replays under mpirun: every algorithm of the catalogue that needs no switch to add, over 2 to 8 ranks, right to the
+"""Replays under mpirun: every algorithm of the catalog that needs no switch to add, over 2 to 8 ranks, right to the
 bit; and how they end that cannot end well.
 
 Usage: tests/scripts/replay_mpi.py RINGSIM [--ranks K...]
@@ -42,7 +42,7 @@ class Test:
     def replay(self, processes, *arguments):
         return [*MPIRUN, processes, self.ringsim, "replay", self.scenario, "--backend", "mpi", *arguments]
 
-    def catalogue(self):
+    def catalog(self):
         """(algorithm, collective) of all that `ringsim list algorithms` has."""
         listed = json.loads(run([self.ringsim, "list", "algorithms", "--format", "json"]).stdout)
         for algorithm in listed["algorithms"]:
@@ -52,7 +52,7 @@ class Test:
     def every_algorithm(self, all_ranks):
         """Those that serve the same ranks in one mpirun; more processes than some of them have actors."""
         together, names = {}, set()
-        for name, op in self.catalogue():
+        for name, op in self.catalog():
             setting = {"name": name, **SETTINGS[name]} if name in SETTINGS else name
             served = [ranks for ranks in all_ranks if subprocess.run(
                 [self.ringsim, "run", self.scenario, *self.choose(op, [setting], [ranks])],

@@ -26,7 +26,7 @@ MOST_DIFFERENT = 1 / 1000
 # Which font `system-ui` is depends on the machine.
 FONT = "'DejaVu Sans'"
 USE_FONT = f"document.head.insertAdjacentHTML('beforeend', `<style>body, svg.chart {{ font-family: {FONT} !important }}</style>`)"
-# Of 1000 px, the letter m is 974 px wide in this font.
+# The letter m is 974 px wide in this font at 1000 px.
 FONT_IS_THERE = f"""(() => {{
   const context = document.createElement('canvas').getContext('2d')
   context.font = "1000px {FONT}"
@@ -85,7 +85,7 @@ MISPLACED_TEXTS = SHOWN + """.flatMap((svg, i) => {
   return wrong
 })"""
 
-# Where the first link of a picture can be clicked: x and y in the window, and what the click leads to.
+# The point at which the first link of a picture can be clicked: x and y in the window, and what the click leads to.
 FIRST_LINK = """(() => {
   const line = document.querySelector('.chart a .hit')
   if (line === null) return null

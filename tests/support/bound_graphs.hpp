@@ -33,7 +33,7 @@ class BareGraph {
   }
   Graph graph() const { return graph_; }
   Topology build() const { return ringsim::build(graph_); }
-  /// The same as a scenario's "topology".
+  /// The graph as a scenario's "topology".
   std::string json() const {
     std::string nodes, links;
     for (const Graph::NodeSpec& node : graph_.nodes)

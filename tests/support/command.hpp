@@ -14,7 +14,7 @@ struct Outcome {
   std::string out, err;
 };
 
-/// Whether the text has that part.
+/// True if the text has that part.
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// A ring of four ranks, as a file's text.
@@ -25,7 +25,7 @@ inline constexpr const char* ring_of_four = R"({"version": 1, "name": "four",
 /// Runs the command under test with these arguments; `output_file` becomes its standard output where given
 /// ("/dev/full").
 Outcome run_command(const std::vector<std::string>& arguments, const std::string& output_file = "");
-/// The same with a text as its standard input, in that folder where one is given.
+/// As run_command(), with a text as its standard input, in that folder if one is given.
 Outcome run_with_input(const std::vector<std::string>& arguments, const std::string& input,
                        const std::string& folder = "");
 /// The same command linked with fake GPUs (tests/support/fake_gpu). `fault`: how they fail, as open_fake.cpp lists it.

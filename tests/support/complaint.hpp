@@ -7,7 +7,7 @@
 
 namespace ringsim::test {
 
-/// The whole text of the InputError that it throws; empty where it throws none.
+/// The whole text of the InputError that it throws; empty if it throws none.
 template <class What>
 std::string complaint(What what) {
   try {

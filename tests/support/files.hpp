@@ -23,7 +23,7 @@ inline std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// The files of a folder with that extension, sorted; none where there is no such folder.
+/// The files of a folder with that extension, sorted; none if there is no such folder.
 inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder, const std::string& extension) {
   std::vector<std::filesystem::path> files;
   std::error_code none;

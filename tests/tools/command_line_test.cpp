@@ -48,7 +48,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The commands that help lists, those below others, too.
+/// The commands that help lists, those below others as well.
 std::vector<Words> all_commands() {
   std::vector<Words> commands;
   bool listed = false;
@@ -145,7 +145,7 @@ TEST_CASE("a percentage without its sign is answered with how to write it") {
   CHECK(has(mistake({"sweep", file, "--tolerance", "2%"}), "--tolerance: expected --baseline with it, found none"));
 }
 
-TEST_CASE("mistakes that a command finds by itself are the command line's, too") {
+TEST_CASE("mistakes that a command finds by itself are the command line's as well") {
   const std::string file = scenario();
   CHECK(mistake({"merge", "a.jsonl", "-o", "x.foo"}) ==
         "ringsim: error: --output (-o): expected a name that ends in .jsonl, .csv or .sqlite, found \"x.foo\"\n");

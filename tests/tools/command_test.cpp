@@ -291,7 +291,7 @@ TEST_CASE("topology paths goes around what a fault holds down from the start, an
   CHECK(by(R"({"link": "node0.nic1", "state": "down", "at": "1 ms"})").find(own) != std::string::npos);
 }
 
-TEST_CASE("a table that names no node, no neighbour, or no port of the fabric is refused at its place") {
+TEST_CASE("a table that names no node, no neighbor, or no port of the fabric is refused at its place") {
   const std::string file = temporary_file("table.json", R"({"version": 1,
     "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 4, "fabric": {"kind": "leaf_spine",
                  "nodes_per_leaf": 2, "link": {"bandwidth": "100 Gb/s"}}},
@@ -306,7 +306,7 @@ TEST_CASE("a table that names no node, no neighbour, or no port of the fabric is
   CHECK(complaint("leaf0", "node2", "spine1") == "");
   CHECK(complaint("nowhere", "*", "spine1").starts_with("at: expected the name of a node of the topology, found"));
   CHECK(complaint("leaf0", "nowhere", "spine1").starts_with("to: expected the name of a node of the topology, found"));
-  CHECK(complaint("leaf0", "*", "leaf1").starts_with("via: expected a neighbour of leaf0, found \"leaf1\""));
+  CHECK(complaint("leaf0", "*", "leaf1").starts_with("via: expected a neighbor of leaf0, found \"leaf1\""));
   CHECK(complaint("leaf0", "node2.gpu1", "spine1")
             .starts_with("to: expected a NIC, a node or \"*\", found \"node2.gpu1\""));
   CHECK(complaint("leaf0", "*", "node0.nic1").starts_with("via: expected a switch, found the NIC \"node0.nic1\""));
@@ -339,7 +339,7 @@ TEST_CASE("an impossible fabric is refused with the scenario's file and pointer"
                          "  hint: did you mean \"spine0\"?\n");
 }
 
-TEST_CASE("every list names what the catalogues hold") {
+TEST_CASE("every list names what the catalogs hold") {
   const Outcome outcome = run_command({"list", "all"});
   CHECK(outcome.code == 0);
   for (const char* name : {"parameter_server", "ring", "halving_doubling", "direct", "star", "torus", "cluster",

@@ -232,7 +232,7 @@ TEST_CASE("the tuner's rows tell of nothing that is faster by less than one in a
     for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
     REQUIRE(cells.size() == 10);
     const std::string choice = cells[3] + cells[4] + cells[5];
-    CHECK(choice != before);  // neighbours are one row
+    CHECK(choice != before);  // neighbors are one row
     before = choice;
     CHECK(std::stoll(cells[2]) > std::stoll(cells[1]) + 16);  // no rule for a handful of bytes
   }
@@ -259,7 +259,7 @@ TEST_CASE("protocols compete as algorithms do, and the tuner's rows name the one
   CHECK(rows.front().starts_with("allreduce,8,"));
   CHECK(has(rows.front(), ",ll,-1,-1,4,-1,-1"));
   CHECK(has(rows.back(), ",1073741824,ring,simple,-1,-1,4,-1,-1"));
-  CHECK(!has(crossover(tuner).out, "No protocol was modelled"));
+  CHECK(!has(crossover(tuner).out, "No protocol was modeled"));
   CHECK(has(crossover(set).out, "ring protocol=simple"));
 }
 

@@ -29,7 +29,8 @@ json answer(const std::string& command, const std::string& file, const Words& mo
 
 std::int64_t picoseconds(const json& us) { return std::llround(us.get<double>() * 1e6); }
 
-/// The parts and the tasks sum to the step, to the picosecond; of steps that are alike the chain of the last does, too.
+/// The parts and the tasks sum to the step, to the picosecond; of steps that are alike the chain of the last does as
+/// well.
 json explained(const std::string& file, const Words& more = {}) {
   json document = answer("explain", file, more);
   std::int64_t parts = 0, tasks = 0, lines = 0;

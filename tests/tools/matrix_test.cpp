@@ -51,7 +51,7 @@ TEST_CASE("a matrix has every point in one cell, as text, as Markdown and as CSV
         "time_us: topology.ranks \\ collective.algorithm,ring,recursive_doubling\n"
         "2,4,4\n"
         "4,6,8\n");
-  // busbw is 2(K-1)/K p/t; columns of results are names, too, and sizes have their unit.
+  // busbw is 2(K-1)/K p/t; columns of results are also names, and sizes have their unit.
   CHECK(matrix({"--format", "matrix-csv", "--rows", "algorithm", "--columns", "ranks", "--cell", "busbw_GBps"}).out ==
         "busbw_GBps: algorithm \\ ranks,2,4\nring,10,10\nrecursive_doubling,10,7.5\n");
   const Outcome sizes = matrix({"--format", "matrix-csv", "--rows", "bytes", "--columns", "collective.algorithm",

@@ -233,7 +233,7 @@ TEST_CASE("of a long schedule 16 steps are drawn, of one with many ranks none") 
   CHECK(has(many.err, "try --set topology.ranks=8"));
 }
 
-TEST_CASE("helpers are drawn as h0, and schedule files, too") {
+TEST_CASE("helpers are drawn as h0, and schedule files as well") {
   const std::string servers = picture("schedule", scenario(star(3), R"({"name": "parameter_server", "servers": 1})"));
   CHECK(has(servers, "<title>0 to h0: 0, added</title>"));
   CHECK(has(servers, "<title>h0 to 0: 0</title>"));

@@ -109,7 +109,7 @@ TEST_CASE("a plot as PNG is the SVG, twice as large: each mark has its color whe
   CHECK(pixels.count(0x1f2328) > 100);
 }
 
-TEST_CASE("pictures of topologies, schedules and steps are PNG, too") {
+TEST_CASE("pictures of topologies, schedules and steps are PNG as well") {
   const std::string star = source_dir() + "/scenarios/star.json", out = sibling(temporary_file("x", ""), "x.png");
   const std::string svg_file = sibling(out, "x.svg");
   const auto check_size = [&](Words words, const char* option, std::uint32_t color) {

@@ -83,7 +83,7 @@ TEST_CASE("a report refers to nothing outside of its file, whatever names the sc
   CHECK(!has(rules, "@import"));
   CHECK(!has(rules, "@font-face"));
   CHECK(!has(rules, "//"));
-  // The browser enforces it, too.
+  // The browser enforces it as well.
   CHECK(has(page,
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"));
   CHECK(has(page, "&lt;script src=&quot;https://x.example/c.js&quot;&gt;"));  // the scenario, as text

@@ -1,4 +1,4 @@
-// --trace and --utilisation as a user meets them; tests/scripts/trace_check.py has the rules of the files.
+// --trace and --utilization as a user meets them; tests/scripts/trace_check.py has the rules of the files.
 #include "scenarios/predict/trace.hpp"
 
 #include <doctest/doctest.h>
@@ -159,9 +159,13 @@ TEST_CASE("what is asked wrongly is refused before anything runs, or names the o
   is_refused(traced(file, star, {"--trace-rank", "4"}), 3, "expected a rank from 0 to 3, found 4");
   is_refused(traced(file, star, {"--trace-link", "gpu9"}), 3, "--trace-link: expected a link, FROM -> TO");
   is_refused(run_command({"run", temporary_file("s.json", star), "--trace-rank", "1"}), 2, "--trace");
-  is_refused(run_command({"run", temporary_file("s.json", star), "--utilisation", "-"}), 2,
+  is_refused(run_command({"run", temporary_file("s.json", star), "--utilization", "-"}), 2,
              "expected a file of its own");
-  is_refused(traced(file, star, {"--utilisation", file}), 3, "expected another file");
+  is_refused(run_command({"run", temporary_file("s.json", star), "--utilisation", file}), 2,
+             "--utilisation has been replaced by --utilization");
+  is_refused(run_command({"run", temporary_file("s.json", star), "--utilisation-step", "1 ms"}), 2,
+             "--utilisation-step has been replaced by --utilization-step");
+  is_refused(traced(file, star, {"--utilization", file}), 3, "expected another file");
   is_refused(traced("/no/such/folder/t.json", star), 3, "found no folder");
   CHECK(!std::filesystem::exists(file));
 }
@@ -180,10 +184,10 @@ TEST_CASE("explain writes the same trace as run") {
   CHECK(json::parse(ringsim::test::read_file(one))["traceEvents"].size() > 100);
 }
 
-TEST_CASE("the table of utilisation sums to what each link carried") {
+TEST_CASE("the table of utilization sums to what each link carried") {
   const std::string file = fresh("use.csv");
   const Outcome outcome = run_command(
-      {"run", temporary_file("s.json", star), "--utilisation", file, "--utilisation-step", "1 ms", "--format", "json"});
+      {"run", temporary_file("s.json", star), "--utilization", file, "--utilization-step", "1 ms", "--format", "json"});
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   std::istringstream lines(ringsim::test::read_file(file));
   std::string line;
@@ -197,9 +201,9 @@ TEST_CASE("the table of utilisation sums to what each link carried") {
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
     REQUIRE(cells.size() == 6);
     sums[cells[0]] += std::stoll(cells[4]);
-    const double utilisation = std::stod(cells[5]);
-    CHECK(utilisation > 0.8);  // all but latencies of 2 us in 1002; of the last step, which lasts 12 us, 10
-    CHECK(utilisation <= 1.0001);
+    const double utilization = std::stod(cells[5]);
+    CHECK(utilization > 0.8);  // all but latencies of 2 us in 1002; of the last step, which lasts 12 us, 10
+    CHECK(utilization <= 1.0001);
     ++rows;
   }
   CHECK(rows == 8 * 7);  // 6012 us: six steps of 1 ms and the rest, of each direction of four ports

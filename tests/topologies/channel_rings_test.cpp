@@ -36,7 +36,7 @@ Topology nodes_of(const std::string& preset, int nodes) { return build(cluster_o
 
 ChannelRings rings_of(const Topology& topology) { return channel_rings(topology, topology.ranks(), by_channel); }
 
-/// What is wrong with the rings: empty where each visits all ranks once and together they take no more of any resource
+/// What is wrong with the rings: empty if each visits all ranks once and together they take no more of any resource
 /// than it has. Adds up over paths by itself, link by link.
 /// As NCCL counts, which does not know what NICs' reads of GPUs cost.
 std::string complaint(const Topology& topology, const ChannelRings& rings, Transport transport = by_channel) {

@@ -72,7 +72,7 @@ std::string complaint(int nodes, std::uint32_t n_nics, const Fabric& fabric, std
   return ringsim::test::complaint([&] { built(nodes, n_nics, fabric, std::move(changes)); });
 }
 
-/// Whether every GPU reaches every GPU of other hosts.
+/// True if every GPU reaches every GPU of other hosts.
 bool joins_all(const Topology& t) {
   Routes routes(t, {});
   for (const NodeId from : t.ranks()) {
@@ -238,7 +238,7 @@ TEST_CASE("rail: a rail exists only where a group has a NIC of that number") {
   CHECK(joins_all(t));
 }
 
-TEST_CASE("rail: spines and what hangs on them are said together") {
+TEST_CASE("rail: spines and what depends on them are given together") {
   CHECK(complaint(4, 1, RailFabric{.nodes_per_group = 2, .link = cable}) ==
         "/fabric/spines: expected at least 1 spine to join 2 groups of nodes, found 0\n"
         "  hint: \"nodes_per_group\" 4 puts all nodes into one group");

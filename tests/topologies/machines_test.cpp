@@ -283,7 +283,7 @@ TEST_CASE("both ways through host memory, two GPUs of one switch gain next to no
   for (const Copy& copy : measured_copies()) {
     if (copy.kind == "nvlink" || copy.both == 0) continue;
     if (copy.p2p_level == "NVL")
-      continue;  // pairs without peer access on DGX-1 P100: CUDA serialises the two directions
+      continue;  // pairs without peer access on DGX-1 P100: CUDA serializes the two directions
     CAPTURE(copy.machine);
     CAPTURE(copy.kind);
     const double gain = simulated_GBps(copy, true) / simulated_GBps(copy, false);

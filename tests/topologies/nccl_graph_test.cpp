@@ -121,7 +121,7 @@ TEST_CASE("dev is hexadecimal from NCCL 2.21 on, and before as C reads it") {
 
 TEST_CASE("a file that NCCL would misread is refused with its line") {
   CHECK(complaint("<graphs version=\"1\">", "<graphs version=\"2\">") ==
-        "g.xml:1: expected version \"1\" of <graphs>, found \"2\"\n  hint: NCCL refuses any other, too");
+        "g.xml:1: expected version \"1\" of <graphs>, found \"2\"\n  hint: NCCL also refuses any other");
   CHECK(complaint("<gpu dev=\"0x1\"/>", "<gpu dev=\"0x0\"/>") ==
         "g.xml:6: expected each GPU once in a channel, found gpu0 (dev 0x0) again");
   CHECK(complaint("      <gpu dev=\"0x1\"/>\n", "") ==
@@ -191,7 +191,7 @@ TEST_CASE("what has no effect is said") {
   CHECK(warning(two_nodes, one) == "g.xml:4: <net> has no effect on one node");
   CHECK(read(two_nodes, one).warnings.size() == 1);  // not once for each
   CHECK(warning(replaced(two_nodes, "id=\"0\" pattern=\"4\"", "id=\"2\" pattern=\"3\""), two_gpus) ==
-        "g.xml:2: <graph> of id 2 has no effect: CollNet is not modelled");
+        "g.xml:2: <graph> of id 2 has no effect: CollNet is not modeled");
   CHECK(warning(replaced(two_nodes, "id=\"0\"", "id=\"7\""), two_gpus) ==
         "g.xml:2: <graph> of id 7 has no effect: NCCL's are 0 to 4");
   CHECK(warning(replaced(two_nodes, " latencyinter", " speed=\"1\" latencyinter"), two_gpus) ==

@@ -327,7 +327,7 @@ TEST_CASE("NCCL_ALGO and NCCL_PROTO are read as NCCL reads them") {
   CHECK(read_algorithms("PAT") == std::vector{pat});
   CHECK(read_protocols("^LL128") == std::vector{ll, simple});
   CHECK(test::complaint([] { read_algorithms("Rign"); }).find("expected names of Tree, Ring") != std::string::npos);
-  CHECK(test::complaint([] { read_algorithms("CollNet"); }).find("which is not modelled") != std::string::npos);
+  CHECK(test::complaint([] { read_algorithms("CollNet"); }).find("which is not modeled") != std::string::npos);
   CHECK(test::complaint([] { read_algorithms(""); }).find("expected names") != std::string::npos);
   CHECK(test::complaint([] { read_protocols("^LL,LL128,Simple"); }).find("all left out") != std::string::npos);
 }

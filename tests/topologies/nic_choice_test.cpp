@@ -454,7 +454,7 @@ Topology random_hosts(std::uint64_t seed, bool denies = false) {
 }
 }  // namespace
 
-TEST_CASE("on random machines all pairs take what NCCL's rule says, too") {
+TEST_CASE("on random machines all pairs take what NCCL's rule says as well") {
   const std::vector<Transport> all = transports();
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     CAPTURE(seed);

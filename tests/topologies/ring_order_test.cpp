@@ -79,7 +79,7 @@ TEST_CASE("on small random meshes no order of all is wider, and the one given is
   CHECK(kept > 5);
 }
 
-TEST_CASE("on a DGX-1V all hops are the double NVLinks; on a torus all are neighbours") {
+TEST_CASE("on a DGX-1V all hops are the double NVLinks; on a torus all are neighbors") {
   const Topology dgx = build(cluster_of("dgx-1v"));
   const RingOrder ring = best_ring(dgx, dgx.ranks(), {});
   CHECK(visits_all_once(ring, 8));

@@ -58,7 +58,7 @@ TEST_CASE("a torus is closed in each dimension and counts fastest in the last") 
   CHECK(cables_of(t) == Cables{"gpu0 - gpu3", "gpu0 - gpu1", "gpu1 - gpu4", "gpu1 - gpu2", "gpu2 - gpu5", "gpu2 - gpu0",
                                "gpu3 - gpu4", "gpu4 - gpu5", "gpu5 - gpu3"});
   CHECK(cables_of(build(Torus{{4}, cable})) == cables_of(build(Ring{4, cable})));
-  // Every rank of a 3 x 4 x 5 torus has two neighbours a dimension.
+  // Every rank of a 3 x 4 x 5 torus has two neighbors a dimension.
   const Topology deep = build(Torus{{3, 4, 5}, cable});
   CHECK(deep.n_links() == 2 * 3 * 60);
   for (const NodeId rank : deep.ranks()) CHECK(deep.links_from(rank).size() == 6);

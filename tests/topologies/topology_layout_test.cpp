@@ -234,7 +234,7 @@ TEST_CASE("what a mark makes different is drawn next to equal nodes, devices and
       nodes, marks(nodes, {"node1.nic0", "node3.nic0", "node5.nic0", "node7.nic0", "node9.nic0", "node11.nic0"}));
   CHECK(six.frames.size() == 8);
   CHECK(n_notes(six, {"... 2 more nodes", "of other kinds"}) == 1);
-  // A leaf whose cables have marks, of 16: one of its nodes is drawn, too.
+  // A leaf whose cables have marks, of 16: one of its nodes is drawn as well.
   const Topology leaves =
       cluster("p100x4-roce", 32, LeafSpine{.nodes_per_leaf = 2, .oversubscription = 1, .link = link});
   LinkMarks up;

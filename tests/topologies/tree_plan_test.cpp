@@ -85,7 +85,7 @@ double algbw(const TreePlan& plan) {  // GB/s
          static_cast<double>(plan.wires.wires.unit) / 1e9;
 }
 
-/// Whether k trees from each rank fit, by all cuts: k for each rank inside must leave every set that lacks a rank.
+/// True if k trees from each rank fit, by all cuts: k for each rank inside must leave every set that lacks a rank.
 bool fits_all_cuts(const Wires& w, std::int64_t k, const Fraction& scale) {
   const std::size_t n = w.vertices.size();
   for (std::uint32_t mask = 1; mask < (1U << n); ++mask) {

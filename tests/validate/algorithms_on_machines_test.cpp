@@ -57,7 +57,7 @@ TEST_CASE("docs/results/algorithms.md ends in the tables that the simulation giv
   CHECK(test::run_command({"list", "comparison"}).out == to_markdown(rows()));
 }
 
-TEST_CASE("every algorithm of the catalogue has its row on each of the five machines of eight ranks") {
+TEST_CASE("every algorithm of the catalog has its row on each of the five machines of eight ranks") {
   std::map<std::string, std::vector<std::string>> sections;  // [machine] its lines of the page
   std::istringstream lines(page());
   for (std::string line, machine; std::getline(lines, line);) {

@@ -122,7 +122,7 @@ TEST_CASE("the tuner speaks for the release, the algorithm and the protocol that
   CHECK(chosen(h20, {{"library", "NCCL"}, {"algorithm", "NVLSTree (NCCL_ALGO=NVLSTree)"}}, 4_B) == "NVLSTree Simple");
 }
 
-TEST_CASE("the tuner takes those GPUs of a node that take part, and none where nodes differ") {
+TEST_CASE("the tuner takes those GPUs of a node that take part, and none if nodes differ") {
   const About ring{{"library", "NCCL"}, {"algorithm", "Ring"}};
   const auto time = [&](const std::string& ranks) {
     return TunerBaseline(scenario_on(cluster("hgx-h100-4nic", 2, "400 Gb/s"), R"(, "ranks": [)" + ranks + "]"), ring)

@@ -182,7 +182,7 @@ TEST_CASE("a collective is bound by its own messages' ways, not by those of send
   // A machine knows the ways of both, as the rows of `ringsim bound` ask for them.
   CHECK(inverse(gather, CollectiveOp::all_to_all) == "400/203");
   CHECK(inverse(swap, CollectiveOp::all_gather) == "391/1500");
-  // The floor, too, of ways that nothing has asked for before.
+  // Also the floor of ways that nothing has asked for before.
   CHECK(machine(gather).latency_floor({.op = CollectiveOp::all_to_all, .point_to_point = true}) ==
         machine(swap).latency_floor({.op = CollectiveOp::all_to_all, .point_to_point = true}));
   // All jobs of a run send in the way of the scenario's own collective.

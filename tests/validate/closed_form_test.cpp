@@ -129,7 +129,7 @@ TEST_CASE("trees and rings in pieces say where their forms do not hold, and ther
        8000_B,
        "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
        "the "
-       "longest path between neighbouring ranks"},
+       "longest path between neighboring ranks"},
       {"double_binary_tree",
        all_reduce,
        {{"segments", 20}},
@@ -244,7 +244,7 @@ TEST_CASE("a star, a mesh and a ring are known by their links, not by their name
   CHECK(machine_of(build(Star{5, link, 3})).shape == Shape::star);
   CHECK(machine_of(build(FullMesh{5, link})).shape == Shape::full_mesh);
   const Uniform on_ring = machine_of(build(Ring{5, link}));
-  CHECK(on_ring.shape == Shape::neighbours);
+  CHECK(on_ring.shape == Shape::neighbors);
   CHECK(on_ring.a == link.latency);
 }
 
@@ -257,7 +257,7 @@ TEST_CASE("one port that differs, or is half duplex, is no longer the textbook's
   graph.links[1].link.bandwidth = 5_GBps;
   const Uniform slower = machine_of(build(graph));
   CHECK(slower.shape == Shape::other);
-  CHECK(slower.b == 5_GBps);  // the narrowest of the paths between neighbours
+  CHECK(slower.b == 5_GBps);  // the narrowest of the paths between neighbors
   graph.links[1].link = {.bandwidth = 10_GBps, .duplex = Duplex::half};
   CHECK(machine_of(build(graph)).shape == Shape::other);
   const ClosedForm ring = form("ring", 3, 1_MiB, {}, CollectiveOp::all_reduce, slower);
@@ -363,7 +363,7 @@ TEST_CASE("a form under a protocol says where it does not hold") {
   CHECK(other.because == std::vector<std::string>{"the form is made for protocol none, this is ll"});
 }
 
-TEST_CASE("where a form under a protocol holds the simulation agrees, with slots that suffice just so, too") {
+TEST_CASE("where a form under a protocol holds the simulation agrees, with slots that suffice just so as well") {
   struct Pattern {
     CollectiveOp op;
     int segments = 0;

@@ -45,7 +45,7 @@ Found found(const Comparison& comparison) {
 
 }  // namespace
 
-TEST_CASE("ranges join neighbouring sizes with the same best, whatever the order in which times come") {
+TEST_CASE("ranges join neighboring sizes with the same best, whatever the order in which times come") {
   Comparison comparison;
   const auto add = [&](const char* name, std::int64_t size, std::int64_t time) {
     comparison.add({name, ""}, {size}, Picoseconds{time});

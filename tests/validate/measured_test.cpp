@@ -418,7 +418,7 @@ TEST_CASE("the published tables of validate/measured are read, each of them whol
 
 TEST_CASE("the logs from which tables were transcribed say the same") {
   const fs::path shared = fs::path(test::source_dir()) / "../shared/data";
-  for (const fs::path& path : test::files_in(shared / "nccl-tests", ".txt")) {  // none where there is no such folder
+  for (const fs::path& path : test::files_in(shared / "nccl-tests", ".txt")) {  // none if there is no such folder
     CAPTURE(path.string());
     const MeasuredTable log = read_measured(path.string());
     const MeasuredTable table =
@@ -461,7 +461,7 @@ TEST_CASE("a thousand damaged samples are read or refused, and what is read is s
   CHECK(refused > 200);
 }
 
-TEST_CASE("errors by size: each row in its band, the last band within the third; quantiles lie between neighbours") {
+TEST_CASE("errors by size: each row in its band, the last band within the third; quantiles lie between neighbors") {
   constexpr std::int64_t KiB = 1024, MiB = 1024 * KiB;
   const std::vector<SizedError> errors{{{64 * KiB}, -0.5}, {{64 * KiB + 1}, 0.1}, {{8 * MiB - 1}, -0.3},
                                        {{8 * MiB}, 0.2},   {{255 * MiB}, 0.4},    {{256 * MiB}, -0.6}};

@@ -124,7 +124,7 @@ TEST_CASE("changes are ranked by their median; what changes nothing or repeats a
   Trial idle = trial("idle", 8, 0.2), refused = trial("refused", 0, 0);
   idle.is_idle = true;
   refused.refused = "no";
-  rank_trials(range, {trial("far", 3, 0.7), idle, trial("near", 9.7, 0.03), trial("near, too", 9.7, 0.03), refused,
+  rank_trials(range, {trial("far", 3, 0.7), idle, trial("near", 9.7, 0.03), trial("near as well", 9.7, 0.03), refused,
                       trial("exact", 10, 0, /*is_fitted=*/true)});
   REQUIRE(range.trials.size() == 3);
   CHECK(range.trials[0].what.label == "near");
@@ -442,7 +442,7 @@ TEST_CASE("what another protocol takes is explained by that protocol, by its exa
     CHECK(found["median_abs_error"] < 1e-6);
     for (const json& each : found["rows"]) CHECK(each["protocol"] == "Simple");
     CHECK(has(range["verdict"], "Likely: NCCL_PROTO=Simple gives "));
-    CHECK(has(range["verdict"], "so variables must set it, at all sizes"));  // and none spoils any row
+    CHECK(has(range["verdict"], "so a variable must force it, at all sizes"));  // and none spoils any row
   }
 }
 
@@ -539,7 +539,7 @@ TEST_CASE("a launch that only some rows show is refused, because it would spoil 
   CHECK((*launch)["spoils"]["rows"] == 3);
   CHECK((*launch)["spoils"]["of"] == 3);
   CHECK((*launch)["explains"] == false);
-  CHECK(has(range["verdict"], "but 3 of the 3 rows that agree now would not"));
+  CHECK(has(range["verdict"], "with it, 3 of the 3 rows that agree now would not"));
 }
 
 TEST_CASE("a bandwidth that a ring cannot have is called so, and sums in switches are found") {

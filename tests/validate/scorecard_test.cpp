@@ -73,7 +73,7 @@ TEST_CASE("points with a protocol are a prediction of their own") {
 }
 
 TEST_CASE(
-    "a scenario that names a library is one point a size; one that names algorithms is predicted with NCCL, too") {
+    "a scenario that names a library is one point a size; one that names algorithms is predicted with NCCL as well") {
   const std::string machine = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1}, )";
   const std::string by_library = machine + R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 B"}})";
   const std::string by_algorithm =

@@ -18,7 +18,7 @@ struct Case {
   std::function<Schedule()> schedule;
   RunOptions options;
   bool shuffled = false;  ///< ranks are dealt out to the topology's in a random order (always the same one)
-  bool slow = false;      ///< takes more than some seconds: only where it is asked for by name, or with all
+  bool slow = false;      ///< takes more than some seconds: only if it is asked for by name, or with all
 };
 
 const std::vector<Case>& cases();
@@ -40,7 +40,7 @@ std::int64_t packets_of(const Schedule& schedule, Bytes mtu);
 /// The most memory that this process has ever had. Not getrusage's, which remembers what forked it.
 double peak_mib();
 
-/// Of the processor, for this process: on an idle machine the time that passes, on a busy one less.
+/// Processor time of this process: on an idle machine the time that passes, on a busy one less.
 double cpu_seconds();
 
 }  // namespace ringsim::bench

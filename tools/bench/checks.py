@@ -30,7 +30,7 @@ costs = []
 
 
 def instructions(path, case):
-    """Of one run: of a process that makes two, less those of one that makes one."""
+    """Instructions of one run: those of a process that makes two runs, less those of one that makes one."""
     counts = []
     for times in (1, 2):
         done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", path, case, str(times)],
@@ -42,7 +42,7 @@ def instructions(path, case):
 
 
 def best_times(case):
-    """Milliseconds with and without; stops where the two do not simulate the same."""
+    """Milliseconds with and without; stops if the two do not simulate the same."""
     best = [float("inf")] * 2
     results = set()
     for turn in range(chosen.rounds):

@@ -46,7 +46,7 @@ std::function<std::function<int()>(Options&)> with(void (*declare)(Options&, Arg
 /// The options of a command; none for one that only has others below it.
 Options options_of(const Command& command);
 
-/// The command of that name; nullptr where there is none.
+/// The command of that name; nullptr if there is none.
 const Command* find(const std::vector<Command>& table, const std::string& name);
 /// The commands directly below: "topology show" and the others of "topology".
 std::vector<const Command*> below(const std::vector<Command>& table, const std::string& name);

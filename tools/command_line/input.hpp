@@ -18,7 +18,7 @@ struct ScenarioText {
 /// says so on stderr. `what`: what is expected, for errors. Throws InputError.
 ScenarioText read_input(const std::string& path, const std::string& what = "a scenario file");
 
-/// The scenario that stands for the name of a machine alone: one node, an all-reduce of 1 GiB by NCCL, or where NCCL
+/// The scenario that stands for the name of a machine alone: one node, an all-reduce of 1 GiB by NCCL, or if NCCL
 /// does not run by messages to all. JSON text in a line.
 std::string preset_scenario(const std::string& preset);
 

@@ -38,7 +38,7 @@ std::string hint_for(const std::vector<Command>& table, const std::string& word)
   return hint_of_others(table, nearest(word, options));
 }
 
-/// For an option where the command is expected.
+/// For an option in the place of the command.
 std::string hint_for_first_option(const std::string& word) {
   if (word == "-V" || word == "-v") return "did you mean \"--version\"?";
   const std::string near = did_you_mean(word, {"--version", "--help"});
@@ -93,7 +93,7 @@ const Option* option_of(const Options& options, const std::string& name) {
   return found == options.all().end() ? nullptr : &*found;
 }
 
-/// "--json" where --format takes json.
+/// For "--json", if --format takes json.
 std::string hint_of_format(const Options& options, const std::string& name) {
   for (const char* option : {"--format", "--to"}) {
     const Option* format = option_of(options, option);

@@ -30,7 +30,7 @@ struct Option {
   bool file = false;        ///< its value names a file: shells complete it
   std::string needs;        ///< an option without which this one is a mistake; empty: none
   std::string replaced_by;  ///< the option that took its place: a mistake that says so; not in the help
-  std::vector<std::string> suggested;  ///< values that shells offer, where others are taken as well
+  std::vector<std::string> suggested;  ///< values that shells offer, if others are taken as well
   /// Stores the value; a flag's is empty. Throws InputError: what was expected and found; its `where` is not looked at.
   std::function<void(const std::string& value)> take;
 
@@ -44,7 +44,7 @@ const std::vector<std::pair<std::string, Format>>& result_endings();
 /// The formats of matrices, and how they are spelled.
 const std::vector<std::pair<std::string, Format>>& matrix_formats();
 
-/// Gathers the options of one command. Targets must outlive the parsing; they keep their value, the default, where the
+/// Gathers the options of one command. Targets must outlive the parsing; they keep their value, the default, if the
 /// option is not given. The references that are returned hold as long as the Options.
 class Options {
  public:
@@ -90,7 +90,7 @@ class Options {
   /// -o of commands that do nothing but draw, which is required, and --force.
   void picture_output(std::string& target, bool& force);
   void format(std::optional<Format>& target, const std::string& more = "");
-  /// --format for commands that print matrices, too.
+  /// --format for commands that print matrices as well.
   Option& format_or_matrix(std::optional<Format>& target);
   /// --rows, --columns and --cell of a matrix.
   void matrix(MatrixFields& fields);

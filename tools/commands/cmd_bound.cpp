@@ -34,7 +34,7 @@ struct BoundArguments {
   std::vector<std::string> set;
   std::optional<bool> said_json;
   bool json = false;       ///< `said_json`, or what the ending of `output` says
-  bool all_links = false;  ///< counts links that no path between ranks takes, too
+  bool all_links = false;  ///< counts links that no path between ranks takes as well
   std::string output;      ///< a file; empty or "-": stdout
 
   void settle() { json = format_by_ending(output, said_json, false, {{".json", true}}); }
@@ -196,7 +196,7 @@ Command bound_command() {
               "the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but the "
               "optimum may be slower. The latency is a floor of its own: the longest way that a signal must go.\n\n"
               "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
-              "every rank. The other bounds hold for such machines, too.\n\n"
+              "every rank. The other bounds also hold for such machines.\n\n"
               "Within a machine a link counts if a path between two ranks takes it; between machines, and in a graph, "
               "every link counts. If the scenario's routing leaves links unused, the table says which, and has the "
               "bound over the others as well. Faults count if they hold from start to end; other "

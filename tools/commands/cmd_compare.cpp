@@ -70,7 +70,7 @@ void declare(Options& options, CompareArguments& compare) {
   options.jobs(compare.jobs);
   options.bound(compare.bound);
   options.flag("--explain", compare.explain,
-               "row by row: what ran, what holds it, where measured and predicted part, and the likely reason");
+               "row by row: what ran, what holds it, where measured and predicted differ, and the likely reason");
   declare_report(options, compare.report, "write a page that shows both, FILE.html: plots, errors, the scenario");
   options.flag("--force", compare.force, "let --report replace a file that holds something other than results").needs =
       "--report";
@@ -283,7 +283,7 @@ void refuse_with_explain(const CompareArguments& arguments) {
     throw UsageError("", "--explain cannot be combined with --report", "run `ringsim compare` with each");
 }
 
-/// The release of NCCL that a table names; empty: none, or one that is not modelled.
+/// The release of NCCL that a table names; empty: none, or one that is not modeled.
 std::string release_of(const MeasuredTable& table) {
   const std::optional<SaidLibrary> said = said_library(table.about);
   if (!said || said->version.empty()) return "";

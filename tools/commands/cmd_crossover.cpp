@@ -57,7 +57,7 @@ void declare(Options& options, CrossoverArguments& crossover) {
 
 using Varied = std::vector<std::pair<std::string, std::string>>;
 
-/// Whether points that differ in it compete with each other.
+/// True if points that differ in it compete with each other.
 bool competes(const std::string& path) {
   return path == "collective.algorithm" || path.starts_with("collective.algorithm.") || path == "transport.protocol" ||
          path == "transport.channels";
@@ -139,7 +139,7 @@ class LeftOut {
   std::vector<std::pair<std::string, std::size_t>> notes_;
 };
 
-/// Whether algorithms vary at all: as the first point says that its algorithm can serve.
+/// True if algorithms vary at all: as the first point says that its algorithm can serve.
 bool compares(const ScenarioFile& file) {
   for (std::size_t i = 0; i < file.size(); ++i) {
     try {

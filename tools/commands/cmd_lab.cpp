@@ -122,7 +122,7 @@ class Networks {
     const auto& pairs = pairs_.at(key_of(scenario, network));
     return plan_of(scenario, network, {pairs.begin(), pairs.end()}, options(prefix));
   }
-  /// Of the lab of this network that `lab up` makes.
+  /// The prefix of the lab of this network that `lab up` makes.
   std::string lasting(const Scenario& scenario, const Network& network) const {
     return lasting_prefix(text_of(plan(scenario, network, "")));
   }

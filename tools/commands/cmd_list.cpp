@@ -178,7 +178,7 @@ Listed cost_list() {
   return list;
 }
 
-/// The same as a page.
+/// The costs as a page.
 std::string costs_page() {
   std::string text =
       "# What NCCL's kernels cost\n\n"
@@ -327,7 +327,7 @@ Command list_command() {
       .example = "ringsim list algorithms",
       .details =
           "Alone it says which lists there are; as JSON it gives all of them but comparison, columns, costs and keys. "
-          "machines, gpus and clusters are nodes, too.",
+          "machines, gpus and clusters are also nodes.",
       .prepare = with<ListArguments>(declare, execute)};
 }
 

@@ -47,7 +47,7 @@ void refuse_disturbed(const Scenario& scenario, bool faults) {
 void refuse_training_by(const Scenario& scenario, const ReplayBackend& backend) {
   if (scenario.training && !backend.does_training())
     throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
-                     "GPUs replay collectives; --backend tcp and mpi replay training steps, too");
+                     "GPUs replay collectives; --backend tcp and mpi also replay training steps");
 }
 
 void refuse_too_many(const Scenario& scenario, int most) {
@@ -71,7 +71,7 @@ std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats
   if (work.program() == nullptr) options.schedules = &work.jobs();
   std::vector<Result> rows = results_of(scenario, options);  // beforehand
   const ReplayPoint point{scenario.hash, scenario, work.jobs(), repeats, work.program()};
-  rows.front().modelled = backend.modelled(point);
+  rows.front().modeled = backend.modeled(point);
   const std::vector<replay::Measured> measured = backend.replay(point);
   if (!backend.writes()) return {};
   ensure(measured.size() == rows.size(), "each job is measured");

@@ -95,7 +95,7 @@ bool shows_phases(Format format) {
   return format == Format::table || format == Format::json || format == Format::jsonl;
 }
 
-/// Whether the results, and not only a plot of them, go to standard output.
+/// True if the results, and not only a plot of them, go to standard output.
 bool to_standard_output(const RunArguments& arguments) { return arguments.output.empty() || arguments.output == "-"; }
 
 void require_plot(const RunArguments& arguments) {
@@ -173,7 +173,7 @@ int execute(const RunArguments& arguments) {
   std::optional<Output> page =
       open_report(arguments.report,
                   {arguments.scenario, arguments.measured, arguments.output, arguments.recording.trace,
-                   arguments.recording.utilisation, arguments.recording.picture},
+                   arguments.recording.utilization, arguments.recording.picture},
                   arguments.force);
   Output output(arguments.output);
   std::vector<Result> results;  // for the formats that are one document, plots and the report
@@ -256,7 +256,7 @@ Command run_command() {
           .example = "ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv",
           .details =
               "--trace shows the streams of ranks, messages with arrows from sender to receiver, the critical path and "
-              "the utilisation of links over time. --trace and --utilisation need a scenario of one point; choose one "
+              "the utilization of links over time. --trace and --utilization need a scenario of one point; choose one "
               "with --set. Of files that would be too large for viewers a part is written, with a warning.",
           .prepare = with<RunArguments>(declare, execute)};
 }

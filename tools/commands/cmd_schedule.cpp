@@ -259,7 +259,7 @@ int prove(const ShowArguments& arguments) {
       });
 }
 
-/// Of several points the first is drawn.
+/// Draws the first point.
 int draw(const PictureArguments& arguments) {
   refuse_as_output(arguments.show.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);

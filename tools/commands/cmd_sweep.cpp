@@ -89,7 +89,7 @@ void declare(Options& options, SweepArguments& sweep) {
 
 constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
 
-/// Where rows go: into a file of the sweep's own as they come, or to a stream in the order of the points.
+/// Writes rows: into the sweep's own file as they come, or to a stream in the order of the points.
 class RowSink {
  public:
   RowSink(SweepFile* file, Output* stream, const std::vector<std::size_t>& points)
@@ -130,7 +130,7 @@ struct Tally {
   bool stopped = false;
 };
 
-/// Takes one point's outcome; false where no more are wanted.
+/// Takes one point's outcome; false if no more are wanted.
 bool take(std::size_t point, PointOutcome&& outcome, RowSink& rows, Tally& tally, Warnings& warnings,
           IdleSettings& idle) {
   warnings.say(outcome.warnings);

@@ -88,7 +88,7 @@ std::string path_type(Routes& routes, NodeId from, NodeId to) {
   try {
     return std::string(to_string(routes.find(from, to).type));
   } catch (const InputError&) {
-    return "-";  // no path: a fault only where somebody wants to use it
+    return "-";  // no path: a fault only if somebody wants to use it
   }
 }
 

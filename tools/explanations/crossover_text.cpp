@@ -143,7 +143,7 @@ std::string comment(const std::string& text) {
   return "# " + (text.size() > most ? text.substr(0, most) + " ..." : text) + "\n";
 }
 
-/// Where, between two compared sizes, the one rule ends: in the middle of their logarithms.
+/// The size between two compared ones at which the first rule ends: the middle of their logarithms.
 std::int64_t last_before(Bytes to, Bytes next) {
   const auto middle =
       static_cast<std::int64_t>(std::sqrt(static_cast<double>(to.count) * static_cast<double>(next.count)));
@@ -155,24 +155,24 @@ constexpr const char* about_the_file[] = {
     "file.",
     "Sizes outside of the rows were not compared: NCCL decides itself, but over 1 channel, as the plugin asks there, "
     "too.",
-    "Who is never 1 % faster than the row before it has no row of its own.",
+    "An algorithm that is never 1 % faster than the row before it has no row of its own.",
 };
 
-/// Where only one channel was modelled, which is what a scenario says by saying nothing.
+/// Printed if only one channel was modeled, which is the default.
 constexpr const char* about_channels[] = {
     "No number of channels was chosen: -1. With that this version of the plugin asks for 1 channel, whatever its "
     "README",
     "says: write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own choice).",
 };
 
-/// Where no protocol was modelled.
+/// Printed if no protocol was modeled.
 constexpr const char* about_protocols[] = {
-    "No protocol was modelled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
+    "No protocol was modeled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
     "so",
     "the rows say simple, which is slow for small messages: put ll or ll128 where you know better.",
 };
 
-/// Whether a number of channels was chosen: then one is a choice, too.
+/// True if a number of channels was chosen: then one is a choice as well.
 bool has_channels(const CrossoverGroup& group) {
   return std::any_of(group.comparison.contenders.begin(), group.comparison.contenders.end(),
                      [](const Contender& each) { return each.channels > 1; });
@@ -267,7 +267,7 @@ std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
         text += fmt::format("{},{},{},{},{},{},{},{},{},{},", to_string(group.op), group.ranks, group.nodes, size.count,
                             csv_field(contender.algorithm), csv_field(contender.settings), contender.protocol,
                             contender.channels, microseconds(*times[i]), best);
-        // Nothing where the best takes no time at all, and others do.
+        // Nothing if the best takes no time at all, and others do.
         if (best || least->count() > 0)
           text += fmt::format(
               "{}", best ? 1.0 : static_cast<double>(times[i]->count()) / static_cast<double>(least->count()));

@@ -26,7 +26,7 @@ std::string crossover_table(const std::vector<CrossoverGroup>& groups);
 std::string crossover_csv(const std::vector<CrossoverGroup>& groups);
 /// The configuration file of NCCL's example tuner plugin (NVIDIA/nccl 5067397c2676, version 2.30.7,
 /// plugins/tuner/example/plugin.c), of NCCL's own algorithms alone. `refined`: whether changes were located.
-/// Throws InputError (empty `where`) where no group compares two of them.
+/// Throws InputError (empty `where`) if no group compares two of them.
 std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool refined);
 
 }  // namespace ringsim::tools

@@ -23,7 +23,7 @@ std::string why_sentence(const Scenario& scenario, const Result& result);
 
 /// All of an explanation: a sentence, the parts, the path, the assumptions of the closed form, the what-ifs.
 std::string explain_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs);
-/// The same as one JSON document. `input`: the canonical scenario.
+/// The explanation as one JSON document. `input`: the canonical scenario.
 std::string why_json(const ScenarioFile& file, const Scenario& scenario, const Result& result,
                      const std::vector<WhatIf>& what_ifs, const std::string& input);
 

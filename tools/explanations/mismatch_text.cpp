@@ -107,20 +107,21 @@ std::string trials_text(const MismatchRange& range, std::span<const ComparedRow>
   return table.fitted();
 }
 
-/// Of a plan that NCCL would not choose.
+/// The objection to a plan that NCCL would not choose; empty if it may.
 std::string must_be_set_text(const Trial& trial) {
   if (!trial.must_be_set()) return "";
   return fmt::format(
-      "; NCCL would not choose it (by its formula {:.1f} times as long as its choice), so variables must set it, at "
-      "all sizes",
+      "; NCCL would not choose it (its formula gives {:.1f} times the time of its choice), so a variable must force "
+      "it, "
+      "at all sizes",
       trial.by_formula);
 }
 
-/// Why a trial that comes near does not explain the rows.
+/// Says why a trial that comes close does not explain the rows.
 std::string objections(const Trial& trial) {
   std::string text = must_be_set_text(trial);
   if (trial.comes_near())
-    text += fmt::format("; but {} of the {} rows that agree now would not", trial.lost, trial.agreed);
+    text += fmt::format("; with it, {} of the {} rows that agree now would not", trial.lost, trial.agreed);
   return text;
 }
 
@@ -134,7 +135,7 @@ std::string no_verdict_text(const Verdict& verdict, const MismatchRange& range) 
                   percent_text(nearest.error.median_abs), percent_text(nearest.error.p90_abs), objections(nearest));
   for (const Trial& trial : range.trials)
     if (&trial != &nearest && trial.comes_near() && trial.must_be_set())
-      return fmt::format("{} {} comes near, too{}.{}", text, trial.what.label, objections(trial), starts);
+      return fmt::format("{} {} also comes close{}.{}", text, trial.what.label, objections(trial), starts);
   return text + starts;
 }
 
@@ -177,7 +178,7 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
   if (likely.what.is_fitted) text += "; its number is fitted to these rows";
   text += must_be_set_text(likely);
   if (!verdict.others.empty())
-    text += fmt::format("; these explain it, too: {}", fmt::join(labels_of(verdict.others), ", "));
+    text += fmt::format("; these also explain it: {}", fmt::join(labels_of(verdict.others), ", "));
   if (range.size() < few_rows) text += fmt::format("; {} may agree by chance", rows_of_count(range.size()));
   return text + look_text(verdict.causes) + '.';
 }
@@ -260,7 +261,7 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
            wrapped(
                fmt::format("Measured and predicted agree within {:.0f} % in all rows: {}.", 100 * agreement, errors)) +
            '\n';
-  text += wrapped(fmt::format("Measured and predicted part by more than {:.0f} % in {} of {}: {}.", 100 * agreement,
+  text += wrapped(fmt::format("Measured and predicted differ by more than {:.0f} % in {} of {}: {}.", 100 * agreement,
                               apart, rows_of_count(rows.size()), errors)) +
           '\n';
   for (const MismatchRange& range : ranges) {

@@ -14,7 +14,7 @@ namespace ringsim::tools {
 std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRow> rows,
                           std::span<const MismatchRange> ranges);
 
-/// The same as one JSON document, with all trials.
+/// The ranges as one JSON document, with all trials.
 std::string mismatch_json(const ScenarioFile& file, const MeasuredTable& table, std::span<const ComparedRow> rows,
                           std::span<const MismatchRange> ranges);
 

@@ -11,7 +11,7 @@ namespace ringsim::tools {
 /// A line per phase after the headings. Requires phases.
 std::vector<std::vector<std::string>> phase_cells(const Prediction& prediction);
 
-/// The same as a table under a line of its own; empty if the prediction has no phases.
+/// The phases as a table with a heading line; empty if the prediction has none.
 std::string phases_text(const Prediction& prediction);
 
 /// A line per step of each phase; one line that counts them if they are more than a screen shows.

@@ -26,7 +26,7 @@ std::string chunks_text(const Schedule& schedule, const Region& region) {
 
 namespace {
 
-// Where a format names none, a region is its size.
+// If a format names no regions, prints the size.
 std::string region_text(const Schedule& schedule, const Region& region) {
   return schedule.names_regions ? to_string(region) : format(schedule.size(region));
 }

@@ -20,7 +20,7 @@ namespace {
 using Tables = std::span<const ScoredTable>;
 using CardRow = std::vector<std::string>;
 
-/// "12 / 35"; with the number of rows where it is not that of all.
+/// "12 / 35"; with the number of rows if it is not that of all.
 std::string cell(const ErrorBand& band, int rows) {
   const std::string text = fmt::format("{:.0f} / {:.0f}", 100 * band.median_abs, 100 * band.p90_abs);
   return band.rows == rows ? text : text + fmt::format(" ({})", band.rows);
@@ -180,7 +180,7 @@ std::string page(Tables tables, bool markdown) {
   if (const auto unscored = unscored_rows(tables); !unscored.empty()) {
     page.heading("Shown, but not scored");
     page.lines(
-        "Of the smallest and the largest size that does not count: measured, and predicted with the "
+        "The smallest and the largest size that does not count: measured, and predicted with the "
         "library, plain, and with protocols, in us.");
     page.lines("");
     page.table({"table", "scored", "because", "smallest", "largest"}, unscored);

@@ -28,8 +28,8 @@ published step - 1. Efficiencies are relative to the row with the fewest GPUs.
 
 What Horovod and NCCL 1 do was read from their code after these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %): when
 gradients are requested, that a collective waits for all kernels launched before it, in which order NCCL 1 joins GPUs; the row of a full board
-was taken then, too. No number was chosen.
-Hooks, launches, the slowdown of kernels by a collective next to them, jitter and loading of samples are not modelled here: no source
+was taken then as well. No number was chosen.
+Hooks, launches, the slowdown of kernels by a collective next to them, jitter and loading of samples are not modeled here: no source
 gives them, so they are 0. Collectives are those of the textbooks (protocol none, no launch), not what `library` decides.
 
 - **ringsim**: the regime simulated on the machine, message by message, next to the backward pass.

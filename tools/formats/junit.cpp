@@ -7,7 +7,7 @@ namespace ringsim::tools {
 
 namespace {
 
-/// XML has no spelling for most control characters; a name that has one is no reason to write a file that none reads.
+/// XML cannot represent most control characters; a name with one must not make the file unreadable.
 std::string printable(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = '?';

@@ -22,7 +22,7 @@ namespace ringsim::tools {
 
 namespace {
 
-/// Where results lie: keys in the order in which they come first, and which result is in which cell.
+/// Keys in the order in which they come first, and the result of each cell.
 struct Placement {
   std::vector<std::string> rows, columns;
   std::map<std::pair<std::string, std::string>, std::size_t> cells;
@@ -100,7 +100,7 @@ std::string escaped_for_markdown(const std::string& text) {
   return escaped;
 }
 
-/// Columns of equal width, so that the source is readable, too.
+/// Columns of equal width, so that the source is readable as well.
 std::string markdown(const std::vector<std::vector<std::string>>& lines) {
   std::vector<std::size_t> widths(lines.front().size(), 3);
   std::vector<std::vector<std::string>> escaped = lines;

@@ -14,8 +14,8 @@ namespace ringsim::tools {
 /// Throws UsageError unless a matrix has rows and columns, and nothing else has them.
 void require_matrix_fields(const MatrixFields& fields, Format format);
 
-/// The same before the first point of a scenario is simulated: for names that no result has, and, if what varies alone
-/// tells it, for two points in one cell. `measured`: results have measured times; `bounded`: they have bounds.
+/// Throws UsageError before the first point is simulated, for names that no result has and, as far as it follows from
+/// what varies, for two points in one cell. `measured`: results have measured times; `bounded`: they have bounds.
 void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, bool measured, bool bounded);
 
 /// The matrix in one of its three formats; rows and columns in the order in which they come first. Text has at most 100
@@ -24,7 +24,7 @@ void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, boo
 /// value for rows or columns, or if none has one for the cells. Requires at least one row.
 std::string matrix_text(const std::vector<ResultRow>& results, const MatrixFields& fields, Format format);
 
-/// Whether a text begins as a matrix does.
+/// True if a text begins as a matrix does.
 bool is_matrix_text(std::string_view text);
 
 }  // namespace ringsim::tools

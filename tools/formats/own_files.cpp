@@ -13,7 +13,7 @@ namespace ringsim::tools {
 
 namespace {
 
-/// Whether a file may have been written by `ringsim run`, `merge` or `plot`, in any of their formats. Measured logs of
+/// True if a file may have been written by `ringsim run`, `merge` or `plot`, in any of their formats. Measured logs of
 /// nccl-tests have the same words in their headings, and "#wrong".
 bool holds_results(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -13,7 +13,7 @@ inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n"};
 inline constexpr std::size_t png_header_end = 33;
 inline constexpr std::string_view png_made_by{"tEXtSoftware\0ringsim", 20};
 
-/// Throws UsageError where `output` is a file that is there and holds something other than results of ringsim, unless
+/// Throws UsageError if `output` is a file that is there and holds something other than results of ringsim, unless
 /// `force`. `option`: which one names the file.
 void refuse_to_replace(const std::string& output, bool force, const std::string& option = "--output (-o)");
 

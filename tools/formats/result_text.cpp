@@ -149,10 +149,10 @@ std::string explanation(const std::vector<Result>& results, const std::vector<st
     if (!r.ring.empty()) text += wrapped("ring: " + r.ring) + '\n';
     if (!r.job.empty() && r.links.empty()) continue;  // printed with the first job
     if (r.training) text += ranks_of_step(*r.training);
-    Table links({"links", "kind", "count", "busiest carried", "utilisation"});
+    Table links({"links", "kind", "count", "busiest carried", "utilization"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),
-                 fmt::format("{:.1f} %", 100 * group.utilisation)});
+                 fmt::format("{:.1f} %", 100 * group.utilization)});
     text += links.fitted();
   }
   return text;
@@ -180,7 +180,7 @@ struct ShownColumn {
   std::function<std::string(const Result&)> text;
 };
 
-/// Whether the column with that heading has another value for each value of a path that varies: no second one is
+/// True if the column with that heading has another value for each value of a path that varies: no second one is
 /// needed.
 bool tells_apart(const std::string& heading, const std::string& path, const std::vector<Result>& results) {
   std::map<std::string, std::string> value_of;

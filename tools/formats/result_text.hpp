@@ -32,9 +32,9 @@ MeasuredFile read_measured_as(const std::string& path, const std::string& collec
 /// file's, and its key (validate/results/results.hpp). `bounded`: as for result_key().
 std::string sweep_rows(const std::string& name, const PointId& id, bool bounded, const std::vector<Result>& results);
 
-/// Why a point failed, without anything of the machine where it did.
+/// The reason why a point failed. Names nothing of the machine that ran it.
 struct PointError {
-  std::string kind;  ///< "input", or "law" where the simulation broke one of its own
+  std::string kind;  ///< "input", or "law" if the simulation broke one of its own
   std::string where, message, hint;
 };
 std::string failed_row(const std::string& name, const PointId& id, bool bounded, const PointError& error);

@@ -7,8 +7,8 @@
 
 namespace ringsim::tools {
 
-/// Writes the table `results`: a column for each of the rows' columns, values of the rows' types, nothing where a row
-/// has none; `key` is indexed. What stood at `path` is replaced when all is written. Throws EnvironmentError where that
+/// Writes the table `results`: a column for each of the rows' columns, values of the rows' types, nothing if a row
+/// has none; `key` is indexed. What stood at `path` is replaced when all is written. Throws EnvironmentError if that
 /// fails.
 void write_sqlite(const MergedResults& rows, const std::string& path);
 

@@ -1,4 +1,4 @@
-// Colors, where a person sees them.
+// Colors, if the output is a terminal.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace ringsim::tools {
 
 enum class Style { bold, red, yellow };
 
-/// Whether text written to this file descriptor is colored: it is a terminal, NO_COLOR is unset or empty
+/// True if text written to this file descriptor is colored: it is a terminal, NO_COLOR is unset or empty
 /// (no-color.org), and TERM is not "dumb".
 bool has_color(int file);
 

@@ -46,7 +46,7 @@ Format format_by_ending(const std::string& path, const std::optional<Format>& sa
   return said ? *said : first.value_or(otherwise);
 }
 
-/// The same for --to, which names the format of another program: an ending that it contradicts is refused, too.
+/// As format_by_ending(), for --to, which names the format of another program: it also refuses a contradicting ending.
 template <class Format>
 Format format_to(const std::string& path, const std::optional<Format>& said, Format otherwise,
                  const std::vector<std::pair<std::string, Format>>& written) {
@@ -60,7 +60,7 @@ Format format_to(const std::string& path, const std::optional<Format>& said, For
   return format_by_ending(path, said, otherwise, written);
 }
 
-/// The same where one of --to and an ending is needed. `words`: what --to takes.
+/// As format_to(), if one of --to and an ending is needed. `words`: what --to takes.
 template <class Format>
 Format export_format(const std::string& path, const std::optional<Format>& said,
                      const std::vector<std::pair<std::string, Format>>& written, const std::string& words) {

@@ -1,4 +1,4 @@
-// Where results go.
+// Output of results and messages.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@ std::string safe_to_print(const std::string& text);
 
 /// Says something on stderr, printable. Never throws: if stderr cannot be written, nothing can be said.
 void say(const std::string& text);
-/// The same for text with escape sequences of ringsim's own.
+/// As say(), for text with escape sequences of ringsim's own.
 void say_styled(const std::string& text);
 /// Says "ringsim: warning: TEXT" in a line, in color on a terminal.
 void warn(const std::string& text);
@@ -43,18 +43,18 @@ class Output {
   std::FILE* file_;
 };
 
-/// Whether results may be kept there in a file of that name: nothing is there yet, or a file; no pipe, no device.
+/// True if results may be kept there in a file of that name: nothing is there yet, or a file; no pipe, no device.
 bool is_plain_file(const std::string& path);
 
 /// A new file in the folder of `path`, to be written and then renamed to it; `part` becomes its unique name.
-/// Returns -1, and errno, where there is none to be had.
+/// Returns -1, and errno, if there is none to be had.
 int open_part(const std::string& path, std::string& part);
 
 /// Throws for a file that cannot be opened for writing, `error` being the errno: InputError for a path that cannot be
 /// right (its folder is not there, it is a folder itself), else EnvironmentError.
 [[noreturn]] void fail_to_write(const std::string& path, int error);
 
-/// Throws InputError where `output` is the file `input`: it would be lost. Both may not be there yet.
+/// Throws InputError if `output` is the file `input`: it would be lost. Both may not be there yet.
 void refuse_as_output(const std::string& input, const std::string& output);
 
 }  // namespace ringsim::tools

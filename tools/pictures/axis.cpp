@@ -112,7 +112,7 @@ LogAxis log_axis(const std::vector<double>& values, AxisOf of, std::size_t most)
   const auto [least, largest] = std::minmax_element(values.begin(), values.end());
   ensure(*least > 0, "a logarithmic axis has values above 0");
   LogAxis axis{.low = *least, .high = *largest, .ticks = {}};
-  if (axis.high / axis.low < 1.1) {  // one value, or nearly: its neighbourhood
+  if (axis.high / axis.low < 1.1) {  // one value, or nearly: its neighborhood
     axis.low /= std::sqrt(2.0);
     axis.high *= std::sqrt(2.0);
   }

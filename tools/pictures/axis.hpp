@@ -27,7 +27,7 @@ struct LogAxis {
 std::string axis_text(double value, AxisOf of);
 
 /// An axis with room for all values, and at most `most` ticks at round values: powers of two for sizes and counts, if
-/// possible those that are values; else powers of ten, or 1, 2 and 5 of them, or evenly spaced ones where the values
+/// possible those that are values; else powers of ten, or 1, 2 and 5 of them, or evenly spaced ones if the values
 /// are close together. Requires values above 0, at least one, and most >= 2.
 LogAxis log_axis(const std::vector<double>& values, AxisOf of, std::size_t most);
 

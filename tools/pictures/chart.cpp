@@ -163,7 +163,7 @@ class Splitting {
     });
   }
 
-  /// Whether it is a number that says the same as x: ranks, if x is the number of nodes.
+  /// True if it is a number that says the same as x: ranks, if x is the number of nodes.
   bool is_x(const std::string& name) const {
     if (name == "bytes" && (x_ == "bytes" || x_ == "collective.bytes")) return true;
     if (x_ == "bytes" || x_ == "collective.bytes" || (name != "ranks" && name.find('.') == std::string::npos))
@@ -228,14 +228,14 @@ std::optional<double> y_at(const std::string& y, const ResultRow& row, double va
   return std::nullopt;
 }
 
-/// The same if the run were as fast as bandwidths and latencies of the machine's links allow.
+/// y if the run were as fast as bandwidths and latencies of the machine's links allow.
 std::optional<double> bound_at(const std::string& y, const ResultRow& row, double value) {
   const auto bandwidth = y_at(y, row, value, "bound_us"), latency = y_at(y, row, value, "latency_floor_us");
   if (!bandwidth || !latency) return bandwidth;
   return y == "time_us" ? std::max(*bandwidth, *latency) : std::min(*bandwidth, *latency);
 }
 
-/// Adds the series of measured times or bounds: one, where those of all series agree, else one for each.
+/// Adds the series of measured times or bounds: one, if those of all series agree, else one for each.
 void add_beside(Chart& chart, ChartSeries::Of of, const std::string& name,
                 const std::vector<std::pair<std::string, std::vector<ChartPoint>>>& found) {
   std::map<double, double> together;

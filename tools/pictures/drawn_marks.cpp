@@ -39,7 +39,7 @@ std::string change_text(const FaultSpec& fault) {
 std::vector<DrawnMark> drawn_faults(const Topology& topology, const Scenario& scenario) {
   const std::vector<LinkChange> changes = faults_of(topology, scenario);
   std::vector<DrawnMark> faults;
-  std::size_t next = 0;  // a fault is a change, and one that restores the link where it has an end
+  std::size_t next = 0;  // a fault is a change, and one that restores the link if it has an end
   for (const FaultSpec& fault : scenario.faults) {
     std::string what = change_text(fault);
     faults.push_back({.text = fmt::format("{}: {}", fault.link, what), .what = {}, .links = changes.at(next).links});

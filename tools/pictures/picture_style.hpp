@@ -10,10 +10,10 @@ namespace ringsim::tools {
 inline constexpr double picture_edge = 16;  ///< empty at the left and right of pictures
 
 /// Classes of load, from idle to busy: l0 is idle, l1 to l5 are fifths. Each differs from the next in lightness, and
-/// the busiest in hue, too.
+/// the busiest also in hue.
 inline constexpr std::size_t n_loads = 6;
 
-/// Of a share from 0 to 1, what is above counts as 1.
+/// The class of a share from 0 to 1; more counts as 1.
 std::size_t load_class(double share);
 
 /// "idle", "up to 20 %", ...

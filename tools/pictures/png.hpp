@@ -5,7 +5,7 @@
 
 namespace ringsim::tools {
 
-/// Pixels of a PNG for one of the SVG, across and down: letters of 11 px are read on a slide, too.
+/// Pixels of a PNG for one of the SVG, across and down: letters of 11 px are read on a slide as well.
 inline constexpr int png_scale = 2;
 
 /// Throws UsageError in a build without librsvg. `path`: where the PNG is to go.

@@ -158,7 +158,7 @@ class SchedulePanels {
     return text + labels;
   }
 
-  /// To the left, so that the way back is another; to the right where a rank is in the way.
+  /// To the left, so that the way back is another; to the right if a rank is in the way.
   static layout::Curve free_curve(const std::vector<layout::Box>& boxes, std::size_t from, std::size_t to) {
     const auto bent = [&](double bend) {
       return layout::clipped(layout::bent({boxes[from].x, boxes[from].y}, {boxes[to].x, boxes[to].y}, bend),

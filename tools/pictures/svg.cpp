@@ -49,7 +49,7 @@ std::string class_of(const ChartSeries& series, std::size_t index) {
   return fmt::format("s{}", index % palette.size());
 }
 
-/// Where things are on a chart's picture.
+/// Positions in a chart's picture.
 struct Layout {
   const Chart& chart;
   LogAxis x, y;

@@ -288,8 +288,8 @@ class Drawing {
     return rate;
   }
 
-  /// Of cables of one kind between equal kinds of devices those are thick that have half as much again as the slowest,
-  /// or more.
+  /// A cable is thick if it has at least 1.5 times the rate of the slowest one of its kind between equal kinds of
+  /// devices.
   std::string wire_class(const layout::Cable& cable) const {
     const bool thick = rate_of(cable) >= slowest_.at(key_of(cable)) / 2 * 3;
     if (loads_ == nullptr) return fmt::format("{}{}", look_of(cable.kind), thick ? " thick" : "");
@@ -345,7 +345,7 @@ class Drawing {
     return text + "</g>\n";
   }
 
-  /// Of a cable that is marked; a fault, if it has both.
+  /// The kind of a cable's mark; a fault, if it has both.
   DrawnMark::Kind kind_of(const layout::Cable& cable) const {
     const auto has_fault = [&](LinkId link) {
       return std::any_of(marks_.begin(), marks_.end(), [&](const DrawnMark& mark) {

@@ -21,7 +21,7 @@ struct LinkLoad {
 /// What a picture must not leave out as equal to others: marked links.
 layout::LinkMarks marks_of(const std::vector<DrawnMark>& marks);
 
-/// Where a page tells more of a link between two devices, or of one parallel to it: "link-17".
+/// The anchor at which a page has more on a link between two devices, or on one parallel to it: "link-17".
 std::string anchor_of(const layout::Cable& cable);
 
 /// Devices, hosts and links with their rates, and a legend of the kinds of links. `loads`: nullptr, or those of a run,

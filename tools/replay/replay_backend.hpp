@@ -49,15 +49,15 @@ struct ReplayPoint {
 class ReplayBackend {
  public:
   virtual ~ReplayBackend() = default;
-  /// Whether this process writes results; of several that were started apart, one does.
+  /// True if this process writes results; of several that were started apart, one does.
   virtual bool writes() const { return true; }
   /// The most ranks that it can carry, over all jobs; asked before anything is predicted.
   virtual int most_ranks() const { return std::numeric_limits<int>::max(); }
-  /// Whether it carries out programs: timers in place of compute, and data that changes between messages.
+  /// True if it carries out programs: timers in place of compute, and data that changes between messages.
   virtual bool does_training() const { return false; }
   /// What the backend itself predicts, in addition to the simulator. Asked before the replay.
-  virtual std::optional<Result::Modelled> modelled(const ReplayPoint&) const { return std::nullopt; }
-  /// Replays it. All processes call it for each point, in the same order. Where writes(): [job] what was measured;
+  virtual std::optional<Result::Modeled> modeled(const ReplayPoint&) const { return std::nullopt; }
+  /// Replays it. All processes call it for each point, in the same order. If writes(): [job] what was measured;
   /// else empty. Throws InputError for a point that this backend cannot replay, EnvironmentError, Interrupted.
   virtual std::vector<replay::Measured> replay(const ReplayPoint& point) = 0;
 };
@@ -65,10 +65,10 @@ class ReplayBackend {
 /// Throws UsageError for an option that only another backend heeds.
 void refuse_foreign_options(const ReplayArguments& arguments);
 
-/// The point's one schedule. Throws InputError where several jobs are to be replayed at the same time.
+/// The point's one schedule. Throws InputError if several jobs are to be replayed at the same time.
 const CheckedSchedule& only(const ReplayPoint& point);
 
-/// Predicts each point, replays it, and writes both. Throws InputError where a scenario disturbs its run by what a
+/// Predicts each point, replays it, and writes both. Throws InputError if a scenario disturbs its run by what a
 /// replay does not do; `faults`: it does those.
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend,
                   bool faults = false);

@@ -32,7 +32,7 @@ class OnGpus : public ReplayBackend {
     if (!arguments.samples.empty())
       samples_ = gpu::read_probe(scenarios::read_text(arguments.samples, "a probe's table"), arguments.samples);
   }
-  std::optional<Result::Modelled> modelled(const ReplayPoint& point) const override {
+  std::optional<Result::Modeled> modeled(const ReplayPoint& point) const override {
     if (!samples_) return std::nullopt;
     const Schedule& schedule = only(point).schedule();
     const gpu::Plan plan = gpu::make_plan(schedule);
@@ -40,7 +40,7 @@ class OnGpus : public ReplayBackend {
       return microseconds(
           gpu::predict_plan(plan, places(point), *samples_, {serving, options_.graph, options_.copy_blocks}));
     };
-    return Result::Modelled{us(gpu::Serving::in_turn), us(gpu::Serving::shared)};
+    return Result::Modeled{us(gpu::Serving::in_turn), us(gpu::Serving::shared)};
   }
   std::vector<Measured> replay(const ReplayPoint& point) override {
     const CheckedSchedule& schedule = only(point);

@@ -5,7 +5,7 @@
 
 namespace ringsim::tools {
 
-/// Throws EnvironmentError where there is no GPU.
+/// Throws EnvironmentError if there is no GPU.
 std::unique_ptr<ReplayBackend> make_cuda_backend(const ReplayArguments& arguments);
 
 }  // namespace ringsim::tools

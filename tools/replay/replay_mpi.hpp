@@ -12,7 +12,7 @@ namespace ringsim::tools {
 /// `ringsim replay`, in each of the processes. Process 0 writes, and says what is wrong.
 int replay_under_mpi(const ReplayArguments& arguments);
 
-/// The same by the backend that `make` gives. Where one process fails, all are ended.
+/// As replay_under_mpi(), by the backend that `make` gives. If one process fails, all are ended.
 int replay_together(replay::MpiSession& session, const ReplayArguments& arguments,
                     const std::function<std::unique_ptr<ReplayBackend>()>& make);
 

@@ -74,7 +74,7 @@ class OnNccl : public ReplayBackend {
   /// Empty but at process 0.
   std::vector<ActorRecord> in_processes(const Schedule& schedule) {
 #ifdef RINGSIM_MPI
-    // What a plan refuses all refuse alike, those, too, that have no part.
+    // All processes refuse what a plan refuses, including those that have no part.
     const Actor mine = std::min(session_->rank(), actors(schedule) - 1);
     const gpu::Plan part = plan(schedule, {&mine, 1});
     const FirstProcesses processes(*session_, actors(schedule));

@@ -75,7 +75,7 @@ std::string loaded_topology(const Recording& recording, const Topology& topology
           users.sections());
 }
 
-/// Utilisation in at most most_bins bins, each of several steps of the recording.
+/// Utilization in at most most_bins bins, each of several steps of the recording.
 std::vector<double> bins_of(const Recording& recording, const Recording::Use& use, std::size_t steps) {
   std::vector<double> shares;
   for (std::size_t first = 0; first < use.bytes.size(); first += steps) {
@@ -84,7 +84,7 @@ std::vector<double> bins_of(const Recording& recording, const Recording::Use& us
     for (std::size_t i = first; i < end; ++i) {
       const SimTime begin{static_cast<std::int64_t>(i) * recording.step};
       const auto length = static_cast<double>(std::min(recording.step, recording.finish - begin).count());
-      sum += utilisation(recording, use, i) * length;
+      sum += utilization(recording, use, i) * length;
       time += length;
     }
     shares.push_back(time > 0 ? sum / time : 0);

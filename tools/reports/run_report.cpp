@@ -141,7 +141,7 @@ std::string short_label(const ResultRow& row) {
   return text.empty() ? "the step" : text;
 }
 
-/// Of training steps a stacked bar per point: computation, and what it does not hide.
+/// A stacked bar per point for training steps: computation, and what it does not hide.
 std::string step_bars(const std::vector<ResultRow>& rows) {
   constexpr std::size_t most = 40;
   constexpr std::array<std::pair<const char*, const char*>, 5> of_step{

@@ -87,7 +87,7 @@ class Queue {
     }
   }
 
-  /// Whether it was, and somebody took it.
+  /// True if the error is an UnservedError and a handler took it.
   bool was_unserved(const std::exception_ptr& error) const {
     if (!unserved_) return false;
     try {

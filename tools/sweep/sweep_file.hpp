@@ -12,21 +12,21 @@ namespace ringsim::tools {
 
 class SweepFile {
  public:
-  /// Opens or makes it, and locks it against other sweeps. Throws EnvironmentError where it cannot be written or
-  /// another sweep writes it, InputError where it holds something already and `resume` does not go on with that.
+  /// Opens or makes it, and locks it against other sweeps. Throws EnvironmentError if it cannot be written or
+  /// another sweep writes it, InputError if it holds something already and `resume` does not go on with that.
   SweepFile(std::string path, bool resume);
   ~SweepFile();
   SweepFile(const SweepFile&) = delete;
   SweepFile& operator=(const SweepFile&) = delete;
 
-  /// Reads the rows that it holds, and cuts off a last line that is not whole: true where there was one.
+  /// Reads the rows that it holds, and cuts off a last line that is not whole: true if there was one.
   bool read(const std::function<void(ResultRow&& row, const RowPlace& place)>& take);
   /// Leaves out rows that do not belong: writes the others to a new file.
   void keep(const std::function<bool(const ResultRow& row)>& wanted);
-  /// Adds the rows of a point in one write; if that fails, none of them stays. Throws EnvironmentError, also where
+  /// Adds the rows of a point in one write; if that fails, none of them stays. Throws EnvironmentError, also if
   /// another program has put another file in this one's place.
   void append(std::string_view rows);
-  /// Puts all rows into their final order. Where that fails they stay as they are.
+  /// Puts all rows into their final order. If that fails they stay as they are.
   void put_in_order();
 
  private:
@@ -39,7 +39,7 @@ class SweepFile {
   std::uint64_t size_ = 0;  // up to the last whole point
 };
 
-/// Whether a sweep has the file open now.
+/// True if a sweep has the file open now.
 bool has_writer(const std::string& path);
 
 }  // namespace ringsim::tools

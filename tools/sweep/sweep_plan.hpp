@@ -12,13 +12,13 @@
 
 namespace ringsim::tools {
 
-/// Every nth point from the ith on, counted from 1: neighbours cost alike, so shards do, too.
+/// Every nth point from the ith on, counted from 1: neighbors cost alike, so shards do as well.
 struct Shard {
   std::size_t i = 1, n = 1;
 };
 /// "2/4". Throws InputError.
 Shard parse_shard(const std::string& text);
-/// What Slurm's job array says of this task, told on stderr; the whole where there is none. Throws InputError for an
+/// What Slurm's job array says of this task, told on stderr; the whole if there is none. Throws InputError for an
 /// array whose numbers are not evenly spaced.
 Shard shard_of_slurm();
 
@@ -35,7 +35,7 @@ SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs, bool bounded 
 class DoneRows {
  public:
   DoneRows(const ScenarioFile& file, const SweepPlan& plan) : file_(file), plan_(plan) {}
-  /// Takes a row; false where it is the error of a point that the scenario has no more. Throws InputError at `where`
+  /// Takes a row; false if it is the error of a point that the scenario has no more. Throws InputError at `where`
   /// for a result that is not the scenario's.
   bool take(const ResultRow& row, const std::string& where);
   /// The points of the plan that lack a row.

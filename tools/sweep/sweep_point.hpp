@@ -14,7 +14,7 @@ namespace ringsim::tools {
 
 struct PointOutcome {
   enum class Kind {
-    result,     ///< `text` is its rows; where the point failed, one with its error
+    result,     ///< `text` is its rows; if the point failed, one with its error
     no_memory,  ///< this machine cannot hold it; another may
     stopped,    ///< Ctrl-C
     lacking     ///< something else of this machine; `text` says what
@@ -34,7 +34,7 @@ std::string packed(const PointOutcome& outcome);
 PointOutcome unpacked(const std::string& bytes);
 
 /// Simulates the points, `jobs` at a time (0: one per core), and hands each outcome to `take` as it comes, one at a
-/// time. Where `take` returns false no further ones are begun. Throws what `take` throws.
+/// time. If `take` returns false no further ones are begun. Throws what `take` throws.
 void sweep_points(const ScenarioFile& file, const std::string& scenario_path, const std::vector<std::size_t>& points,
                   int jobs, const std::function<bool(std::size_t point, PointOutcome&& outcome)>& take,
                   Bounds* bounds = nullptr);

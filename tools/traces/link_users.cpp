@@ -15,7 +15,7 @@ namespace ringsim::tools {
 
 namespace {
 
-/// Of one direction, and parts of time: a page of a large machine has hundreds of links.
+/// The most users of one direction, and the parts of time: a page of a large machine has hundreds of links.
 constexpr std::size_t most_users = 4;
 constexpr std::int64_t parts_of_time = 200;
 

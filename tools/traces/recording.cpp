@@ -46,16 +46,18 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
   };
   moment("--trace-from", arguments.filter.begin, "trace only what lasts until this time of the run, or longer");
   moment("--trace-to", arguments.filter.end, "trace only what begins until this time of the run");
-  options.file("--utilisation", "FILE", arguments.utilisation, "write what each link carries over time (CSV)");
+  options.file("--utilization", "FILE", arguments.utilization, "write what each link carries over time (CSV)");
   needing(options.read(
-              "--utilisation-step", "TIME",
+              "--utilization-step", "TIME",
               [&arguments](const std::string& text) {
-                arguments.utilisation_step = parse_time(text);
-                if (arguments.utilisation_step <= Picoseconds{0})
+                arguments.utilization_step = parse_time(text);
+                if (arguments.utilization_step <= Picoseconds{0})
                   throw InputError("", fmt::format("expected a time above 0, found \"{}\"", text));
               },
-              "length of the steps of --utilisation; without it a round one that makes at most 200"),
-          "--utilisation");
+              "length of the steps of --utilization; without it a round one that makes at most 200"),
+          "--utilization");
+  options.replaced("--utilisation", "--utilization");
+  options.replaced("--utilisation-step", "--utilization-step");
   options
       .file("--picture", "FILE", arguments.picture,
             "draw what the streams do in the last training step: FILE.svg or FILE.png")
@@ -69,24 +71,24 @@ std::optional<Recording> recording_of(const RecordingArguments& arguments,
                                       const std::vector<std::string>& other_files) {
   if (!arguments.is_asked()) return std::nullopt;
   if (!arguments.trace.empty()) trace_format_of(arguments.trace);
-  if (arguments.utilisation == "-")
-    throw UsageError("--utilisation", "expected a file of its own, found -, where the results go");
+  if (arguments.utilization == "-")
+    throw UsageError("--utilization", "expected a file of its own, found -, where the results go");
   if (arguments.filter.begin > arguments.filter.end)
     throw UsageError("--trace-to", fmt::format("expected a time after --trace-from ({}), found {}",
                                                format(arguments.filter.begin.time_since_epoch()),
                                                format(arguments.filter.end.time_since_epoch())));
   for (const std::string& other : other_files) {
     refuse_as_output(other, arguments.trace);
-    refuse_as_output(other, arguments.utilisation);
+    refuse_as_output(other, arguments.utilization);
     refuse_as_output(other, arguments.picture);
   }
-  refuse_as_output(arguments.trace, arguments.utilisation);
-  for (const std::string& file : {arguments.trace, arguments.utilisation}) refuse_as_output(file, arguments.picture);
-  for (const std::string& file : {arguments.trace, arguments.utilisation, arguments.picture})
+  refuse_as_output(arguments.trace, arguments.utilization);
+  for (const std::string& file : {arguments.trace, arguments.utilization}) refuse_as_output(file, arguments.picture);
+  for (const std::string& file : {arguments.trace, arguments.utilization, arguments.picture})
     if (is_plain_file(file)) const Output probe(file);  // so that no run starts in vain
   Recording recording;
   if (!arguments.trace.empty()) recording.filter = arguments.filter;
-  if (!arguments.trace.empty() || !arguments.utilisation.empty()) recording.use_step = arguments.utilisation_step;
+  if (!arguments.trace.empty() || !arguments.utilization.empty()) recording.use_step = arguments.utilization_step;
   recording.keep_streams = !arguments.picture.empty();
   return recording;
 }
@@ -106,8 +108,8 @@ void write_recording(const RecordingArguments& arguments, const Recording& recor
     if (!recording.trace.left_out.empty()) warn(arguments.trace + ": " + recording.trace.left_out);
     if (recording.trace.slices.empty()) warn(arguments.trace + ": nothing of the run is in the part that was chosen");
   }
-  if (arguments.utilisation.empty()) return;
-  Output output(arguments.utilisation);
+  if (arguments.utilization.empty()) return;
+  Output output(arguments.utilization);
   output.write("link,kind,begin_us,end_us,bytes,utilisation\n");
   for (const Recording::Use& use : recording.use)
     for (std::size_t step = 0; step < use.bytes.size(); ++step) {
@@ -115,7 +117,7 @@ void write_recording(const RecordingArguments& arguments, const Recording& recor
       const Picoseconds end = std::min(begin + recording.step, recording.finish.time_since_epoch());
       output.write(
           csv_line({use.link, use.kind, fmt::format("{}", microseconds(begin)), fmt::format("{}", microseconds(end)),
-                    fmt::format("{}", use.bytes[step]), fmt::format("{:.6g}", utilisation(recording, use, step))}));
+                    fmt::format("{}", use.bytes[step]), fmt::format("{:.6g}", utilization(recording, use, step))}));
     }
   output.finish();
 }

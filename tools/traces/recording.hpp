@@ -1,4 +1,4 @@
-// --trace, --utilisation and --picture: what happens in a run over time, in files of their own.
+// --trace, --utilization and --picture: what happens in a run over time, in files of their own.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace ringsim::tools {
 struct RecordingArguments {
   std::string trace;  ///< a file; empty: none
   TraceFilter filter;
-  std::string utilisation;          ///< a file; empty: none
-  Picoseconds utilisation_step{0};  ///< 0: ringsim chooses
+  std::string utilization;          ///< a file; empty: none
+  Picoseconds utilization_step{0};  ///< 0: ringsim chooses
   std::string picture;              ///< a file; empty: none
 
-  bool is_asked() const { return !trace.empty() || !utilisation.empty() || !picture.empty(); }
+  bool is_asked() const { return !trace.empty() || !utilization.empty() || !picture.empty(); }
 };
 
 void declare_recording(Options& options, RecordingArguments& arguments);

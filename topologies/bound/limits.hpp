@@ -31,7 +31,7 @@ struct Limit {
 ///
 /// Tested by maximum flows from a source that feeds every rank at the rate sought (Edmonds). An infeasible flow's cut
 /// is the next rate tried (Dinkelbach), so that every rate is that of a cut, and exact, and the last cut found is the
-/// bottleneck. Where there are media, all blocks must also cross every cut one way or the other, over what it carries
+/// bottleneck. If there are media, all blocks must also cross every cut one way or the other, over what it carries
 /// both ways together. `sinks`: the ranks whose flow is looked at; empty: all. It is enough to name one rank of each
 /// orbit of the graph's symmetry. Throws InputError (without a place) if a rank cannot be reached; so do the following
 /// functions. Source: Zhao et al., ForestColl, arXiv 2402.06787; Dinkelbach, Management Science 13 (1967).

@@ -68,7 +68,7 @@ class Builder {
   const std::vector<bool>& used_;
   const std::vector<Bandwidth>& rates_;
   std::vector<int> vertex_;                          // [node]
-  std::map<ResourceId, std::pair<int, int>> media_;  // where both directions go in, and come out
+  std::map<ResourceId, std::pair<int, int>> media_;  // if both directions go in, and come out
   Wires out_;
 };
 

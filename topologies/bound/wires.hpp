@@ -57,7 +57,7 @@ std::int64_t leaving(const Wires& wires, const std::vector<std::vector<bool>>& s
 /// The links that it counts, in the order of the topology; of a medium the first link.
 std::vector<LinkId> links_leaving(const Wires& wires, const std::vector<std::vector<bool>>& sets);
 
-/// Whether as much comes in as goes out at each vertex that holds no rank, so that every cut bound of an all-gather is
+/// True if as much comes in as goes out at each vertex that holds no rank, so that every cut bound of an all-gather is
 /// reached by trees (edge splitting: Bang-Jensen, Frank & Jackson, SIAM J. Discrete Math. 8 (1995)).
 /// False if there are media: how trees share them is not known beforehand.
 bool is_balanced(const Wires& wires);

@@ -23,7 +23,7 @@ NodeId end_of(const std::string& name, const std::string& pointer, const Topolog
                    did_you_mean(name, names));
 }
 
-/// Where a cable of the fabric leads from there: the nearest spelling, or the first few.
+/// The nodes that the fabric's cables join to this one: the nearest spelling, or the first few.
 std::string joined_to(NodeId from, const std::string& wanted, std::size_t first, const TopologyBuilder& builder) {
   std::vector<std::string> names;
   for (const Link& link : builder.links().subspan(first)) {

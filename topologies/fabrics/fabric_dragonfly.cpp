@@ -9,7 +9,7 @@ namespace ringsim {
 namespace {
 
 /// Global ports of a router: what is said, or the fewest with which a group reaches every other. Throws InputError
-/// where they are too few.
+/// if they are too few.
 std::uint32_t global_ports(const Dragonfly& fabric) {
   const auto others = static_cast<std::uint32_t>(fabric.groups) - 1;
   const auto routers = static_cast<std::uint32_t>(fabric.routers);

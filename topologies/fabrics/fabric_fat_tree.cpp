@@ -23,7 +23,7 @@ std::uint64_t capacity(int k, int oversubscription) {
 ///     agg0   agg1    agg2   agg3      m aggregation switches a pod, cabled to all edge switches of their pod
 ///       | \ / |        | \ / |
 ///       | / \ |        | / \ |
-///    edge0  edge1    edge2  edge3     m edge switches a pod, each with m NICs (n m where oversubscribed n:1)
+///    edge0  edge1    edge2  edge3     m edge switches a pod, each with m NICs (n m if oversubscribed n:1)
 ///     /\     /\       /\     /\       ..
 ///
 /// NICs fill the edge switches in the order of nodes and NICs, m (n m) each; a node's NICs may lie on several. Pods

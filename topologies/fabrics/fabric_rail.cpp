@@ -10,7 +10,7 @@ namespace ringsim {
 
 namespace {
 
-/// Spines and what hangs on them must be said together.
+/// Spines and what depends on them must be given together.
 void check_joined(const RailFabric& fabric, std::size_t groups) {
   if (fabric.spines != 0) return;
   const std::string because = " where no spine joins the rails, found ";
@@ -38,9 +38,9 @@ void check_joined(const RailFabric& fabric, std::size_t groups) {
 ///     nic0 nic0     nic1 nic1     nic0 nic0     nic1 nic1
 ///    node0 node1   node0 node1   node2 node3   node2 node3    group g holds nodes g * nodes_per_group and on
 ///
-/// A rail switch stands only where its group has a NIC of that number. Without spines the rails are not joined: GPUs
-/// reach each other over the fabric only where their NICs are of one rail. Sources: NVIDIA DGX SuperPOD reference
-/// architecture RA-11333-001 (rail-optimised leaves and spines); Wang, Ghobadi, Shakeri, Zhang, Hasani, Rail-only,
+/// A rail switch stands only if its group has a NIC of that number. Without spines the rails are not joined: GPUs
+/// reach each other over the fabric only if their NICs are of one rail. Sources: NVIDIA DGX SuperPOD reference
+/// architecture RA-11333-001 (rail-optimized leaves and spines); Wang, Ghobadi, Shakeri, Zhang, Hasani, Rail-only,
 /// arXiv 2307.12169 (no spines).
 void add(const RailFabric& fabric, std::span<const NicPort> ports, TopologyBuilder& builder) {
   require_positive(fabric.nodes_per_group, "/nodes_per_group");

@@ -18,7 +18,7 @@ namespace ringsim {
 ///
 /// Equal ways take the cable that was added first. All cables of a dimension are therefore added before those of the
 /// next: ways go dimension by dimension, the first first (dimension-order routing: Dally & Seitz, IEEE Transactions on
-/// Computers C-36, 1987). Within a dimension, cables up from even places come first: where both ways round a ring are
+/// Computers C-36, 1987). Within a dimension, cables up from even places come first: if both ways round a ring are
 /// equally far, even places go up and odd ones down, and every cable carries as much in either direction.
 void add(const TorusFabric& fabric, std::span<const NicPort> ports, TopologyBuilder& builder) {
   require_usable(fabric.link, "/link");

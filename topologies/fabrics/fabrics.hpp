@@ -33,7 +33,7 @@ std::uint32_t n_rails(std::span<const NicPort> ports);
 /// PREFIX0, PREFIX1...
 std::vector<NodeId> add_switches(const std::string& prefix, std::size_t count, TopologyBuilder& builder);
 
-/// A cable between switches: what was said, else as `link`; of the NICs' kind. Throws InputError at `pointer` where it
+/// A cable between switches: what was said, else as `link`; of the NICs' kind. Throws InputError at `pointer` if it
 /// is impossible.
 LinkSpec trunk(const std::optional<LinkSpec>& said, const LinkSpec& link, const std::string& pointer,
                std::span<const NicPort> ports);
@@ -55,7 +55,7 @@ struct Below {
 };
 
 /// Whole cables for 1/oversubscription of what comes up from a full switch, spread evenly over the spines (0: one cable
-/// each). Throws InputError at "/oversubscription" or "/spines" where that is not possible, with the nearest numbers
+/// each). Throws InputError at "/oversubscription" or "/spines" if that is not possible, with the nearest numbers
 /// with which it is.
 Uplinks uplinks_of(const Below& below, const LinkSpec& link, const LinkSpec& uplink, int oversubscription, int spines);
 

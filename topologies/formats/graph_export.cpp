@@ -54,7 +54,7 @@ std::map<std::uint32_t, std::size_t> rank_of(const Topology& topology) {
   return ranks;
 }
 
-std::string_view colour(LinkKind kind) {
+std::string_view color(LinkKind kind) {
   switch (kind) {
     case LinkKind::nvlink:
     case LinkKind::xgmi:
@@ -180,7 +180,7 @@ std::string to_dot(const Topology& topology, const std::vector<bool>& marked) {
     const bool mark = !marked.empty() && (marked[l] || (cable && marked[l + 1]));
     out += fmt::format("  {} -> {} [penwidth={}, color=\"{}\", tooltip=\"{} {:.4g} GB/s\"{}{}];\n",
                        dot_text(topology.node(link.from).name), dot_text(topology.node(link.to).name),
-                       pen_width(link.bandwidth), colour(link.kind), to_string(link.kind), gigabytes(link.bandwidth),
+                       pen_width(link.bandwidth), color(link.kind), to_string(link.kind), gigabytes(link.bandwidth),
                        cable ? ", dir=none" : "", mark ? ", style=dashed, label=\"bottleneck\"" : "");
     if (cable) ++l;
   }

@@ -13,8 +13,8 @@ namespace ringsim {
 /// joined; bottleneck (true) on the links that are `marked`, [link].
 std::string to_graphml(const Topology& topology, const std::vector<bool>& marked = {});
 
-/// Graphviz: one edge a cable (an arrow where it is one way), machines as clusters, lines as wide as the cable is fast
-/// (the logarithm of its bandwidth), coloured by kind; dashed and labelled if one of its directions is `marked`,
+/// Graphviz: one edge a cable (an arrow if it is one way), machines as clusters, lines as wide as the cable is fast
+/// (the logarithm of its bandwidth), colored by kind; dashed and labeled if one of its directions is `marked`,
 /// [link].
 std::string to_dot(const Topology& topology, const std::vector<bool>& marked = {});
 

@@ -37,7 +37,7 @@ class GraphReader {
                                  : "NCCL writes it where NCCL_GRAPH_DUMP_FILE says");
     if (const std::string& version = text(root, "version"); version != "1")
       fail(root, fmt::format("expected version \"1\" of <graphs>, found \"{}\"", version),
-           "NCCL refuses any other, too");
+           "NCCL also refuses any other");
     say_of_others(root, {"version", "name"});
     std::map<int, int> lines;  // by id
     for (const XmlElement& element : root.children) {
@@ -79,7 +79,7 @@ class GraphReader {
                            most, found));
     return value;
   }
-  /// `positive`: more than 0; else 0 is allowed, too.
+  /// `positive`: more than 0; else 0 is allowed as well.
   double decimal(const XmlElement& at, const char* name, bool positive, const char* unit) const {
     const std::string& found = text(at, name);
     double value = 0;
@@ -169,7 +169,7 @@ class GraphReader {
            "NCCL does not count them: channels that it does not find it takes to be all of rank 0");
     if (channels == 0) return;
     if (id == Id::collnet || id == Id::collnet_direct) {
-      warn(at, fmt::format("<graph> of id {} has no effect: CollNet is not modelled", static_cast<int>(id)));
+      warn(at, fmt::format("<graph> of id {} has no effect: CollNet is not modeled", static_cast<int>(id)));
       return;
     }
     graph.pattern = number(at, "pattern", 1, highest_pattern);

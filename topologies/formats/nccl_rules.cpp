@@ -38,7 +38,7 @@ Assumed latency_of(LinkKind kind) {
       return {600ns,
               "assumed: NCCL charges 0.6 us a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 "
               "src/graph/tuning.cc); no figure of the link alone is published"};
-    case LinkKind::c2c:  // below PCIe's: where a GPU has both, it is C2C that data takes, as NCCL has it
+    case LinkKind::c2c:  // below PCIe's: if a GPU has both, it is C2C that data takes, as NCCL has it
       return {300ns, "assumed: half of a direct NVLink's: it stays on the module; none is published"};
     case LinkKind::pcie:
       return {350ns,

@@ -38,7 +38,7 @@ PcieLink nearest_pcie(Bandwidth bandwidth);
 
 /// One NVLink, one direction, by compute capability ("sm": 70, 80, 86, 90, 100, 103, 110, 120; topo.h,
 /// ncclTopoNVLinkBw, takes all from 100 on alike). Rubin, sm 107, came with NCCL 2.31 and 2.32 (NVIDIA/nccl#2419),
-/// whose sources were not at hand: its topology gives a GPU 1368 GB/s, twice 684 where it is split in two, over 36
+/// whose sources were not at hand: its topology gives a GPU 1368 GB/s, twice 684 if it is split in two, over 36
 /// links.
 Bandwidth nvlink_bandwidth(int sm);
 /// How many NVLinks a GPU of that capability has at most: P100 4, V100 6, A100 12, H100 and B200 18 (NVIDIA's data
@@ -49,7 +49,7 @@ int most_nvlinks_of(int sm);
 /// ROCm/rccl src/graph/topo.h: VEGA_XGMI_WIDTH, MI200_XGMI_WIDTH, GFX94X_XGMI_WIDTH.
 Bandwidth xgmi_bandwidth(std::string_view gcn);
 
-/// What decides the bandwidth between two CPUs, as the XML has it. `family` and `model` are 0 where they are not known.
+/// What decides the bandwidth between two CPUs, as the XML has it. `family` and `model` are 0 if they are not known.
 struct CpuModel {
   std::string_view arch = "x86_64", vendor;
   int family = 0, model = 0;
@@ -62,7 +62,7 @@ InterSocket inter_socket(const CpuModel& cpu);
 /// The CPU of `vendor` whose inter-socket bandwidth by NCCL is nearest.
 CpuModel nearest_cpu(Bandwidth bandwidth, bool intel);
 
-/// Compute capability of a GPU model ("V100": 70); nothing where it is not known.
+/// Compute capability of a GPU model ("V100": 70); nothing if it is not known.
 std::optional<int> sm_of(std::string_view model);
 /// The models that sm_of() knows.
 std::vector<std::string> gpu_models();

@@ -354,7 +354,7 @@ class Writer {
     return static_cast<std::size_t>(std::find(same.begin(), same.end(), d) - same.begin());
   }
 
-  /// Whether the devices of a kind have numbers of their own, in their order.
+  /// True if the devices of a kind have numbers of their own, in their order.
   bool numbers_rise(NodeKind kind, const std::string& attribute) const {
     int last = -1;
     for (const std::uint32_t d : by_kind_.at(kind)) {

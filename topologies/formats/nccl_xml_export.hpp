@@ -16,7 +16,7 @@ namespace ringsim {
 /// What the format cannot hold: latencies but a NIC's; bandwidths that differ from NCCL's constants; half-duplex links;
 /// memories (the importer gives each CPU one); host bridges (what hangs below one is written below its CPU); which
 /// sockets are joined (all are); several NVSwitches (they become one); the names of devices; the sum of a NIC's ports
-/// where it is not that of its nets. A GPU or NIC without a PCIe link of its own is written below the CPU that it is
+/// if it is not that of its nets. A GPU or NIC without a PCIe link of its own is written below the CPU that it is
 /// joined to (else the first), a GPU at x16; a machine without a CPU gets one. A slot is in the bus ids of its
 /// functions; what it is wider than they are is lost.
 std::string to_nccl_xml(const Machine& machine);

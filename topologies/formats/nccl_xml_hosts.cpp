@@ -20,7 +20,7 @@ CpuModel model_of(const XmlElement& cpu) {
   return model;
 }
 
-/// What decides by the CPU's model is off where the file has a word that NCCL does not know.
+/// What decides by the CPU's model is off if the file has a word that NCCL does not know.
 void warn_of_cpu(XmlImport& import, const XmlElement& cpu) {
   const auto known = [&](const char* name, std::initializer_list<std::string_view> all) {
     const std::string* text = cpu.find(name);
@@ -38,7 +38,7 @@ void warn_of_cpu(XmlImport& import, const XmlElement& cpu) {
   }
 }
 
-/// Whether an <nvlink> leads to NVSwitches that are no PCI devices of the host: those of a rack. A host's own have bus
+/// True if an <nvlink> leads to NVSwitches that are no PCI devices of the host: those of a rack. A host's own have bus
 /// ids.
 bool leads_to_rack(const XmlElement& gpu) {
   return std::any_of(gpu.children.begin(), gpu.children.end(), [](const XmlElement& link) {

@@ -125,7 +125,7 @@ class TreeReader {
         check_whole(child, busid);
         if (import_.found[index].gpu != nullptr) {
           import_.fail(child, fmt::format("expected one <gpu> in the <pci> {}, found another", busid),
-                       "several ranks on one GPU, which share its links, are not modelled");
+                       "several ranks on one GPU, which share its links, are not modeled");
         }
         read_gpu(child, import_.found[index]);
       } else if (child.name == "nic" && kind == What::nic && import_.found[index].nic == nullptr) {
@@ -148,7 +148,7 @@ class TreeReader {
     if (part == nullptr || part->empty() || part->starts_with('-')) return;
     import_.fail(gpu,
                  fmt::format("expected whole GPUs, found part {} of the one in the <pci> {} (mlopart)", *part, busid),
-                 "GPUs that MLOPart splits are not modelled: keep one <gpu> per <pci>, without mlopart");
+                 "GPUs that MLOPart splits are not modeled: keep one <gpu> per <pci>, without mlopart");
   }
 
   void read_gpu(const XmlElement& gpu, Found& found) {
@@ -188,7 +188,7 @@ class TreeReader {
     return busid;
   }
 
-  /// NCCL's rule, and what is taken where the file is odd.
+  /// NCCL's rule, and what is taken if the file is odd.
   LinkSpec uplink(const XmlElement& pci, int index) {
     const PcieRate* rate = pcie_rate(pci);
     int width = pcie_width(pci);

@@ -11,7 +11,7 @@ namespace ringsim {
 
 /// What a file may lack.
 struct NcclXmlOptions {
-  std::optional<std::string> gpu;      ///< the GPUs' model ("V100"), where the file gives no compute capability
+  std::optional<std::string> gpu;      ///< the GPUs' model ("V100"), if the file gives no compute capability
   std::optional<Machine> nvlink_from;  ///< a machine with as many GPUs, whose NVLinks and NVSwitch are taken
   std::optional<LinkSpec> nic;         ///< the port of NICs whose speed the file does not tell
 };
@@ -22,7 +22,7 @@ struct NcclXmlOptions {
 /// physical NIC: nets of one guid below one switch are one, with the sum of its ports' speeds; an interface without a
 /// PCI device is one, however many CPUs list it, and is joined to each of them; pcie0.. and cpu0.. in the order of the
 /// file, each CPU with a memory mem0..; one nvswitch0 for all NVSwitches. Device::attributes keep
-/// what the file says of each, a NIC's nets as "net0.name"... slot0.. where functions of one PCI device share its link;
+/// what the file says of each, a NIC's nets as "net0.name"... slot0.. if functions of one PCI device share its link;
 /// the two levels of a Broadcom switch are one. Sockets of a host are fully joined. Bandwidths are NCCL's
 /// (nccl_rules.hpp): what NCCL takes links to carry, not their line rates. Latencies and memories are assumed. On Intel
 /// GPU peers do not reach across sockets, and what they send through a CPU costs 6/5.

@@ -75,7 +75,7 @@ class LinkReader {
     return compute_capability({"", NodeKind::gpu, {}, gpu.attributes});
   }
 
-  /// The user's model gives the compute capability where the file does not.
+  /// The user's model gives the compute capability if the file does not.
   void set_model() {
     const auto& model = import_.options.gpu;
     if (!model) return;
@@ -145,7 +145,7 @@ class LinkReader {
     }
   }
 
-  /// The device of that bus id: a GPU, if other devices have it, too. nullptr: there is none.
+  /// The device of that bus id: a GPU, if other devices have it as well. nullptr: there is none.
   const Found* target_of(const XmlElement& entry, int host, const std::string& busid) const {
     const auto known = by_busid_.find({host, busid});
     if (known == by_busid_.end()) return nullptr;

@@ -19,8 +19,8 @@ std::uint64_t number_of_busid(const std::string& busid) {
   return number;
 }
 
-/// Host by host; in it by number where each has one, else by bus id, as NVML counts; in the file's order where neither
-/// tells.
+/// Orders devices host by host; within a host by number if each has one, else by bus id, as NVML counts; in the file's
+/// order if neither tells.
 void sort_devices(std::vector<Found*>& devices) {
   const bool numbered = std::all_of(devices.begin(), devices.end(), [](const Found* f) { return f->dev.has_value(); });
   std::stable_sort(devices.begin(), devices.end(), [&](const Found* a, const Found* b) {
@@ -44,7 +44,7 @@ void warn_of_ranks(XmlImport& import, const std::vector<Found*>& gpus) {
   }
 }
 
-/// A fabric of kind rail joins NICs by their numbers; NCCL by "rail", where the file has it.
+/// A fabric of kind rail joins NICs by their numbers; NCCL by "rail", if the file has it.
 void warn_of_rails(XmlImport& import, const std::vector<Found*>& nics) {
   bool by_number = true, one_plane = true;
   std::string plane;

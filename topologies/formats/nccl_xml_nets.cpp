@@ -14,9 +14,9 @@ namespace ringsim::nccl {
 namespace {
 
 constexpr std::int64_t fastest_mbps = 3'200'000;  // a port of 1.6 Tb/s is announced; beyond twice that it is a mistake
-constexpr std::int64_t default_mbps = 10'000;     // what NCCL takes where the speed is 0 or less
+constexpr std::int64_t default_mbps = 10'000;     // what NCCL takes if the speed is 0 or less
 
-/// `guid` where it tells NICs apart: empty for 0, which virtual machines write.
+/// `guid` if it tells NICs apart: empty for 0, which virtual machines write.
 std::string guid_of(const XmlElement& net) {
   const std::string guid = lower(text_of(net, "guid"));
   return guid.find_first_not_of("0x") == std::string::npos ? "" : guid;
@@ -137,7 +137,7 @@ std::string interface_of(const XmlElement& net) { return text_of(net, "name", "n
 }  // namespace
 
 void read_nets(XmlImport& import) {
-  /// Of each host those without a PCI device, which NCCL takes for one.
+  /// The nets of each host without a PCI device, which NCCL takes for one.
   std::map<std::pair<int, std::string>, Found*> by_interface;
   std::map<std::pair<int, std::string>, Found*> by_guid;
   std::map<const Found*, std::vector<const XmlElement*>> nets;
@@ -163,7 +163,7 @@ void read_nets(XmlImport& import) {
       }
       nets[owner].push_back(&net);
     }
-    if (nets.contains(nic)) nic->same = nullptr;  // it has others, too
+    if (nets.contains(nic)) nic->same = nullptr;  // it has others as well
     nic->merged = nic->merged || nic->same != nullptr;
   }
   std::vector<const Found*> silent;

@@ -31,7 +31,7 @@ struct Found {
   std::string busid;            ///< lower case; empty: none
   std::optional<int> dev;       ///< NVML's number of a GPU, NCCL's of a NIC's first net
   bool merged = false;          ///< another NIC stands for it: it is a function of that one, or the same once more
-  const Found* same = nullptr;  ///< of a NIC without a PCI device that another CPU lists, too: which it is
+  const Found* same = nullptr;  ///< of a NIC without a PCI device that another CPU also lists: which it is
   std::uint32_t device = 0;     ///< index into Machine::devices, once named
 };
 
@@ -49,7 +49,7 @@ struct XmlImport {
   std::vector<Found*> all(NodeKind kind);  ///< in the order of the file
 };
 
-/// The attribute as a whole number from `least` to `most`, decimal or 0x...; nothing where it is missing or something
+/// The attribute as a whole number from `least` to `most`, decimal or 0x...; nothing if it is missing or something
 /// else.
 std::optional<std::int64_t> whole(const XmlElement& at, std::string_view attribute, std::int64_t least,
                                   std::int64_t most);
@@ -63,7 +63,7 @@ bool is_unseen_switch(std::string_view target);
 void read_gdr(XmlImport& import, const XmlElement& at, std::map<std::string, std::string>& attributes,
               const std::string& key);
 
-/// Whether NCCL or RCCL writes that attribute of the element.
+/// True if NCCL or RCCL writes that attribute of the element.
 bool is_known_attribute(const std::string& element, const std::string& attribute);
 /// Refuses elements in places where NCCL does not read them; warns of elements and attributes that nothing reads.
 void check_words(XmlImport& import, const XmlElement& root);

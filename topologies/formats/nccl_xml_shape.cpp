@@ -12,7 +12,7 @@ namespace ringsim::nccl {
 
 namespace {
 
-/// Vendor, device, vendor and device of the subsystem; 0 where the file does not say.
+/// Vendor, device, vendor and device of the subsystem; 0 if the file does not say.
 std::array<std::int64_t, 4> ids_of(const Found& device) {
   std::array<std::int64_t, 4> ids{};
   const std::array names{"vendor", "device", "subsystem_vendor", "subsystem_device"};
@@ -49,13 +49,13 @@ void flatten_switches(XmlImport& import) {
   }
 }
 
-/// "0000:12:00" of the function "0000:12:00.1"; empty where the bus id has no function.
+/// "0000:12:00" of the function "0000:12:00.1"; empty if the bus id has no function.
 std::string device_of(const Found& function) {
   const std::size_t dot = function.busid.rfind('.');
   return dot == std::string::npos ? "" : function.busid.substr(0, dot);
 }
 
-/// Functions that are devices at the ends of PCIe. Ports of a switch are functions, too, and have links of their own.
+/// Functions that are devices at the ends of PCIe. Ports of a switch are also functions, with links of their own.
 std::map<std::pair<int, std::string>, std::vector<std::size_t>> functions_by_device(const XmlImport& import) {
   std::map<std::pair<int, std::string>, std::vector<std::size_t>> found;
   for (std::size_t i = 0; i < import.found.size(); ++i) {

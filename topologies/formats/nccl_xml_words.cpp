@@ -24,9 +24,9 @@ struct Word {
 /// dev, sm, gdr, gcn, mlopart of a <gpu>; target, count, tclass, bw of links; name, dev, speed, latency, port, guid,
 /// gdr, net of a <net>. A rank, rail or plane that would matter is a warning. The others change no time:
 ///  - affinity: NCCL binds its threads by it, whose work has its costs elsewhere.
-///  - maxconn: the most channels of a NIC, up to NCCL 2.17 (src/graph/search.cc); the search modelled here gives each
+///  - maxconn: the most channels of a NIC, up to NCCL 2.17 (src/graph/search.cc); the search modeled here gives each
 ///    NIC one. Later releases read it and use it nowhere.
-///  - coll, gin, rma: roles of the NIC for CollNet, which needs NCCL_COLLNET_ENABLE and is not modelled, and for
+///  - coll, gin, rma: roles of the NIC for CollNet, which needs NCCL_COLLNET_ENABLE and is not modeled, and for
 ///    transfers that kernels and users start themselves. The nets of collectives are those whose "net" is not 0.
 ///  - arch of a <gpu>: AMD's number for what gcn says. keep: a mark that NCCL takes off before it dumps.
 const std::vector<Word>& words() {

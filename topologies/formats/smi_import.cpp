@@ -43,7 +43,7 @@ class Builder {
     machine_.name = std::filesystem::path(file_).stem().string();
     if (machine_.name.empty()) machine_.name = "imported";
     machine_.host = like_.host;
-    machine_.host.bridges_apart = false;  // the matrix says NODE where it is so
+    machine_.host.bridges_apart = false;  // the matrix says NODE if it is so
     add_endpoints();
     add_tree();
     add_nvlinks();
@@ -118,7 +118,7 @@ class Builder {
       const Near ac = matrix_.rows[a].near[c], cb = matrix_.rows[c].near[b];
       if (c == a || c == b || ac == unknown || cb == unknown || ac > level || cb > level) continue;
       fail(file_, matrix_.rows[a].line, fmt::format("{} contradicts {} and {}", cell(a, b), cell(a, c), cell(c, b)),
-           "what is near to one of two neighbours is as near to the other");
+           "what is near to one of two neighbors is as near to the other");
     }
     fail(file_, matrix_.rows[a].line,
          fmt::format("{} contradicts the row's other cells, which join the two by {} or nearer", cell(a, b),
@@ -151,7 +151,7 @@ class Builder {
     }
   }
 
-  /// Whether any two of their groups are printed as SYS.
+  /// True if any two of their groups are printed as SYS.
   bool known_apart(std::size_t a, std::size_t b) const {
     for (std::size_t x = 0; x < n_; ++x) {
       if (groups_.at(node)[x] != groups_.at(node)[a]) continue;
@@ -174,7 +174,7 @@ class Builder {
                      fmt::format("name a machine that has: `ringsim list nodes` shows all"));
   }
 
-  /// Whether it is what joins a CPU and a host bridge of its own: no PCIe of any speed.
+  /// True if it is what joins a CPU and a host bridge of its own: no PCIe of any speed.
   bool is_bridge(const Machine::Cable& cable) const {
     const NodeKind from = like_.devices[cable.from].kind, to = like_.devices[cable.to].kind;
     return (from == NodeKind::host_bridge && to == NodeKind::cpu) ||

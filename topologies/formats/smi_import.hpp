@@ -10,14 +10,14 @@
 namespace ringsim {
 
 /// The matrix ranks distances and tells no speeds: these are the first link of each kind of `like`, and of NICs `nic`,
-/// where it is given.
+/// if it is given.
 ///
 /// Devices: gpu0.., nic0.. as the columns stand; PIX to each other: one PCIe switch; PXB: their switches below a
 /// further one; PHB: one host bridge; NODE: host bridges of one CPU (the old word SOC: SYS). A device that is nearer to
 /// nothing than PHB hangs on its host bridge directly. Each CPU, which is a NUMA domain, has a memory: its share of
-/// what a socket of `like` has (Host::domains). CPUs are fully joined. NV# hides how near two GPUs are on PCIe: where
+/// what a socket of `like` has (Host::domains). CPUs are fully joined. NV# hides how near two GPUs are on PCIe: if
 /// NICs do not tell, GPUs of one CPU affinity share the CPU, each on a host bridge of its own. NV#: # of `like`'s
-/// NVLinks, directly; but where all pairs of a group of GPUs have the same # and that would take more links than a GPU
+/// NVLinks, directly; but if all pairs of a group of GPUs have the same # and that would take more links than a GPU
 /// of `like` has, each GPU has # to an NVSwitch.
 ///
 /// Throws InputError at FILE:LINE: no matrix; rows that do not fit the header; a word that nvidia-smi does not print;

@@ -18,7 +18,7 @@ struct SmiMatrix {
 
 /// X, the device itself; NV#, two GPUs and how many NVLinks join them, or join the row's GPU to their NVSwitches; XGMI,
 /// two GPUs that it joins (rocm-smi's word). Over PCIe: PIX, at most one switch; PXB, several; PHB, one host bridge;
-/// NODE, two host bridges of one CPU, or SYS where Host::bridges_apart; SYS, two CPUs. `-` where nothing joins them.
+/// NODE, two host bridges of one CPU, or SYS if Host::bridges_apart; SYS, two CPUs. `-` if nothing joins them.
 /// A CPU is its own host bridge for what is cabled to it directly; a GPU on a C2C link has one for itself.
 /// Requires host < topology.hosts().size(). O(devices^2) cells.
 SmiMatrix smi_matrix(const Topology& topology, std::uint32_t host);

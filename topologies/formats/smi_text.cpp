@@ -37,7 +37,7 @@ bool is_word(const std::string& cell) {
   return numbered(cell, "NV") || cell == "SOC" || std::find(words.begin() + 1, words.end(), cell) != words.end();
 }
 
-/// Whether the token is the name, or ends with it after the prefix of a log: "[1,0]<stdout>:GPU0".
+/// True if the token is the name, or ends with it after the prefix of a log: "[1,0]<stdout>:GPU0".
 bool ends_as(std::string_view token, std::string_view name) {
   if (!token.ends_with(name)) return false;
   if (token.size() == name.size()) return true;
@@ -45,7 +45,7 @@ bool ends_as(std::string_view token, std::string_view name) {
   return before == ':' || before == '>' || before == ']' || before == ')';
 }
 
-/// The place of the name among the tokens; their number where it is not there.
+/// The place of the name among the tokens; their number if it is not there.
 std::size_t place_of(const Tokens& tokens, std::string_view name) {
   const auto found =
       std::find_if(tokens.begin(), tokens.end(), [&](const auto& token) { return ends_as(token, name); });

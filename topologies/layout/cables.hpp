@@ -15,8 +15,8 @@ struct Cable {
   NodeId a, b;                      ///< a has the lower number
   std::vector<LinkId> there, back;  ///< a -> b, b -> a
   LinkKind kind = LinkKind::generic;
-  /// "25 GB/s", "6 x 25 GB/s" (rounded to four digits); "... to gpu1 only", "... shared" where both directions draw on
-  /// it, "10 GB/s to gpu1, 5 GB/s back" where they differ.
+  /// "25 GB/s", "6 x 25 GB/s" (rounded to four digits); "... to gpu1 only", "... shared" if both directions draw on
+  /// it, "10 GB/s to gpu1, 5 GB/s back" if they differ.
   std::string rate;
 };
 

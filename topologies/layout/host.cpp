@@ -17,7 +17,7 @@ constexpr double row_gap = 44, padding = 16, footing = 22;
 
 bool is_between_devices(NodeKind kind) { return kind == NodeKind::pcie_switch || kind == NodeKind::pcie_slot; }
 
-/// Steps over PCIe switches from the nearest device of that kind; a large number where there is none.
+/// Steps over PCIe switches from the nearest device of that kind; a large number if there is none.
 std::map<NodeId, int> steps_from(const Plan& plan, const std::vector<NodeId>& members, NodeKind kind) {
   std::map<NodeId, int> steps;
   std::vector<NodeId> reached;
@@ -106,7 +106,7 @@ class HostPlan {
     return false;
   }
 
-  /// Of many devices in a row the first, and above them those that they are joined to.
+  /// The devices that are drawn of a long row: the first ones, and in rows above those that they are joined to.
   std::vector<NodeId> chosen(std::size_t r) const {
     if (rows_[r].size() <= most_in_row) return rows_[r];
     const auto joins = [&](NodeId node) {

@@ -45,8 +45,8 @@ bool has_mark(const Plan& plan, const std::vector<NodeId>& members) {
   return std::any_of(members.begin(), members.end(), [&](NodeId node) { return plan.marked[node.value]; });
 }
 
-/// Of equal hosts a few: first one below switches with marks, then those on other switches than the ones before, so
-/// that a picture has several leaves.
+/// Chooses a few of equal hosts: first one below switches with marks, then hosts on other switches than the ones
+/// before, so that a picture has several leaves.
 std::vector<std::size_t> some_of(const Plan& plan, const std::vector<HostOf>& hosts,
                                  const std::vector<std::size_t>& equal) {
   if (equal.size() <= most_equal_hosts) return equal;
@@ -165,7 +165,7 @@ std::vector<std::vector<NodeId>> fabric_of(const Plan& plan) {
   return layers;
 }
 
-/// Of many the first of those that are joined to what is drawn, if any are.
+/// The first of many switches that are joined to what is drawn, if any are.
 std::vector<NodeId> shown_of(const Plan& plan, const std::vector<NodeId>& layer, const Draft& draft) {
   if (layer.size() <= most_switches) return layer;
   std::set<NodeId> drawn;

@@ -44,13 +44,13 @@ std::string label_of(const Topology& topology, NodeId node);  ///< its name with
 double box_width(const Topology& topology, NodeId node);
 /// The box around lines of small text.
 Box box_of(Point at, const std::vector<std::string>& lines);
-/// "... 5 more", "like gpu0" where they are.
+/// "... 5 more", "like gpu0" if they are.
 std::vector<std::string> lines_for_more(const Plan& plan, const std::vector<NodeId>& all, std::size_t shown);
 
 /// At most `most` of them, in their order: up to half are marked ones, the others those that come first.
 std::vector<NodeId> some_devices(const Plan& plan, const std::vector<NodeId>& all, std::size_t most);
 
-/// A circle, or a grid; nothing where the topology is none of them.
+/// A circle, or a grid; nothing if the topology is none of them.
 std::optional<Draft> shape_of(const Plan& plan);
 /// Hosts in a row, the fabric above.
 Draft layers_of(const Plan& plan);

@@ -21,7 +21,7 @@ struct Box {
   double right() const { return x + width / 2; }
   double top() const { return y - height / 2; }
   double bottom() const { return y + height / 2; }
-  /// Whether less than `gap` is between them.
+  /// True if less than `gap` is between them.
   bool meets(const Box& other, double gap = 0) const;
   bool holds(Point point, double margin = 0) const;
 };
@@ -51,8 +51,8 @@ class LabelRoom {
   void block(const Box& box) { boxes_.push_back(box); }  ///< labels keep off it
   void cross(const Curve& curve) { curves_.push_back(curve); }
 
-  /// The center of a label on the curve, from its middle outward; nothing where each place is taken. A label that was
-  /// placed blocks later ones. `clear`: it keeps off all other curves, too.
+  /// The center of a label on the curve, from its middle outward; nothing if each place is taken. A label that was
+  /// placed blocks later ones. `clear`: it keeps off all other curves as well.
   std::optional<Point> place(const Curve& curve, double width, double height, bool clear);
 
  private:

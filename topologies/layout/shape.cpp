@@ -21,7 +21,7 @@ Pairs pairs_of(const Plan& plan) {
   return pairs;
 }
 
-/// Once round, where every device has two neighbors and one round reaches all; else empty.
+/// Once round, if every device has two neighbors and one round reaches all; else empty.
 std::vector<NodeId> ring_of(const Plan& plan) {
   const std::size_t n = plan.neighbors.size();
   for (const auto& neighbors : plan.neighbors)
@@ -44,7 +44,7 @@ struct CirclePlace {
   std::size_t hidden = 0;
 };
 
-/// Of too many devices the first and the last, and a few with marks, with notes between them.
+/// The places on a circle. Of too many devices the first, the last and a few with marks are drawn, with notes between.
 std::vector<CirclePlace> places_of(const Plan& plan, const std::vector<NodeId>& order) {
   std::vector<CirclePlace> places;
   std::size_t n_marked = 0;
@@ -96,7 +96,7 @@ Pairs grid_pairs(const std::vector<std::uint32_t>& sizes, std::uint32_t n, bool 
   return pairs;
 }
 
-/// The sizes of the grid that the cables make, closed or not; empty where they make none.
+/// The sizes of the grid that the cables make, closed or not; empty if they make none.
 std::vector<std::uint32_t> grid_of(const Plan& plan) {
   const auto n = static_cast<std::uint32_t>(plan.neighbors.size());
   const Pairs pairs = pairs_of(plan);

@@ -19,7 +19,7 @@ constexpr double margin = 16, label_height = 15;
 /// Cables of a class that are few get a label each, as far as there is room; of others one does.
 constexpr int few = 10;
 
-/// Where a cable leaves a device, on its upper or lower edge: opposite its other end, as far as the device is wide.
+/// The point at which a cable leaves a device, on its upper or lower edge: opposite the other end, within its width.
 Point facing(const Box& box, Point other) {
   const double reach = std::max(box.width / 2 - 6, 0.0);
   return {std::clamp(other.x, box.x - reach, box.x + reach), other.y < box.y ? box.top() : box.bottom()};

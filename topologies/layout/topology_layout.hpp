@@ -1,4 +1,4 @@
-// Where the devices and links of a topology lie in a picture: positions only, whatever draws them.
+// The positions of a topology's devices and links in a picture, whatever draws them.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct PlacedNote {
 struct PlacedCable {
   Cable cable;
   Curve curve;
-  std::optional<Point> label;  ///< the center of its rate, where there is room for it
-  std::optional<Point> mark;   ///< the center of its mark, where some of its links have one
+  std::optional<Point> label;  ///< the center of its rate, if there is room for it
+  std::optional<Point> mark;   ///< the center of its mark, if some of its links have one
 };
 
 /// Devices and frames do not overlap, labels lie neither on devices nor on each other.

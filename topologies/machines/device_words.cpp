@@ -18,7 +18,7 @@ std::optional<int> whole_in(const std::string& text, int least, int most) {
   return read && value >= least && value <= most ? std::optional(value) : std::nullopt;
 }
 
-/// "gdr" of "net0.gdr"; the key itself where it is not of a port.
+/// "gdr" of "net0.gdr"; the key itself if it is not of a port.
 std::string_view of_port(std::string_view key) {
   return key.starts_with("net") && key.find('.') != std::string_view::npos ? key.substr(key.find('.') + 1) : key;
 }

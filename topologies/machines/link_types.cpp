@@ -36,7 +36,7 @@ double efficiency(const Place& value) {
   return share;
 }
 
-/// `bandwidth` is what payload reaches; where it comes from a line rate, `line_rate` times `efficiency`.
+/// `bandwidth` is what payload reaches; if it comes from a line rate, `line_rate` times `efficiency`.
 LinkSpec link_type(const Place& type) {
   type.allow({"kind", "duplex", "bandwidth", "line_rate", "efficiency", "latency", "routing"});
   LinkSpec link;

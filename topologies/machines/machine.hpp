@@ -47,7 +47,7 @@ struct Machine {
 LinkSpec joined(LinkSpec each, int count);
 LinkSpec each_of(LinkSpec link);
 
-/// Reads a machine file; topologies/README.md describes it. `file` stands for it in errors. Throws InputError where the
+/// Reads a machine file; topologies/README.md describes it. `file` stands for it in errors. Throws InputError if the
 /// text is not JSON, a key is unknown, missing or doubled, a name is unknown or doubled, or a number has neither a
 /// `source` nor an `assumed` reason.
 Machine parse_machine(std::string_view text, const std::string& file);

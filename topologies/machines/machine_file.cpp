@@ -55,7 +55,7 @@ class LinkTypes {
   std::set<std::string> unused_;
 };
 
-/// Where it is known from what the machine is made of and how it is cabled: a source, what is assumed, or both.
+/// Requires the origin of what the file says of devices and cables: a source, what is assumed, or both.
 void require_origin(const Place& layout) {
   layout.allow({"source", "assumed"});
   if (layout.entries().empty()) layout.fail("expected a \"source\", what is \"assumed\", or both");
@@ -143,7 +143,7 @@ std::vector<std::uint32_t> listed_devices(const Place& list, const Ids& ids) {
   return found;
 }
 
-/// The two ends of each cable of an entry. Lists of equal length go pairwise; where one is a multiple of the other,
+/// The two ends of each cable of an entry. Lists of equal length go pairwise; if one is a multiple of the other,
 /// each device of the shorter gets a run of the longer: gpu[0-3] to pcie[0-1] is 0-0, 1-0, 2-1, 3-1.
 std::vector<std::pair<std::uint32_t, std::uint32_t>> ends(const Place& entry, const Ids& ids) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;

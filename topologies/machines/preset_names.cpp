@@ -109,7 +109,7 @@ PresetWords words_of(const PresetNames& preset) {
 /// "24xlarge": a size that clouds give machines of every generation.
 bool is_size(const std::string& word) { return word.ends_with("xlarge"); }
 
-/// Whether a word begins another, and says as much: "48" of "48xlarge". Not "h10" of "h100", and "l40" is no L40S.
+/// True if a word begins another, and says as much: "48" of "48xlarge". Not "h10" of "h100", and "l40" is no L40S.
 bool begins(const std::string& word, const std::string& other) {
   if (word.size() < 2 || !other.starts_with(word) || other == word) return false;
   const bool ends_in_number = is_digit(word.back()) && is_digit(word[word.size() - 2]);

@@ -21,7 +21,7 @@ struct PresetNames {
   std::vector<Near> near;
 };
 
-/// Of all presets, in alphabetical order.
+/// The names of all presets, in alphabetical order.
 const std::vector<PresetNames>& preset_names();
 
 /// The name of a machine in one spelling: lower case, "-" for "_" and spaces.

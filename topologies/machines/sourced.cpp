@@ -20,7 +20,7 @@ Place sourced(const Place& number, const std::string& what, std::string& origins
 }
 
 namespace {
-/// Reads "7" or "0-7" into a first and a last number; false where it is neither, or counts down.
+/// Reads "7" or "0-7" into a first and a last number; false if it is neither, or counts down.
 bool read_range(std::string_view text, int& first, int& last) {
   const auto number = [](std::string_view digits, int& value) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

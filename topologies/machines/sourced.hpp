@@ -10,11 +10,11 @@
 
 namespace ringsim {
 
-/// A number of the file: `{"value": ..., "source": "..."}`, or `"assumed": "why"` where nobody published one. Appends
+/// A number of the file: `{"value": ..., "source": "..."}`, or `"assumed": "why"` if nobody published one. Appends
 /// what it says about its origin to `origins`.
 Place sourced(const Place& number, const std::string& what, std::string& origins);
 
-/// Reads a quantity by `parse`, which knows the unit but not where the text stands.
+/// Reads a quantity by `parse`, which knows the unit but not the place of the text in the file.
 template <class Parse>
 auto quantity(const Place& value, Parse parse) {
   try {

@@ -13,7 +13,7 @@ namespace ringsim::nccl {
 
 /// GPUs whose kernels cost the same.
 enum Generation : std::uint8_t { volta, ampere, hopper, blackwell };
-/// Of a compute capability, times 10.
+/// The generation of a compute capability (times 10).
 Generation generation_of(int sm);
 
 /// What a step takes beyond the latencies of its links, in us: `fixed`, and up to `full` more as a channel's chunk
@@ -46,7 +46,7 @@ struct CostConstants {
   double through_host;                  // most that a GPU moves of Simple through host memory
   double both_ways;                     // share of PCIe that Simple reaches there: its links carry as much up as down
   double pcie_sends_simple, pcie_fill;  // as sends_simple and sends_fill
-  double host_read;                     // us of a step more where the receiver reads host memory
+  double host_read;                     // us of a step more if the receiver reads host memory
   std::array<StepCost, 3> network;      // a step between nodes [protocol]
   std::array<double, 3> network_width;  // bytes at which `full` of it is reached [protocol]
   std::array<double, 3> ramp_width;     // the same in a node

@@ -27,7 +27,7 @@ std::optional<int> number_said(const Machine::Device& device, const std::string&
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-/// The devices by the numbers that they have themselves; nothing where some has none, or two have the same.
+/// The devices by the numbers that they have themselves; nothing if some has none, or two have the same.
 std::optional<std::map<int, std::string>> said_numbers(const std::vector<const Machine::Device*>& devices,
                                                        const std::string& key, const std::string& prefix) {
   std::map<int, std::string> out;
@@ -222,7 +222,7 @@ std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topolog
       throw InputError("",
                        fmt::format("expected ranks on the GPUs of {}, {}, on every node, found {}", file,
                                    fmt::join(wanted, ", "), fmt::join(found, ", ")),
-                       "a file is of one communicator; others read it, too, and find no such GPUs");
+                       "a file is of one communicator; others also read it and find no such GPUs");
   }
   const bool exchanged = exchanges_rings(graph, nodes.size(), version);
   std::vector<std::vector<Actor>> rings;

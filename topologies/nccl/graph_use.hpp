@@ -28,12 +28,12 @@ void leave_out_cross_nic(GraphFile& file, const std::string& name);
 /// Puts a file's graphs in the place of what the search would find: number and speed of channels, how far they reach,
 /// and the plugin's latency. Rings and trees then have as many channels as the fewer of both (src/init.cc:
 /// `comm->nChannels = treeGraph->nChannels = ringGraph->nChannels = min`). Without a graph of trees these are as many
-/// as the rings, as fast. Warns where rings and trees differ in what is known here of both together.
+/// as the rings, as fast. Warns if rings and trees differ in what is known here of both together.
 void take_graphs(TunerMachine& machine, GraphFile& file, const std::string& name, Release release);
 
 /// The rings of a machine whose rings cross NICs (TunerMachine::crosses_nics): ring 2k enters by the NIC of GPU 2k and
 /// leaves by that of 2k + 1, ring 2k + 1 goes the other way, which keeps both on their rails if rings are exchanged on
-/// every second node (src/graph/search.cc, ncclTopoSearchRecNet and ncclTopoSearchCheckNet). Nothing where two GPUs
+/// every second node (src/graph/search.cc, ncclTopoSearchRecNet and ncclTopoSearchCheckNet). Nothing if two GPUs
 /// have one NIC. `nic`: the rate of the cables.
 std::optional<SearchGraph> crossing_rings(const TunerMachine& tuner, const Machine& machine,
                                           const std::vector<std::string>& gpus, Bandwidth nic);
@@ -52,12 +52,12 @@ std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topolog
                                          const std::string& version);
 
 /// The NICs of a graph's channels (src/graph/search.cc, ncclTopoGetNetDev): the first GPU of a channel takes that by
-/// which it enters, to send, too; every other that by which it leaves. `channels`: of the run.
+/// which it enters, to send as well; every other that by which it leaves. `channels`: of the run.
 ChannelNics nics_of(const SearchGraph& graph, int channels);
 
-/// What the search found as graphs: ring, tree (the same orders, as both are here) and, where there is one, NVLS.
+/// What the search found as graphs: ring, tree (the same orders, as both are here) and, if there is one, NVLS.
 /// `rings`: [ring][position] index into `ranks`; channel k takes ring k modulo their number. Throws InputError (`where`
-/// empty) where the nodes are not crossed alike, which a file of one node cannot say.
+/// empty) if the nodes are not crossed alike, which a file of one node cannot say.
 std::vector<SearchGraph> graphs_of(const TunerMachine& machine, const std::vector<std::vector<Actor>>& rings,
                                    const Topology& topology, std::span<const NodeId> ranks, const Transport& transport,
                                    const Routing& routing);

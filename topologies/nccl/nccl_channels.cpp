@@ -57,7 +57,7 @@ Speeds speeds_between(int sm, Release release) {
 
 double gigabytes(Bandwidth rate) { return static_cast<double>(rate.bytes_per_second) / 1e9; }
 
-/// The first (highest) of the list that is no more than `most`; the lowest where there is none.
+/// The first (highest) of the list that is no more than `most`; the lowest if there is none.
 double listed(Speeds speeds, double most) {
   const auto found = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= most; });
   return found == speeds.end() ? speeds.back() : *found;
@@ -99,7 +99,7 @@ class Looked {
     const std::optional<int> sm = compute_capability(first);
     if (first.attributes.contains("gcn"))
       throw InputError("", fmt::format("expected GPUs of NVIDIA next to NCCL, found AMD's in {}", machine.name),
-                       fmt::format("RCCL is not modelled; {}", without_a_library));
+                       fmt::format("RCCL is not modeled; {}", without_a_library));
     if (!sm)
       throw InputError("", fmt::format("expected GPUs with their compute capability, found none in {}", machine.name),
                        R"(say the model: --gpu A100 of `topology import`, or "gpu": "A100" next to "file" of kind )"
@@ -128,7 +128,7 @@ class Looked {
     return least * nvlink(sm_, release_);
   }
 
-  /// Whether NVLinks lead from each GPU that takes part to each other one, over others that do and over switches.
+  /// True if NVLinks lead from each GPU that takes part to each other one, over others that do and over switches.
   bool joined_by_nvlink() const {
     const std::set<std::uint32_t> reached = spread({gpus_.front()}, [&](const Machine::Cable& cable, std::uint32_t to) {
       const bool takes_part = std::find(gpus_.begin(), gpus_.end(), to) != gpus_.end();
@@ -137,7 +137,7 @@ class Looked {
     return std::all_of(gpus_.begin(), gpus_.end(), [&](std::uint32_t gpu) { return reached.count(gpu) > 0; });
   }
 
-  /// Of one GPU to another one, or to the switches.
+  /// The highest NVLink bandwidth from one GPU to another, or to the switches.
   double widest_nvlink() const {
     std::map<std::pair<std::uint32_t, std::uint32_t>, int> links;
     for (const Machine::Cable& cable : machine_.cables) {
@@ -166,7 +166,7 @@ class Looked {
     return least == std::numeric_limits<int>::max() ? 0 : least;
   }
 
-  /// Whether some NIC that NCCL uses has that attribute.
+  /// True if some NIC that NCCL uses has that attribute.
   bool nic_says(const char* key, std::string_view value) const {
     return std::any_of(machine_.devices.begin(), machine_.devices.end(), [&](const Machine::Device& device) {
       const auto found = device.attributes.find(key);
@@ -349,7 +349,7 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     out.ll128 = out.ll128 && !looked.nic_says("distance", "PHB");
     const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
     const double of_nics = listed(between, nics.slowest);
-    // Of as many rings as GPUs each GPU is the last one of one.
+    // With as many rings as GPUs, each GPU is the last of one ring.
     out.may_cross_nics = sm >= 100 && switched && nics.count == gpus && gpus % 2 == 0 && of_nics > room &&
                          of_nics * (gpus - 1) <= through;
     out.crosses_nics = cross_nic && out.may_cross_nics;

@@ -29,12 +29,12 @@ const Protocol& plain_protocol(TunerProtocol protocol) {
 /// and the channels' parts (src/enqueue.cc, cellSize). So is a rank's part of all_gather and reduce_scatter.
 ///
 /// Assumption: here buffers are cut near-equally and every message is rounded up to it. That is the largest chunk that
-/// NCCL has, on all ranks; there the last ranks' are shorter, or empty. Not modelled: releases before 2.22 round
+/// NCCL has, on all ranks; there the last ranks' are shorter, or empty. Not modeled: releases before 2.22 round
 /// further up, to what the threads of a block take at once (8c6c5951854a src/device/all_reduce.h, 2.19.3: 3840 B in
 /// Simple with 512 threads), as do 16 KiB of NVLS on one node.
 constexpr Bytes cut_in{16};
 
-/// Of what rings over PCIe have, the share that a rate is.
+/// The rate as a share of what rings over PCIe have.
 double share_of(double rate, const TunerMachine& machine) {
   const double all = machine.ring.count * machine.ring.inside;
   return std::min(1.0, rate / all);
@@ -79,7 +79,7 @@ double block_in_rings(const KernelCosts& own) { return own.a_block * 4 / 3; }
 
 /// What a channel sends by LL and LL128 that has fewer blocks, or threads, than NCCL takes by itself; GB/s on the wire.
 ///
-/// Assumption: in proportion to what it has by itself, where it fills its part of the links at the protocol's share of
+/// Assumption: in proportion to what it has by itself, if it fills its part of the links at the protocol's share of
 /// them. That part is the speed that NCCL's search takes a channel to have, which is near to what Simple reaches.
 double channel_of_fewer(const LibraryPlan& plan, const TunerMachine& machine, const KernelCosts& own) {
   const Channels& found = plan.algorithm == TunerAlgorithm::tree ? machine.tree : machine.ring;
@@ -93,7 +93,7 @@ class Steps {
   Steps(const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work, const CostConstants& costs) {
     const auto p = static_cast<std::size_t>(plan.protocol);
     const auto chunk = static_cast<double>(work.chunk.count);
-    // One slice a chunk where others have two (src/include/collectives.h), so one fence.
+    // One slice a chunk if others have two (src/include/collectives.h), so one fence.
     const bool one_slice = work.op == CollectiveOp::broadcast || work.op == CollectiveOp::reduce;
     const double fences = plan.protocol == TunerProtocol::simple && one_slice ? 0.5 : 1;
     grown_ = fences * std::min(1.0, chunk / costs.ramp_width[p]);
@@ -114,9 +114,9 @@ class Steps {
   double grown_ = 0, between_ = 0;
 };
 
-/// Of NVLSTree. A channel here stands for many of NCCL's: as many blocks send a head's parts through its NICs at the
-/// same time. Each chunk is posted when all of it is there, so the chunks of all blocks cross one hop after the other;
-/// the simulation has pieces finer than that, and of their crossings only one.
+/// Adds the costs of NVLSTree. A channel here stands for many of NCCL's: as many blocks send a head's parts through its
+/// NICs at the same time. Each chunk is posted when all of it is there, so the chunks of all blocks cross one hop after
+/// the other; the simulation has pieces finer than that, and of their crossings only one.
 void add_nvls_tree(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work,
                    const CostConstants& costs, double filled) {
   const KernelCosts& own = costs.of[generation_of(machine.sm)];
@@ -133,7 +133,7 @@ void add_nvls_tree(LibraryCosts& out, const LibraryPlan& plan, const TunerMachin
   out.nvlink = 2 * own.nvls * (machine.gpus - 1) / machine.gpus;
 }
 
-/// Of sends and receives, on top of what is of all plans. `work.chunk`: what a channel carries.
+/// Adds the costs of sends and receives to those of every plan. `work.chunk`: what a channel carries.
 void add_sends(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work,
                const CostConstants& costs) {
   const KernelCosts& own = costs.of[generation_of(machine.sm)];

@@ -19,7 +19,7 @@ struct LibraryWork {
 /// What comes with a plan. Links are those of the machine; cost_table() says what each number was fitted to.
 struct LibraryCosts {
   Protocol protocol;       ///< LL, LL128 or Simple, with the steps of this generation's kernels
-  Picoseconds launch{0};   ///< of the kernel: a fact of machine and harness, where it is not stated
+  Picoseconds launch{0};   ///< of the kernel: a fact of machine and harness, if it is not stated
   Picoseconds once{0};     ///< of the protocol, once a collective
   double nvlink = 1;       ///< what kernels move over NVLink, as a share of the links' rate, which copies reach
   double pcie = 1;         ///< the same over PCIe
@@ -35,14 +35,14 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
 /// fewer bytes on their way, in proportion.
 Bandwidth channel_rate(const LibraryPlan& plan, Bandwidth a_block);
 
-/// What the launch takes more where one thread calls so many GPUs in turn.
+/// What the launch takes more if one thread calls so many GPUs in turn.
 Picoseconds launch_of_others(int gpus_per_thread, const CostConstants& costs = fitted_costs());
 
-/// Bytes of the buffer that a channel takes at a time where data is passed on in chunks (trees, broadcast, reduce): a
+/// Bytes of the buffer that a channel takes at a time if data is passed on in chunks (trees, broadcast, reduce): a
 /// slot of the protocol, as payload (src/include/device.h, src/enqueue.cc; protocol.hpp has the slots).
 Bytes chunk_of(TunerProtocol protocol);
-/// The same of trees between nodes, which NCCL makes smaller so that several are on their way: LL128 in all releases,
-/// Simple up to 2.19, NVLSTree (src/enqueue.cc, computeColl and calcCollChunking). Of NVLSTree: what a block takes of
+/// The chunk of trees between nodes, which NCCL makes smaller so that several are on their way: LL128 in all releases,
+/// Simple up to 2.19, NVLSTree (src/enqueue.cc, computeColl and calcCollChunking). For NVLSTree: what a block takes of
 /// each head's part.
 Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, Release release);
 

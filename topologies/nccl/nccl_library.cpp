@@ -61,7 +61,7 @@ std::vector<Enum> read_list(const std::string& variable, const std::array<Enum, 
     for (const Enum each : all) names += (names.empty() ? "" : ", ") + std::string(to_string(each));
     throw InputError("",
                      fmt::format("expected names of {}, with commas, found \"{}\"{}", names, text,
-                                 known ? ", which is not modelled" : ""),
+                                 known ? ", which is not modeled" : ""),
                      fmt::format("{}=^NAME leaves one out", variable));
   }
   std::vector<Enum> out;
@@ -101,7 +101,7 @@ Threads threads_of(const LibraryPlan& plan, const TunerMachine& machine, const L
 /// (src/graph/search.cc, ncclTopoDupChannels), which the tuner's channels leave out.
 int blocks_of_a_channel(const TunerMachine& machine) { return machine.sm >= 100 ? 4 : 2; }
 
-/// All thread blocks between nodes: those of the search, doubled, and doubled again where few channels are fast
+/// All thread blocks between nodes: those of the search, doubled, and doubled again if few channels are fast
 /// (src/graph/connect.cc, ncclTopoPostset, "Use 4 compute channels per search channel"). With the search's doubling on
 /// Blackwell: 8 B300 with 800 Gb/s each have 8 channels of 96 GB/s, which become 16 of 48 and 32 blocks, and reach 760
 /// GB/s (NVIDIA/nccl issue 2035), which 16 blocks of 30 GB/s could not.
@@ -192,7 +192,7 @@ Release release_of_version(const std::string& version) {
                      fmt::format("expected a version of NCCL 2 such as \"{}\", found \"{}\"", newest_version, version));
   if (found > newest)
     throw InputError(
-        "", fmt::format("expected a version up to {}, the newest that is modelled, found {}", newest_version, version));
+        "", fmt::format("expected a version up to {}, the newest that is modeled, found {}", newest_version, version));
   using enum Release;
   constexpr std::tuple<int, int, Release> from[] = {
       {30, 0, v2_30_7}, {29, 7, v2_29_7}, {29, 0, v2_29}, {28, 9, v2_28_9}, {28, 0, v2_28},
@@ -249,8 +249,8 @@ bool allowed(const std::vector<Value>& list, Value value) {
   return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
 
-/// What NCCL falls back to where NCCL_ALGO leaves it no choice (src/graph/tuning.cc). Up to 2.23 rings stay,
-/// before 2.19 not for all_reduce; rings and trees where all that is named is off on this machine.
+/// What NCCL falls back to if NCCL_ALGO leaves it no choice (src/graph/tuning.cc). Up to 2.23 rings stay,
+/// before 2.19 not for all_reduce; rings and trees if all that is named is off on this machine.
 std::vector<TunerAlgorithm> instead_of_none(CollectiveOp op, const TunerMachine& machine,
                                             const LibrarySettings& settings) {
   using enum TunerAlgorithm;
@@ -269,7 +269,7 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
   std::optional<LibraryPlan> best;
   for (const TunerChoice& choice : tuner_choices(op, machine, settings.release)) {
     const bool in_switch = choice.algorithm == TunerAlgorithm::nvls || choice.algorithm == TunerAlgorithm::nvls_tree;
-    // Weighed for other ops, too, but those of 8 H100 and 8 B200 that were measured are rings at all sizes.
+    // Also weighed for other ops, but those of 8 H100 and 8 B200 that were measured are rings at all sizes.
     if (in_switch && (!settings.nvls || op != CollectiveOp::all_reduce)) continue;
     if (!allowed(settings.algorithms, choice.algorithm) || !allowed(settings.protocols, choice.protocol)) continue;
     const double us = tuner_time_us(choice, op, bytes, machine, settings.release);

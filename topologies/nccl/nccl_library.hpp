@@ -17,7 +17,7 @@ inline constexpr std::string_view newest_version = "2.30.7";
 /// The oldest: its rules stand for all before.
 inline constexpr std::string_view oldest_version = "2.8.3";
 
-/// What to do on a machine whose library is not modelled: the end of a hint.
+/// What to do on a machine whose library is not modeled: the end of a hint.
 inline constexpr std::string_view without_a_library =
     R"(leave "library" out and name the algorithm, such as "collective": {"algorithm": ["ring", "direct"]})";
 
@@ -28,17 +28,17 @@ Release release_of_version(const std::string& version);
 /// A version of each release whose choices or costs may differ here from those of its neighbors, the oldest first.
 std::span<const std::string_view> versions_told_apart();
 
-/// Whether a version is older than oldest_version; "2.8" is not. Requires that release_of_version() takes it.
+/// True if a version is older than oldest_version; "2.8" is not. Requires that release_of_version() takes it.
 bool is_before_oldest(const std::string& version);
 /// The 19 of "2.19.3". Requires that release_of_version() takes it.
 int minor_of_version(const std::string& version);
 /// The farthest at which NIC and GPU exchange data directly, if users do not say (src/graph/paths.cc,
-/// ncclTopoCheckGdr): PXB; from 2.27 on P2C, too, a NIC that the GPU reaches over the chip-to-chip link to its
+/// ncclTopoCheckGdr): PXB; from 2.27 on also P2C, a NIC that the GPU reaches over the chip-to-chip link to its
 /// CPU. 2.26 does so only with NCCL_NET_GDR_C2C=1 (`c2c`), which is 1 by default in later releases; earlier ones do not
 /// have it.
 PathType gdr_level(int minor, std::optional<bool> c2c);
 /// The level that users' NCCL_NET_GDR_LEVEL stands for: in 2.26 to 2.28 NCCL_NET_GDR_C2C counts such a NIC as nearer
-/// than PIX, so a level of PIX or PXB reaches it, too. `has_c2c`: the machine has such links.
+/// than PIX, so a level of PIX or PXB reaches it as well. `has_c2c`: the machine has such links.
 PathType said_gdr_level(PathType said, int minor, std::optional<bool> c2c, bool has_c2c);
 /// The most channels that a release has room for: MAXCHANNELS (src/include/device.h; 64 since 2.25).
 int most_channels_of(const std::string& version);
@@ -53,14 +53,14 @@ struct LibrarySettings {
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS
   std::optional<int> threads;                     ///< NCCL_NTHREADS: of a block, protocols LL and Simple
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
-  /// Of sends and receives: NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_P2P_NCHANNELS, NCCL_NCHANNELS_PER_NET_PEER,
+  /// Settings of sends and receives: NCCL_MIN_P2P_NCHANNELS, NCCL_MAX_P2P_NCHANNELS, NCCL_NCHANNELS_PER_NET_PEER,
   /// NCCL_P2P_LL_THRESHOLD.
   std::optional<int> min_p2p_channels, max_p2p_channels, channels_per_net_peer;
   std::optional<std::int64_t> ll_threshold;
 };
 
 /// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". Throws InputError
-/// (`where` empty) for names that are not modelled: CollNetDirect, CollNetChain; and where nothing is left.
+/// (`where` empty) for names that are not modeled: CollNetDirect, CollNetChain; and where nothing is left.
 std::vector<TunerAlgorithm> read_algorithms(const std::string& text);
 std::vector<TunerProtocol> read_protocols(const std::string& text);
 
@@ -72,16 +72,16 @@ struct LibraryPlan {
   double tuner_us = 0;  ///< what NCCL itself takes it to last
   int blocks = 1;       ///< thread blocks that share the buffer: NCCL's own channels. On several nodes up to twice
                         ///< those that its search finds
-  double running = 1;   ///< thread blocks that run, as full ones of 512 threads: on one node, too, more than its search
+  double running = 1;   ///< thread blocks that run, as full ones of 512 threads: also on one node, more than its search
                         ///< finds; of sends those for all peers
   int launched = 1;     ///< thread blocks of the kernel
   double at_work = 1;   ///< of those that a channel has without bounds by the user
 };
 
 /// The tuner's choice for the op, and the channels in use: as many as the search finds, within the user's bounds, but
-/// fewer where a channel would have less than its threads' least share (NVIDIA/nccl 5067397c2676 src/enqueue.cc:
+/// fewer if a channel would have less than its threads' least share (NVIDIA/nccl 5067397c2676 src/enqueue.cc:
 /// channels go while bytes < channels * threads * threshold; thresholds 8 B for LL and LL128, 64 B for Simple, for
-/// rings of LL times the ranks; 512, 640, 512 threads, 256 where rings bring no more than 12 GB/s). Nothing where the
+/// rings of LL times the ranks; 512, 640, 512 threads, 256 if rings bring no more than 12 GB/s). Nothing if the
 /// settings leave no choice, or for an op that the tuner does not weigh.
 std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const TunerMachine& machine,
                                         const LibrarySettings& settings);
@@ -94,7 +94,7 @@ struct NvlsTreeShape {
 };
 NvlsTreeShape nvls_tree_shape(const TunerMachine& machine, Release release);
 
-/// Whether NCCL does it by sends and receives to all peers at once.
+/// True if NCCL does it by sends and receives to all peers at once.
 bool sends_to_peers(CollectiveOp op);
 
 /// How NCCL sends to a peer (src/graph/paths.cc: ncclTopoGetNchannels, ncclTopoComputeP2pChannels; src/enqueue.cc:
@@ -106,7 +106,7 @@ bool sends_to_peers(CollectiveOp op);
 ///   - from 2.29 on: as many as bring the NICs' rate at 14 GB/s each, halved while ranks / 8 x channels > all.
 struct SendPlan {
   TunerProtocol protocol = TunerProtocol::simple;
-  int channels = 1;    ///< for each peer: few, so that all peers have some at once, more where each had much to carry
+  int channels = 1;    ///< for each peer: few, so that all peers have some at once, more if each had much to carry
   Bytes a_chunk{0};    ///< of a channel, at most; a receiver takes a chunk out of the buffer when all of it is there
   Bytes a_channel{0};  ///< what it carries
   int all = 1;         ///< channels that sends may use, for all peers together

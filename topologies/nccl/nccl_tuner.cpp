@@ -102,7 +102,7 @@ constexpr Constants of_2_8_3{
     .ring_ll128_channel = {},
     .tree_ll128_channel = {},
     .nvls_tree_channel = {}};
-// Of 2.14, too.
+// 2.14 has the same constants.
 constexpr Constants of_2_10 = [] {
   Constants its = of_2_8_3;
   for (std::size_t after_volta = 1; after_volta < 4; ++after_volta) its.tree_channel[after_volta] = {24.0, 23.6, 17.8};
@@ -136,7 +136,7 @@ constexpr std::array<std::array<double, 24>, 3> tree_correction{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
      {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}}};
-/// Of 2.8.3, where it differs: LL128 from 13 on.
+/// The values of 2.8.3 that differ: LL128 from 13 on.
 constexpr std::array<double, 10> tree_correction_ll128_2_8_3{.5, .6, .6, .7, .7, .8, .9, .9, .92, .92};
 
 const Constants& constants(Release release) {
@@ -205,8 +205,8 @@ class Formula {
                                                   log2_floor(machine_.nodes) * network(constants_.tree.step, protocol));
     return {TunerAlgorithm::tree, protocol, latency, tree_bandwidth(protocol)};
   }
-  /// Of one GPU per node, all_gather and reduce_scatter (src/graph/tuning.cc, ncclPatEnable; ncclTopoTuneModel has
-  /// these numbers as they stand here): binomial trees, of which NCCL still counts a part for each rank.
+  /// PAT, for one GPU per node, all_gather and reduce_scatter (src/graph/tuning.cc, ncclPatEnable; ncclTopoTuneModel
+  /// has these numbers as they stand here): binomial trees, of which NCCL still counts a part for each rank.
   TunerChoice pat() const {
     const double rounds = log2_floor(machine_.nodes) * network(constants_.tree.step, TunerProtocol::simple) / 3.5;
     const double share = release_ < Release::v2_24 ? 0.85 : pat_share;
@@ -251,8 +251,8 @@ class Formula {
             constants_.nvls + 2 * log2_floor(nodes) * nvls_tree_step(), found.count * channel * 5 / 6};
   }
   double nvls_tree_step() const { return constants_.nvls_tree + 2 * machine_.net_latency_us; }
-  /// A step between nodes; Simple waits for the flush, too. Before 2.18 what the plugin declares stood instead of the
-  /// constant, before 2.12 it did not count.
+  /// A step between nodes; Simple waits for the flush as well. Before 2.18 what the plugin declares stood instead of
+  /// the constant, before 2.12 it did not count.
   double network(const StepTimes& step, TunerProtocol protocol) const {
     const double constant = step.net[at(protocol)], declared = machine_.net_latency_us;
     if (old_) return release_ < Release::v2_12 || declared == 0 ? constant : declared;

@@ -17,7 +17,7 @@
 
 namespace ringsim::nccl {
 
-/// Those whose choice differs; each stands for the releases up to the next one, v2_8_3 for all before, too. Not told
+/// Those whose choice differs; each stands for the releases up to the next one, v2_8_3 for all before as well. Not told
 /// apart: 2.17, which has constants of its own for Hopper, and GPUs of 8.6 as Ampere's; 2.18.1, with another step of
 /// trees; 2.28.7, which has another cap of LL128 on two nodes of Blackwell.
 enum class Release {
@@ -46,7 +46,7 @@ std::string_view to_string(TunerProtocol protocol);  ///< "LL", "LL128", "Simple
 
 /// What NCCL's search for rings or trees found: so many at once, each with that speed (GB/s, 10^9).
 struct Channels {
-  int count = 0;  ///< 0: the algorithm is not to be had
+  int count = 0;  ///< 0: NCCL cannot use this algorithm here
   double inside = 0, between = 0;
 };
 
@@ -78,7 +78,7 @@ struct TunerMachine {
 /// What aws-ofi-nccl declares on p4d, p4de, p5 and p5e (aws/aws-ofi-nccl, its platform table; p3dn: 150).
 inline constexpr double latency_of_aws_ofi_nccl = 75;
 
-/// Whether GPUs of that compute capability can do LL128 by that release, near enough to each other
+/// True if GPUs of that compute capability can do LL128 by that release, near enough to each other
 /// (src/graph/tuning.cc).
 bool knows_ll128(int sm, Release release);
 
@@ -97,7 +97,7 @@ PathType p2p_level(const Machine& machine, int gpus, Release release);
 /// channel a NIC. A ring that leaves a
 /// node by the NIC by which it enters takes NVLink from every GPU, one that leaves by the NIC of its last GPU from all
 /// but that. On Blackwell the latter are taken if NVLink is wide enough for them alone at the NICs' speed, as the
-/// search does before it lowers the speed (src/graph/search.cc, ncclTopoCompute). On Hopper it does so, too (a log of 8
+/// search does before it lowers the speed (src/graph/search.cc, ncclTopoCompute). On Hopper it also does so (a log of 8
 /// H100 with 8 NICs has "crossNic 2, nChannels 8, bw 48.000000/48.000000"); there it is left out: it is worth 4 %, and
 /// the one table of 8 H100 on several nodes is below either.
 ///
@@ -105,7 +105,7 @@ PathType p2p_level(const Machine& machine, int gpus, Release release);
 /// empty) for a machine that says no "sm" or has too few GPUs or, on several nodes, no NIC to be cabled.
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
                            std::optional<PathType> level = {}, bool cross_nic = true);
-/// The same for the GPUs of those names, "gpu0", "gpu2", of each node.
+/// As tuner_machine() above, for the GPUs of those names ("gpu0", "gpu2") of each node.
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& gpus, int nodes, Bandwidth nic,
                            Release release, std::optional<PathType> level = {}, bool cross_nic = true);
 

@@ -1,5 +1,5 @@
 // NCCL's environment variables that change nothing here: those that change no time, and those whose effect is not
-// modelled. And what other software reads in the same command lines.
+// modeled. And what other software reads in the same command lines.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace ringsim::nccl {
 struct OtherVariable {
   std::string_view name;
   std::string_view what;  ///< what it sets, as the end of a sentence: "the log"
-  /// Of variables that change times in NCCL, which is not modelled: true.
+  /// True for variables that change times in NCCL, which is not modeled.
   bool changes_time = false;
   /// Values at which such a variable changes no time, with commas: "0", "0,1".
   std::string_view idle = "";

@@ -38,7 +38,7 @@ NicSelection read_ib_hca(const std::string& text);
 enum class Selected { no, in_part, yes };
 Selected selected(const NicSelection& selection, const Machine::Device& nic);
 
-/// Whether the entry is a name of this NIC, or of one of its ports.
+/// True if the entry is a name of this NIC, or of one of its ports.
 bool names(const NicSelection& selection, const NicSelection::Entry& entry, const Machine::Device& nic);
 
 }  // namespace ringsim::nccl

@@ -23,7 +23,7 @@ constexpr int most_hops_tried = 20'000;
 
 /// Orders in which GPUs are tried, on a mesh of one node.
 constexpr int most_attempts = 64;
-/// Of the rings on one link, whose rate they share: NCCL's speeds go down to 3 GB/s of 40 in the same way.
+/// The most rings on one link, whose rate they share: NCCL's speeds go down to 3 GB/s of 40 in the same way.
 constexpr int most_that_share = 32;
 
 /// What a hop takes of the resources on its way, for each byte.
@@ -83,7 +83,7 @@ class Hops {
       hop.legs = path.legs.size();
       if (!path.legs.empty()) hop.starts = {topology_.link(path.legs.front().links.front()).resource.value};
     } catch (const InputError&) {
-      // No path, no hop; where no ring can do without it, that is said.
+      // No path, no hop; if no ring can do without it, that is said.
     }
     return hop;
   }
@@ -119,7 +119,7 @@ class Search {
   Search(Hops& hops, const std::vector<std::vector<Actor>>& nodes, double speed)
       : hops_(hops), nodes_(nodes), speed_(speed) {}
 
-  /// On one node, where rings that are found early may leave no room for others (a mesh of NVLinks), some orders in
+  /// On one node, if rings that are found early may leave no room for others (a mesh of NVLinks), some orders in
   /// which to try GPUs; NCCL goes back over rings instead.
   std::vector<std::vector<Actor>> find() {
     std::vector<std::vector<Actor>> best = find_once();
@@ -190,7 +190,7 @@ class Search {
     return std::nullopt;
   }
 
-  /// Whether every GPU of the node has room for some hop to another one, but for one that may leave the node instead,
+  /// True if every GPU of the node has room for some hop to another one, but for one that may leave the node instead,
   /// and whether one can leave: else all orders would be tried in vain.
   bool has_ways_out(const std::vector<Actor>& node, std::size_t start) {
     int n_exits = 0, n_ends = 0;
@@ -203,7 +203,7 @@ class Search {
     }
     return n_exits > 0;
   }
-  /// Whether a GPU other than `next` that is not in the ring yet can leave the node: without one, no order that goes on
+  /// True if a GPU other than `next` that is not in the ring yet can leave the node: without one, no order that goes on
   /// to `next` now ends.
   bool leaves_an_exit(const std::vector<Actor>& node, std::size_t next) {
     for (std::size_t g = 0; g < node.size(); ++g)
@@ -231,8 +231,8 @@ class Search {
     return false;
   }
 
-  /// Where the ring may go on to: directly before through other GPUs (a relay takes what belongs to two hops), then in
-  /// the order of numbers, or, in later attempts, in one of chance.
+  /// The GPUs to which the ring may go on: directly before through other GPUs (a relay takes what belongs to two hops),
+  /// then in the order of numbers, or, in later attempts, in one of chance.
   std::vector<std::size_t> choices(const std::vector<Actor>& node, std::size_t here) {
     std::vector<std::tuple<std::size_t, std::uint64_t, std::size_t>> found;
     for (std::size_t d = 1; d < node.size(); ++d) {

@@ -24,15 +24,15 @@ struct ChannelRings {
 /// highest, and speeds below half of the best are no longer tried. Within a node a ring goes on to the GPUs in the
 /// order of their numbers as far as there is room. Nodes are visited in the order of their first rank; a ring enters
 /// each at the GPU of one number, which the search varies from ring to ring, and leaves it from the last GPU by the NIC
-/// on that GPU's rail (sim/topology/nic_choice.hpp): directly where some order makes that possible, else through
+/// on that GPU's rail (sim/topology/nic_choice.hpp): directly if some order makes that possible, else through
 /// another GPU (PXN).
 ///
 /// Differences: a link has its rate of the topology, not NCCL's (sim/topology: `bandwidth` is what payload can reach);
 /// speeds are the widths of hops, and a half, a third ... a 16th of them, not NCCL's list; NCCL then runs every ring
-/// twice where they are fast (ncclTopoDupChannels), which shares the same links and is left to who sets the channels.
+/// twice if they are fast (ncclTopoDupChannels), which shares the same links and is left to who sets the channels.
 ///
 /// `transport.nics` should be per_channel: the k-th ring is channel k. At most `most_channel_rings` are looked for.
-/// Deterministic. Throws InputError (`where` empty) where no ring joins the ranks; Interrupted when `stop`, which is
+/// Deterministic. Throws InputError (`where` empty) if no ring joins the ranks; Interrupted when `stop`, which is
 /// asked now and then, is set.
 ChannelRings channel_rings(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport,
                            const std::atomic<bool>* stop = nullptr);

@@ -45,7 +45,7 @@ std::optional<NodeId> common_switch(const Topology& topology, std::span<const No
                    "take a star, a machine with an NVSwitch, or nodes on a fabric; or another algorithm");
 }
 
-/// Somebody on another host for each rank, the one of its own number there where there is one: over the NIC nearest to
+/// Somebody on another host for each rank, the one of its own number there if there is one: over the NIC nearest to
 /// it, so that rails stay apart. Without hosts, the next rank.
 std::vector<NodeId> partners(const Topology& topology, std::span<const NodeId> ranks) {
   std::map<std::uint32_t, std::vector<NodeId>> of_host;

@@ -19,7 +19,7 @@ struct ReductionTree {
 /// nearest to it; the root is the one from which the farthest of these is nearest, of equals the first; each goes to
 /// its parent by the fewest hops. Switches that would add up nothing (one child) are passed through.
 ///
-/// Throws InputError (`where` empty) where no switches join the ranks.
+/// Throws InputError (`where` empty) if no switches join the ranks.
 ReductionTree reduction_tree(const Topology& topology, std::span<const NodeId> ranks);
 
 }  // namespace ringsim

@@ -30,7 +30,7 @@ Widths widths_of(const Topology& topology, std::span<const NodeId> ranks, const 
         const std::int64_t width = narrowest(topology, path).bytes_per_second;
         widths[i][j] = path.legs.size() > 1 ? width / 2 : width;
       } catch (const InputError&) {
-        // No path: no hop. Where no ring can do without it, that is said.
+        // No path: no hop. If no ring can do without it, that is said.
       }
     }
   }

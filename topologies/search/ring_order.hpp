@@ -21,13 +21,13 @@ struct RingOrder {
   bool is_best = true;             ///< false: the search was broken off before a wider one was ruled out
 };
 
-/// A hop is as wide as the narrowest link of its path; half of that where the path has several legs, because its bytes
+/// A hop is as wide as the narrowest link of its path; half of that if the path has several legs, because its bytes
 /// then cross links that are other hops'. What hops share otherwise is not looked at. Of equally wide rings the order
 /// given is taken, if it is one of them.
 ///
 /// Widths are tried from the widest down; for each, depth-first for a closed tour over hops at least as wide, those
 /// with the fewest ways on first (Warnsdorff's rule), at most 200 000 hops tried.
-/// Throws InputError (`where` empty) for more than most_in_best_ring ranks, or where no ring joins them.
+/// Throws InputError (`where` empty) for more than most_in_best_ring ranks, or if no ring joins them.
 RingOrder best_ring(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport);
 
 }  // namespace ringsim

@@ -14,7 +14,8 @@ namespace ringsim {
 
 namespace {
 
-/// Whether a run of edges is part of a preferred way. Kept as hashes: if two ways have the same, one more is preferred.
+/// Tells if a run of edges is part of a preferred way. Keeps hashes: if two ways have the same hash, one more way is
+/// preferred.
 class WayParts {
  public:
   explicit WayParts(const PreferredWays& ways) : any_(ways.empty()) {

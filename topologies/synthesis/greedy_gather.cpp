@@ -88,7 +88,7 @@ class GreedyGather {
   int n_, pieces_;
   std::vector<Way> ways_;                        // [from * ranks + to]
   std::vector<Picoseconds> taken_;               // [edge] by one message
-  std::vector<Picoseconds> free_;                // [edge] from when on
+  std::vector<Picoseconds> free_;                // [edge] the time from which it is free
   std::vector<std::optional<Picoseconds>> has_;  // [rank * pieces + piece] since when
   std::vector<int> holders_;                     // [piece]
 };

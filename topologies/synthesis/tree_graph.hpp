@@ -49,7 +49,7 @@ struct TreeGraph {
 /// names (empty: all). Throws InputError (without a place) if two ranks share a device.
 TreeGraph tree_graph(const Wires& wires, const std::vector<int>& roots, std::int64_t k, const Fraction& scale);
 
-/// Whether all trees can reach every rank: from a source that feeds each root with its trees, all of them flow to each
+/// Tells if all trees can reach every rank: from a source that feeds each root with its trees, all of them flow to each
 /// rank at once (Edmonds). One graph after the other, each asked first for the rank at which the last one failed.
 class TreesFit {
  public:

@@ -14,7 +14,7 @@ namespace ringsim {
 ///
 /// `ways`: [from * ranks + to] the edges of the wires that messages take; none: not known, and no rank is moved there.
 /// `rate`: of the plan. Returns the most that an edge carries of what it should, 1 or less if none carries too much:
-/// the trees take so many times longer than planned. A greedy search: where it ends above 1, better trees may exist.
+/// the trees take so many times longer than planned. A greedy search: if it ends above 1, better trees may exist.
 double follow_ways(std::vector<PackedTree>& trees, const std::vector<std::vector<int>>& ways, const Wires& wires,
                    const TreeRate& rate);
 

@@ -177,7 +177,7 @@ class TreePacker {
     return all;
   }
 
-  /// Whether all batches can still be completed.
+  /// True if all batches can still be completed.
   bool still_fit() {
     FlowGraph flows = edges_left();
     const int source = flows.add_vertex();

@@ -8,7 +8,7 @@
 
 namespace ringsim {
 
-/// So many equal trees from one root to all ranks.
+/// A number of equal trees from one root to all ranks.
 struct PackedTree {
   int root = 0;
   std::int64_t copies = 1;

@@ -15,7 +15,7 @@ namespace ringsim {
 using WayBetween = std::function<std::vector<int>(int from, int to)>;
 
 /// What crosses the wires if each rank a exchanges a message with a + d, for every displacement d. Edges over which
-/// equally many messages of every displacement go are one class: where a machine is symmetric there are few.
+/// equally many messages of every displacement go are one class: if a machine is symmetric there are few.
 class TurnedLoads {
  public:
   struct Load {

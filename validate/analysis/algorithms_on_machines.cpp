@@ -120,7 +120,7 @@ ComparisonRow row_of(const ComparedMachine& machine, const Case& what) {
     if (found.links.empty()) return row;
     row.link = in_place_of(found.links.front().busiest, "node0.", "");  // there is but one node
     row.carried = found.links.front().through_busiest;
-    row.busy = found.links.front().utilisation;
+    row.busy = found.links.front().utilization;
   } catch (const InputError& error) {
     row.refused = error.message();
   }

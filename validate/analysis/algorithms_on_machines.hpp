@@ -14,12 +14,12 @@ namespace ringsim {
 struct ComparisonRow {
   std::string machine;  ///< "star", "star of 13", "ring", "torus 2x4", "dgx-1v", "hgx-h100"
   CollectiveOp op = CollectiveOp::all_reduce;
-  std::string algorithm;  ///< its name in the catalogue
+  std::string algorithm;  ///< its name in the catalog
   std::string settings;   ///< those that are not the default: "group=4"
   std::string refused;    ///< why the machine or the number of ranks does not do; empty: it does, and then:
   Picoseconds time{0};
   Bytes sent;        ///< the most that one rank sends; servers and switches do not count
-  std::string link;  ///< the one that its bytes keep busy longest; empty where no bytes move
+  std::string link;  ///< the one that its bytes keep busy longest; empty if no bytes move
   Bytes carried;     ///< what crossed it
   double busy = 0;   ///< the share of the run that this takes at its bandwidth
 };

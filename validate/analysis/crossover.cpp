@@ -14,7 +14,7 @@ namespace {
 
 using Times = std::vector<std::optional<Picoseconds>>;
 
-/// The first of [contender] that has the least time among those that `counts` says; nothing where none has one.
+/// The first of [contender] that has the least time among those that `counts` says; nothing if none has one.
 template <class Counts>
 std::optional<std::size_t> fastest(const Times& times, Counts counts) {
   std::optional<std::size_t> found;
@@ -57,7 +57,7 @@ class Change {
   Change(const std::vector<std::size_t>& lower, const std::vector<std::size_t>& upper) {
     const auto left = std::find_if(lower.begin(), lower.end(), [&](std::size_t i) { return !contains(upper, i); });
     const auto joined = std::find_if(upper.begin(), upper.end(), [&](std::size_t i) { return !contains(lower, i); });
-    ensure(left != lower.end() || joined != upper.end(), "neighbouring ranges differ in their best algorithms");
+    ensure(left != lower.end() || joined != upper.end(), "neighboring ranges differ in their best algorithms");
     leaves_ = left != lower.end();
     before_ = leaves_ ? *left : lower.front();
     after_ = leaves_ ? upper.front() : *joined;

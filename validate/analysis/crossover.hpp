@@ -31,12 +31,12 @@ struct Comparison {
   std::size_t add(const Contender& contender, Bytes size, std::optional<Picoseconds> time);
 };
 
-/// How far the best is ahead at a size, of the fastest of another algorithm; where all are one algorithm, of the
+/// How far the best is ahead at a size, of the fastest of another algorithm; if all are one algorithm, of the
 /// fastest of its other settings.
 struct Lead {
   Bytes at;
   std::size_t runner_up = 0;  ///< index of a contender
-  double times = 1;           ///< its time over the best one's; infinite where the best takes no time at all
+  double times = 1;           ///< its time over the best one's; infinite if the best takes no time at all
 };
 
 /// Compared sizes one after the other at which the same contenders are best.
@@ -44,7 +44,7 @@ struct BestRange {
   Bytes from, to;  ///< both compared, both inclusive
   Picoseconds time_from{0}, time_to{0};
   std::vector<std::size_t> best;  ///< ascending indices of contenders; several take equally long, to the picosecond
-  /// At both ends, and where the lead is longest (the smallest such size); nothing where nobody else serves the size.
+  /// At both ends, and where the lead is longest (the smallest such size); nothing if nobody else serves the size.
   std::optional<Lead> lead_from, lead_to, longest;
 };
 

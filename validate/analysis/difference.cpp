@@ -48,7 +48,7 @@ bool is_input_column(const std::string& column) {
   return names.contains(column) || column.starts_with("point.") || column.starts_with("parameters.");
 }
 
-/// Of a result's time; requires us >= 0.
+/// A result's time in picoseconds; requires us >= 0.
 Picoseconds picoseconds_of(double us, const std::string& where) {
   constexpr double most_ps = 9.2e18;
   if (us * 1e6 > most_ps)

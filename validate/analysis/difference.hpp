@@ -31,7 +31,7 @@ struct ExplainedRun {
 /// Requires a prediction with an explanation. `canonical`: ScenarioFile::canonical().
 ExplainedRun explained_run(const std::string& name, const Result& result, const std::string& canonical);
 
-/// Whether the text is a result (of `explain`, or of `run` as JSON or JSON lines) and not a scenario.
+/// True if the text is a result (of `explain`, or of `run` as JSON or JSON lines) and not a scenario.
 bool is_result_text(std::string_view text);
 /// Throws InputError for what is no result, for several, and for parts that do not sum to the time.
 ExplainedRun read_explained(std::string_view text, const std::string& name);
@@ -42,7 +42,7 @@ struct InputChange {
 };
 std::vector<InputChange> input_changes(const ExplainedRun& a, const ExplainedRun& b);
 
-/// One cause on both sides; where one lacks it, 0.
+/// One cause on both sides; if one lacks it, 0.
 struct PartChange {
   std::string cause, kind, links;
   Picoseconds a{0}, b{0};

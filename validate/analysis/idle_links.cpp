@@ -58,7 +58,7 @@ std::string names(const std::set<std::string>& groups) {
   return text;
 }
 
-/// Of a critical path, or what a link was used to. Shares that round to 100 % only if they are all of it.
+/// A share of a critical path, or the utilization of a link. Prints 100 % only if the share is all of it.
 std::string share_of_time(double share) {
   const double percent = 100 * share;
   if (percent > 0 && percent < 0.1) return "less than 0.1 %";
@@ -79,10 +79,10 @@ std::string holder(const Prediction& run, const std::set<std::string>& but) {
 
 /// The highest share of what a link of the groups could have carried in all of the run's time; nothing if none carried
 /// any. LinkGroup counts from the first step to the last: without the launch, and what a GPU does after the last step.
-std::optional<double> utilisation_of(const Prediction& run, const std::set<std::string>& groups) {
+std::optional<double> utilization_of(const Prediction& run, const std::set<std::string>& groups) {
   std::optional<double> most;
   for (const LinkGroup& group : run.links)
-    if (groups.contains(group.links)) most = std::max(most.value_or(0), group.utilisation);
+    if (groups.contains(group.links)) most = std::max(most.value_or(0), group.utilization);
   if (!most || !run.explanation) return most;
   double off = 0;
   for (const ExplainedPart& part : run.explanation->parts)
@@ -106,8 +106,8 @@ std::string why_links_are_idle(const Scenario& scenario, const Prediction& befor
         topology.link_name(*links->port), format(topology.link(*links->port).bandwidth));
   }
   const std::string which = names(links->groups);
-  const std::optional<double> busy = utilisation_of(before, links->groups);
-  if (!busy && !utilisation_of(after, links->groups))
+  const std::optional<double> busy = utilization_of(before, links->groups);
+  if (!busy && !utilization_of(after, links->groups))
     return fmt::format("no message of the collective takes a link that it changes ({})", which);
   double on_path = 0;
   for (const ExplainedPart& part : before.explanation->parts)
@@ -115,7 +115,7 @@ std::string why_links_are_idle(const Scenario& scenario, const Prediction& befor
       on_path += microseconds(part.time) / microseconds(before.time);
   const std::string other = holder(before, links->groups);
   if (on_path < hardly_anything && !other.empty())
-    return fmt::format("the links that it changes ({}) {} the critical path, though their utilisation is {}; {}", which,
+    return fmt::format("the links that it changes ({}) {} the critical path, though their utilization is {}; {}", which,
                        on_path == 0 ? "are not on" : fmt::format("have {} of", share_of_time(on_path)),
                        share_of_time(busy.value_or(0)), other);
   if (before.time == after.time && scenario.faults.empty())  // a fault may fix the rate of a link

@@ -21,10 +21,10 @@ class MessageWays {
  public:
   MessageWays(const Scenario& scenario, const Setup& setup, const MachineBounds& machine);
 
-  /// [from * ranks + to] edges of the wires, in order; none for a rank to itself, and where the wires lack a link.
+  /// [from * ranks + to] edges of the wires, in order; none for a rank to itself, and if the wires lack a link.
   /// `backwards`: the wires are reversed(), and a tree's edge from u to t is a message from t to u.
   std::vector<std::vector<int>> on(const TreeWires& wires, bool backwards);
-  /// The same, looked up pair by pair: takes no memory for the pairs. Keeps a reference to this object.
+  /// As on(), but looks up pair by pair, which takes no memory for the pairs. Keeps a reference to this object.
   WayBetween between(const TreeWires& wires, bool backwards);
 
  private:

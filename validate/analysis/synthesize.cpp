@@ -56,7 +56,7 @@ std::vector<SpanningTree> one_by_one(const std::optional<DirectedTrees>& planned
   return trees;
 }
 
-/// Of the optimum's rate, on the ways that messages take.
+/// The worst share of the optimum's rate, on the ways that messages take.
 double worst_share_of(const Synthesis::Trees& trees) {
   double worst = 1;
   for (const auto* each : {&trees.down, &trees.up})
@@ -86,8 +86,8 @@ class SynthesisRun {
   }
 
  private:
-  /// Whether trees of each root are not worth their simulation: from 128 ranks on, if the turned one is within 2 % of
-  /// the target, and where it comes near with room for trees of each root to have no second slice.
+  /// True if trees of each root are not worth their simulation: from 128 ranks on, if the turned one is within 2 % of
+  /// the target, and if it comes near with room for trees of each root to have no second slice.
   bool turned_is_enough() const {
     if (request_.ranks < 128) return false;
     const std::int64_t edges = std::int64_t{request_.ranks} * (request_.ranks - 1);

@@ -122,7 +122,7 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Explanation& 
 std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scenario& base_scenario,
                      const Result& base) {
   const Prediction &before = base.prediction, &after = what_if.result->prediction;
-  // Of classes of links the table says it all: which do something.
+  // For classes of links the table says it all: which of them have an effect.
   const auto of_links = [&] {
     if (what_if.of != WhatIf::Of::own || std::abs(change_of(what_if, base)) >= next_to_nothing) return std::string();
     return why_links_are_idle(base_scenario, before, changed, after, what_if.label.starts_with("topology"));
@@ -149,7 +149,7 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
     all.push_back(faster(kind + " 10 % faster", kind, "1.1"));
     all.push_back(faster(kind + " 2x", kind, "2"));
   }
-  if (explanation.kinds.size() > 1)  // where several classes bind alike, a faster one alone changes nothing
+  if (explanation.kinds.size() > 1)  // if several classes bind alike, a faster one alone changes nothing
     for (const auto& [label, factor] : {std::pair{"all links 10 % faster", "1.1"}, std::pair{every_label, "2"}}) {
       WhatIf every{.of = WhatIf::Of::link_class, .label = label, .set = {}, .is_advice = false};
       for (const std::string& kind : explanation.kinds)

@@ -24,7 +24,7 @@ struct WhatIf {
 
   std::optional<Result> result;  ///< nothing if the change cannot be made
   std::string refused;           ///< then: why
-  std::string idle;              ///< why it changes nothing, or next_to_nothing, where that is known
+  std::string idle;              ///< why it changes nothing, or next_to_nothing, if that is known
 };
 
 /// A change of the time by less than this share is no change for somebody who hoped for one.
@@ -46,7 +46,7 @@ std::vector<WhatIf> pairs_of(const Result& base, const std::vector<WhatIf>& done
 std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& done,
                                 const std::function<void(WhatIf&)>& run);
 
-/// The time of a what-if over that of the base, less 1. Requires a result; 0 where both are 0.
+/// The time of a what-if over that of the base, less 1. Requires a result; 0 if both are 0.
 double change_of(const WhatIf& what_if, const Result& base);
 
 /// What is said to help most, out of what-ifs that are listed next to it.
@@ -54,7 +54,7 @@ struct Best {
   const WhatIf* of_all = nullptr;   ///< which gains most; nullptr: none gains anything
   const WhatIf* of_part = nullptr;  ///< which gains most of those that are advice
 };
-/// Of `listed`, which must outlive it. The first of equal ones.
+/// The best of `listed`, which must outlive the result; the first of equal ones.
 Best best_of(const std::vector<const WhatIf*>& listed, const Result& base);
 
 /// How far the time depends on the seed by which the fabric's routing draws: over the base and the what-ifs of other

@@ -85,7 +85,7 @@ std::int64_t crossing(const BoundedCollective& what, const std::vector<bool>& in
   return messages;
 }
 
-/// Whether trees reach the limit. Those of reductions are the same trees backwards.
+/// True if trees reach the limit. Those of reductions are the same trees backwards.
 bool reached(CollectiveOp op, const Wires& wires) {
   const bool is_cut = op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter ||
                       op == CollectiveOp::broadcast || op == CollectiveOp::reduce || op == CollectiveOp::scatter ||
@@ -110,7 +110,7 @@ std::string crossed(const std::string& amount, const char* way, std::uint32_t ho
   return fmt::format("{} must {} node{}, crossing {}", amount, way, host, often);
 }
 
-/// What of a link's rate data can take, where each byte costs more than one of it. Rounded up to 10 MB/s: the bound
+/// What of a link's rate data can take, if each byte costs more than one of it. Rounded up to 10 MB/s: the bound
 /// stays one, and its fractions stay small.
 std::vector<Bandwidth> payload_rates(std::vector<Bandwidth> rates, const std::vector<double>& cost) {
   constexpr std::int64_t step = 10'000'000;
@@ -336,7 +336,7 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
   return key;
 }
 
-/// Whether others than ranks add up: servers, switches. NCCL's NVLS trees are simulated as trees of ranks, over links
+/// True if others than ranks add up: servers, switches. NCCL's NVLS trees are simulated as trees of ranks, over links
 /// that are faster by what the switches save.
 bool helpers_add(const Scenario& scenario, const PlacedCollective& placed) {
   if (placed.job.request.op != CollectiveOp::all_reduce) return false;
@@ -379,7 +379,7 @@ std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Set
     if (!machine) machine = std::make_unique<MachineBounds>(scenario, setup, placed.ranks, placed.helpers);
     const BoundedCollective what = bounded(scenario, placed);
     result[j] = machine->of(what, placed.job.request.bytes);
-    // Of pairs some ranks need not hear of each other, and of no bytes nobody.
+    // With pairs, some ranks need not hear of each other; with no bytes, no rank needs to.
     if (result[j] && result[j]->time.count() > 0 && what.op != CollectiveOp::send_recv &&
         what.op != CollectiveOp::pairs)
       result[j]->latency_floor = machine->latency_floor(what);

@@ -69,7 +69,7 @@ class MachineBounds {
 
   const Topology& topology() const { return topology_; }
   const std::vector<Bandwidth>& rates() const { return rates_; }  ///< [link] that hold in the run
-  /// Of the scenario's own collective.
+  /// The wires of the scenario's own collective.
   const Wires& wires() const { return ways_of(transport_.point_to_point).wires; }
   const PathUse& use() const { return ways_of(transport_.point_to_point).use; }
   /// Links that count and that no path of the scenario's own collective crosses: its routing leaves them unused.
@@ -108,8 +108,8 @@ class MachineBounds {
   std::map<BoundedCollective, Picoseconds> known_floors_;
 };
 
-/// Of the scenario's own collective, if only its ranks add up. Throws InputError for a barrier, and what MachineBounds
-/// throws.
+/// The bound of the scenario's own collective, if only its ranks add up. Throws InputError for a barrier, and what
+/// MachineBounds throws.
 Bound own_bound(const Scenario& scenario);
 
 /// The bounds of the points of a sweep. Points with equal topology, ranks, transport, routing and faults share the

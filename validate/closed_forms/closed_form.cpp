@@ -60,13 +60,13 @@ const Link* cable(const Topology& topology, NodeId from, NodeId to) {
   return only;
 }
 
-std::optional<Uniform> as_neighbours(const Topology& topology, std::span<const NodeId> ranks) {
+std::optional<Uniform> as_neighbors(const Topology& topology, std::span<const NodeId> ranks) {
   std::optional<Uniform> found;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const NodeId next = ranks[(r + 1) % ranks.size()];
     for (const Link* link : {cable(topology, ranks[r], next), cable(topology, next, ranks[r])}) {
       if (link == nullptr) return std::nullopt;
-      if (!found) found = Uniform{Shape::neighbours, link->bandwidth, link->latency};
+      if (!found) found = Uniform{Shape::neighbors, link->bandwidth, link->latency};
       if (!equal_cable(topology, *link, *found)) return std::nullopt;
     }
   }
@@ -121,15 +121,15 @@ std::optional<Uniform> of_cables(const Topology& topology, std::span<const NodeI
   members.insert(members.end(), helpers.begin(), helpers.end());
   if (const auto star = as_star(topology, members)) return star;
   if (!helpers.empty() || ranks.size() < 2) return std::nullopt;
-  if (auto near = as_neighbours(topology, ranks)) {
+  if (auto near = as_neighbors(topology, ranks)) {
     if (is_meshed(topology, ranks, *near)) near->shape = Shape::full_mesh;
     return near;
   }
   return as_grid(topology, ranks, grid);
 }
 
-std::optional<PathType> type_between_neighbours(const Topology& topology, std::span<const NodeId> ranks,
-                                                const Transport& transport, const Routing& routing) {
+std::optional<PathType> type_between_neighbors(const Topology& topology, std::span<const NodeId> ranks,
+                                               const Transport& transport, const Routing& routing) {
   Routes routes(topology, transport, routing);
   const PathType type = routes.find(ranks[0], ranks[1 % ranks.size()]).type;
   for (std::size_t r = 1; r < ranks.size(); ++r)
@@ -143,13 +143,13 @@ Uniform uniform_of(const Topology& topology, std::span<const NodeId> ranks, std:
                    const Transport& transport, const Routing& routing, std::span<const int> grid) {
   std::vector<NodeId> members(ranks.begin(), ranks.end());
   members.insert(members.end(), helpers.begin(), helpers.end());
-  // Where cables are not used, or a table sends data round, what the cables look like says nothing.
+  // If cables are not used, or a table routes data around them, their shape says nothing.
   const auto in_host = [&](NodeId id) { return topology.node(id).host.has_value(); };
   const bool in_hosts = std::any_of(members.begin(), members.end(), in_host);
   const bool takes_cables = routing.table.empty() && (transport.p2p_level >= PathType::nvl || !in_hosts);
   if (const auto found = takes_cables ? of_cables(topology, ranks, helpers, grid) : std::nullopt) {
     Uniform uniform = *found;
-    if (in_hosts) uniform.type = type_between_neighbours(topology, ranks, transport, routing);
+    if (in_hosts) uniform.type = type_between_neighbors(topology, ranks, transport, routing);
     return uniform;
   }
   Uniform rough;
@@ -211,7 +211,7 @@ ClosedForm ring_form(std::int64_t segments, const CollectiveRequest& request, co
   ClosedForm form;
   const std::int64_t n = request.ranks, p = request.bytes.count;
   Sum sum{machine, form};
-  needs_neighbours(machine, form);
+  needs_neighbors(machine, form);
   if (request.op == CollectiveOp::broadcast) {
     const std::int64_t s = segments > 0 ? segments : n;
     form.formula = "(K-2+s)(a + p/(s b))";
@@ -268,7 +268,7 @@ ClosedForm all_to_all_form(bool in_steps, const CollectiveRequest& request, cons
   return form;
 }
 
-/// Whether all ranks go through the schedule in step, each sending to one and receiving from one at a time: then they
+/// True if all ranks go through the schedule in step, each sending to one and receiving from one at a time: then they
 /// begin every round together, and every round takes as long as the first.
 bool is_in_step(const Algorithm& algorithm, const Arguments& arguments, const CollectiveRequest& request) {
   const bool is_power = std::has_single_bit(static_cast<unsigned>(request.ranks));

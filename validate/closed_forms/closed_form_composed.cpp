@@ -12,12 +12,12 @@ namespace {
 
 void needs_own_links_in_grid(const Uniform& machine, const std::vector<int>& grid, ClosedForm& form) {
   const auto dimensions = std::count_if(grid.begin(), grid.end(), [](int size) { return size > 1; });
-  const bool is_ring = machine.shape == Shape::neighbours && dimensions == 1;
+  const bool is_ring = machine.shape == Shape::neighbors && dimensions == 1;
   if (machine.shape == Shape::grid || is_ring || machine.shape == Shape::star || machine.shape == Shape::full_mesh)
     return;
   form.because.emplace_back(
       "neither is there an equal cable to the next rank along each dimension, nor are the ranks equal ports of one "
-      "switch, or fully meshed: b and a are those of the narrowest and the longest path between neighbouring ranks");
+      "switch, or fully meshed: b and a are those of the narrowest and the longest path between neighboring ranks");
 }
 
 /// Adds what a part takes: `low` and `high` are its forms for the sizes rounded down and up.
@@ -35,7 +35,7 @@ std::optional<ClosedForm> hierarchical_form(const Algorithm& algorithm, const Ar
                                             const CollectiveRequest& request, Uniform machine) {
   const std::vector<int> grid = grid_of(algorithm, arguments, request);
   const std::string inner = text(algorithm, arguments, "inner"), outer = text(algorithm, arguments, "outer");
-  if (machine.shape == Shape::grid) machine.shape = Shape::neighbours;  // in either dimension
+  if (machine.shape == Shape::grid) machine.shape = Shape::neighbors;  // in either dimension
   const std::int64_t p = request.bytes.count, g = grid[1];
   const auto part = [&](const std::string& name, CollectiveOp op, int ranks, std::int64_t bytes) {
     return closed_form(*find_algorithm(name), {}, {.op = op, .ranks = ranks, .bytes = {bytes}}, machine);
@@ -74,10 +74,10 @@ ClosedForm bucket_form(const std::vector<int>& grid, const CollectiveRequest& re
   const bool is_star = machine.shape == Shape::star;
   ClosedForm form{.formula = is_star ? "2D(d-1) a + 2(K-1)/K p/b" : "2D(d-1) a + (K-1)/K p/(D b)"};
   form.is_shared = true;
-  if (!is_star && machine.shape != Shape::grid && !(machine.shape == Shape::neighbours && sizes.size() == 1))
+  if (!is_star && machine.shape != Shape::grid && !(machine.shape == Shape::neighbors && sizes.size() == 1))
     form.because.emplace_back(
         "there is no equal cable to the next rank along each dimension: b and a are those of the narrowest and the "
-        "longest path between neighbouring ranks");
+        "longest path between neighboring ranks");
   if (std::any_of(sizes.begin(), sizes.end(), [&](int size) { return size != sizes.front(); }))
     form.because.emplace_back("the dimensions are not equal: lanes meet on the links of one");
   if (!is_star && std::any_of(sizes.begin(), sizes.end(), [](int size) { return size == 2; }))
@@ -104,7 +104,7 @@ ClosedForm in_switch_form(std::int64_t segments, const CollectiveRequest& reques
     Sum{port, form}.steps(segments + 1, share(request.bytes.count, 1, segments));
     return form;
   }
-  // Segment i goes down when it is up, and the one before is down: exact also where segments differ by a byte.
+  // Segment i goes down when it is up, and the one before is down: exact also if segments differ by a byte.
   const Layout layout = Layout::near_equal(request.bytes, static_cast<int>(segments));
   Picoseconds up{0}, down{0};
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(segments); ++i) {

@@ -82,7 +82,7 @@ ClosedForm binary_blocks_form(const CollectiveRequest& request, const Uniform& m
       for (int half = size / 2; half >= 1; half /= 2) time = add(time, step(half, size));
       return time;
     };
-    // All pieces of a rank leave one port; where each has a cable of its own, they go at once.
+    // All pieces of a rank leave one port; if each has a cable of its own, they go at once.
     const auto handed = [&](std::size_t j) {
       return step(1, machine.shape == Shape::full_mesh ? blocks[j - 1] : blocks[j]);
     };
@@ -124,7 +124,7 @@ std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const Argume
   if (algorithm.name == "swing") {
     const std::vector<int> grid = grid_of(algorithm, arguments, request);
     ClosedForm form{.formula = "2 m a + 2(K-1)/K p/b"};
-    // Along a dimension of 2 or 4 all partners are neighbours.
+    // Along a dimension of 2 or 4 all partners are neighbors.
     const bool near = std::all_of(grid.begin(), grid.end(), [](int size) { return size <= 4; });
     if (machine.shape != Shape::grid || !near) needs_own_links_to_peers(machine, form);
     Sum sum{machine, form};

@@ -145,7 +145,7 @@ class TrainingForm {
     if (spec_.stragglers.any()) assume("ranks compute unequally");
   }
 
-  /// Where the form of unequal ranks can be worked out: a mean over steps, whose parts are rounded down each.
+  /// True if the form of unequal ranks can be worked out: a mean over steps whose parts are each rounded down.
   bool is_barrel() {
     if (!spec_.stragglers.any()) return false;
     if (step_.host_launch.count() == 0 && step_.cycle.count() == 0) return true;
@@ -215,10 +215,10 @@ class TrainingForm {
     return std::move(form_);
   }
 
-  /// Of a mean over the steps of a round.
+  /// The rounding of a mean over the steps of a round.
   Picoseconds rounded() const { return spec_.every > 1 ? parts : Picoseconds{0}; }
 
-  // Where equal workers never meet, all steps are alike; and then so many updates as workers take one step.
+  // If equal workers never meet, all steps are alike, and in one step there are as many updates as workers.
   std::optional<ClosedForm> async_server(const Uniform& machine) {
     const AsyncServer given = async_server_of(spec_, placed_);
     const Picoseconds copy = transfer_time(spec_.gradients(), machine.b), update = server_update(step_, given.servers);

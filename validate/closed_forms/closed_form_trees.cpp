@@ -1,5 +1,5 @@
 // The forms of trees, of direct sends and of rings in pieces. They are derived in the doc comments of algorithms/*.hpp
-// and, where it takes more than a line, here.
+// and, if it takes more than a line, here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ ClosedForm kary_form_of_ports(const KaryTree& tree, std::int64_t s, const Collec
     return form;
   }
   // A rank of level e, neither root nor leaf, sends up from step d-e on and down from step d+e on, s steps each; so it
-  // is with what it receives. On level 1 they meet where s > 2.
+  // is with what it receives. On level 1 they meet if s > 2.
   if (d > 1 && s > 2)
     form.because.emplace_back(
         "what goes up and what comes down share the ranks' ports where there are more than 2 segments");
@@ -105,7 +105,7 @@ ClosedForm kary_form_of_ports(const KaryTree& tree, std::int64_t s, const Collec
 }
 
 ClosedForm kary_form(const KaryTree& tree, std::int64_t s, const CollectiveRequest& request, const Uniform& machine) {
-  const bool own_cables = machine.shape == Shape::full_mesh || (tree.arity == 1 && machine.shape == Shape::neighbours);
+  const bool own_cables = machine.shape == Shape::full_mesh || (tree.arity == 1 && machine.shape == Shape::neighbors);
   if (!own_cables) return kary_form_of_ports(tree, s, request, machine);
   ClosedForm form;
   const bool both = request.op == CollectiveOp::all_reduce;
@@ -123,7 +123,7 @@ int depth_of(const DoubleTree& tree, Actor r) {
   return edges;
 }
 
-/// Says where a cable carries what two of the ways send at one time. Segments differ by a byte where 2s does not divide
+/// Says if a cable carries what two of the ways send at one time. Segments differ by a byte if 2s does not divide
 /// p: then the tree of the larger ones falls behind, and may still be there when the other one comes.
 void needs_cables_apart(const DoubleTree& one, const DoubleTree& other, const CollectiveRequest& request,
                         std::int64_t s, const Uniform& machine, ClosedForm& form) {
@@ -156,7 +156,7 @@ ClosedForm double_tree_form(std::int64_t s, std::int64_t group, const Collective
   if (machine.shape != Shape::full_mesh)
     form.because.emplace_back(
         "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
-        "the longest path between neighbouring ranks");
+        "the longest path between neighboring ranks");
   else if (group > 1)
     form.because.emplace_back("the chains of a group are in both trees, which share their cables");
   else
@@ -182,7 +182,7 @@ std::optional<ClosedForm> direct_form(bool one_shot, const CollectiveRequest& re
     Sum{machine, form}.steps(steps, bytes);
   };
   if (request.op == CollectiveOp::send_recv) {
-    needs_neighbours(machine, form);
+    needs_neighbors(machine, form);
     once("a + p/b", "a + p/b", p);
     return form;
   }
@@ -232,13 +232,13 @@ std::optional<ClosedForm> tree_form(const Algorithm& algorithm, const Arguments&
 ClosedForm ring_in_pieces_form(std::int64_t rings, std::int64_t slices, const CollectiveRequest& request,
                                const Uniform& machine) {
   ClosedForm form;
-  needs_neighbours(machine, form);
+  needs_neighbors(machine, form);
   const std::int64_t n = request.ranks, p = request.bytes.count, pieces = n * rings * slices;
   const bool both = request.op == CollectiveOp::all_reduce;
   const std::int64_t steps = (both ? 2 : 1) * (n - 1) * slices;
   Sum sum{machine, form};
   const bool own_cables =
-      rings == 1 || machine.shape == Shape::full_mesh || (rings == 2 && machine.shape == Shape::neighbours);
+      rings == 1 || machine.shape == Shape::full_mesh || (rings == 2 && machine.shape == Shape::neighbors);
   if (own_cables) {
     form.formula = both ? "2(K-1) l (a + p/(K R l b))" : "(K-1) l (a + p/(K R l b))";
     sum.steps(steps, p / pieces, ceil_div(p, pieces));

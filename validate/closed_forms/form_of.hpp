@@ -9,7 +9,7 @@
 
 namespace ringsim {
 
-/// Of scenario.jobs[job]; nothing if no form is known. The launch counts: "t + ...".
+/// The closed form of scenario.jobs[job]; nothing if none is known. The launch counts: "t + ...".
 std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, std::size_t job = 0);
 
 }  // namespace ringsim

@@ -10,7 +10,7 @@ namespace forms {
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-/// n of `of` equal parts of p bytes, rounded down, and up where that is a round-off; without leaving 64 bits.
+/// n of `of` equal parts of p bytes, rounded down, and up if that is a round-off; without leaving 64 bits.
 struct Share {
   std::int64_t low = 0, high = 0;
 };
@@ -37,17 +37,17 @@ inline void needs_star(const Uniform& machine, ClosedForm& form) {
   if (machine.shape != Shape::star)
     form.because.emplace_back(
         "the ranks are not equal full-duplex ports of one switch: b and a are those of the "
-        "narrowest and the longest path between neighbouring ranks");
+        "narrowest and the longest path between neighboring ranks");
 }
 
 inline void needs_own_links_to_peers(const Uniform& machine, ClosedForm& form) {
   if (machine.shape != Shape::star && machine.shape != Shape::full_mesh)
     form.because.emplace_back(
         "the ranks are neither equal full-duplex ports of one switch nor fully meshed: b and a are "
-        "those of the narrowest and the longest path between neighbouring ranks");
+        "those of the narrowest and the longest path between neighboring ranks");
 }
 
-inline void needs_neighbours(const Uniform& machine, ClosedForm& form) {
+inline void needs_neighbors(const Uniform& machine, ClosedForm& form) {
   if (machine.shape == Shape::other)
     form.because.emplace_back(
         "the paths from each rank to the next are not equal, or not their own: b and a are those of "
@@ -56,12 +56,12 @@ inline void needs_neighbours(const Uniform& machine, ClosedForm& form) {
 
 }  // namespace forms
 
-/// parameter_server: both ways, with `servers` separate ones, or 0: a root among the ranks. One worker talks to
-/// separate servers, too.
+/// parameter_server: both ways, with `servers` separate ones, or 0: a root among the ranks. One worker also talks
+/// to separate servers.
 ClosedForm server_form(int servers, const CollectiveRequest& request, const Uniform& machine);
-/// Of binary blocks, for all_reduce.
+/// The form of binary blocks, for all_reduce.
 ClosedForm binary_blocks_form(const CollectiveRequest& request, const Uniform& machine);
-/// Of what does log2(n) exchanges: halving_doubling's halves, recursive_doubling, bruck, pat, swing.
+/// The form of algorithms with log2(n) exchanges: halving_doubling's halves, recursive_doubling, bruck, pat, swing.
 std::optional<ClosedForm> exchange_form(const Algorithm& algorithm, const Arguments& arguments,
                                         const CollectiveRequest& request, const Uniform& machine);
 /// direct, but its all-to-all and pairs.
@@ -72,7 +72,7 @@ std::optional<ClosedForm> tree_form(const Algorithm& algorithm, const Arguments&
 /// A ring in pieces.
 ClosedForm ring_in_pieces_form(std::int64_t rings, std::int64_t slices, const CollectiveRequest& request,
                                const Uniform& machine);
-/// Of hierarchical, torus, bucket, in_switch.
+/// The form of hierarchical, torus, bucket, in_switch.
 std::optional<ClosedForm> composed_form(const Algorithm& algorithm, const Arguments& arguments,
                                         const CollectiveRequest& request, const Uniform& machine);
 

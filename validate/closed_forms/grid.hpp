@@ -31,8 +31,8 @@ struct GridResult {
 };
 
 /// All cases: K = 2..17, 32, 64, 100, 256, 1000; p = 1 B, 1 KiB, 1000003 B, 64 MiB, 1 GiB; zero and non-zero latency;
-/// `ideal` and `fair`, and up to K = 17 and p = 1000003 B `packet` where its form holds there; every algorithm of the
-/// catalogue on a star, and up to K = 17 on the other machines where its form holds.
+/// `ideal` and `fair`, and up to K = 17 and p = 1000003 B `packet` if its form holds there; every algorithm of the
+/// catalog on a star, and up to K = 17 on the other machines if its form holds.
 std::vector<GridCase> closed_form_grid();
 
 /// Simulates one case: builds, checks, runs.

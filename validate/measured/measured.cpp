@@ -32,7 +32,7 @@ bool is_json(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
-/// Whether the text is a JSON document and nothing else.
+/// True if the text is a JSON document and nothing else.
 bool is_one_document(std::string_view text) {
   const std::size_t end = json_end(text, 0);
   return end != std::string_view::npos && text.find_first_not_of(" \t\r\n", end) == std::string_view::npos;

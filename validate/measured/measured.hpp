@@ -23,16 +23,16 @@ class Runs;
 struct MeasuredRow {
   CollectiveOp op{};
   Bytes bytes;         ///< as nccl-tests counts bytes for the op (DESIGN.md section 9)
-  double time_us = 0;  ///< out of place where there are both
+  double time_us = 0;  ///< out of place if there are both
   std::optional<double> in_place_us, time_min_us, time_max_us, algbw_GBps, busbw_GBps;
-  std::optional<std::int64_t> wrong;  ///< elements out of bounds, out of place and in place together; where it counted
+  std::optional<std::int64_t> wrong;  ///< elements out of bounds, out of place and in place together; if it counted
   int line = 0;                       ///< in the file, from 1; 0: the format has no lines (JSON)
 };
 
 /// A file of measured rows.
 struct MeasuredTable {
   std::string file, format;                  ///< format: "nccl-tests text", "nccl-tests JSON", "OSU text", "CSV", ...
-  std::optional<int> ranks;                  ///< where the file tells
+  std::optional<int> ranks;                  ///< if the file tells
   std::map<std::string, std::string> about;  ///< "id", "source", "grade", "library", ... of comments `# key: value`
   std::vector<MeasuredRow> rows;  ///< in file order; one for each (op, bytes): repetitions are their median (see below)
   std::vector<std::string> warnings;  ///< FILE:LINE: what was left out, or taken for granted
@@ -42,7 +42,7 @@ struct MeasuredTable {
 std::string measured_formats();
 
 /// The collective of that name, in any of the usual spellings ("all_reduce", "AllReduce", "allreduce",
-/// "all_reduce_perf", "osu_allreduce"); nothing where it is none.
+/// "all_reduce_perf", "osu_allreduce"); nothing if it is none.
 std::optional<CollectiveOp> collective_named(std::string_view name);
 
 /// The scenario of a comparison: the collectives and numbers of ranks of its points, each once.
@@ -95,7 +95,7 @@ class MeasuredFile {
 
 /// The table of a file with one run, or with runs that agree.
 MeasuredTable read_measured(const std::string& path, std::optional<CollectiveOp> collective = std::nullopt);
-/// The same from text; `name` stands for the file in errors.
+/// Reads a table from text; `name` stands for the file in errors.
 MeasuredTable parse_measured(std::string_view text, const std::string& name,
                              std::optional<CollectiveOp> collective = std::nullopt);
 
@@ -105,7 +105,7 @@ struct SizedError {
   double error = 0;
 };
 
-/// Errors of a range of sizes, summarised. Shares, not percent.
+/// Errors of a range of sizes, summarized. Shares, not percent.
 struct ErrorBand {
   std::string name;
   int rows = 0;
@@ -113,7 +113,7 @@ struct ErrorBand {
   double median_signed = 0;            ///< below 0: predicted too fast
 };
 
-/// The value below which a share `q` of the values lies, between neighbours by their distance (as numpy's default).
+/// The value below which a share `q` of the values lies, between neighbors by their distance (as numpy's default).
 /// Requires at least one value and 0 <= q <= 1.
 double quantile(std::vector<double> values, double q);
 

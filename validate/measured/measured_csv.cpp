@@ -310,7 +310,7 @@ bool names_columns(const Line& line, Header which) {
     size = size || heading.what == What::size;
     time = time || heading.what == What::time;
   }
-  // Prose has words like these, too.
+  // Prose has words like these as well.
   if (which == Header::anywhere) return size && time && known >= others;
   const bool is_csv = std::find(separators.begin(), separators.end(), separator) != separators.end();
   return is_csv && (which == Header::part ? known > 0 : size && time) &&

@@ -56,7 +56,7 @@ struct Run {
 /// What a reader found.
 struct Found {
   std::string format;
-  /// Rows of one size are repetitions: a benchmark printed them. Else they are so only where every size has as many.
+  /// Rows of one size are repetitions: a benchmark printed them. Else they are so only if every size has as many.
   bool from_benchmark = false;
   std::map<std::string, std::string> about;
   std::vector<Run> runs;
@@ -83,9 +83,9 @@ struct CsvField {
   std::string text;   ///< without blanks around it
   std::string where;  ///< file:line:column
 };
-/// The fields of a line: between separators, in quotes where they contain one (RFC 4180, without line ends in quotes).
+/// The fields of a line: between separators, in quotes if they contain one (RFC 4180, without line ends in quotes).
 /// A blank as separator: the words of the line. A bar: a bar at either end is none, as in Markdown's tables.
-/// Throws InputError where quotes do not end.
+/// Throws InputError if quotes do not end.
 std::vector<CsvField> fields_of(const Line& line, char separator);
 std::string_view trimmed(std::string_view text);
 std::string lower(std::string_view text);
@@ -95,12 +95,12 @@ bool take_comment(std::string_view line, std::map<std::string, std::string>& abo
 
 /// True if a line has bars, also those that draw boxes, or marks of Markdown.
 bool has_bars(std::string_view line);
-/// The same line with '|' for each bar, and blanks for Markdown's marks.
+/// The line with '|' for each bar, and blanks for Markdown's marks.
 std::string with_plain_bars(std::string_view line);
-/// The same line with blanks for bars. Empty cells stay as wide as an empty column of nccl-tests.
+/// The line with blanks for bars. Empty cells stay as wide as an empty column of nccl-tests.
 std::string cells_in_line(std::string_view line);
 
-/// Whole text as a number; nothing where it is none. Infinities and NaN are numbers here.
+/// Whole text as a number; nothing if it is none. Infinities and NaN are numbers here.
 std::optional<Number> number_in(std::string_view text);
 /// A quantity is finite and not negative; a time is also above 0.
 enum class Measure { quantity, time };
@@ -121,7 +121,7 @@ class Commas {
   /// The number with a decimal point and no other mark; the text itself if it has no comma, or is no number. Throws
   /// InputError if it is unclear what its comma means.
   std::string plain(std::string_view text, const std::string& what, const std::string& where) const;
-  /// The same for a whole number: 1,048,576, 1,024, 1.048.576 or 1 024.
+  /// As plain(), for a whole number: 1,048,576, 1,024, 1.048.576 or 1 024.
   static std::string plain_whole(std::string_view text);
 
  private:
@@ -129,7 +129,7 @@ class Commas {
 };
 
 inline constexpr int most_ranks = 1 << 24;
-/// Throws InputError where it is no number of ranks.
+/// Throws InputError if it is no number of ranks.
 int check_ranks(std::int64_t ranks, const std::string& where);
 /// `processes` of `gpus_each`.
 int check_ranks(std::int64_t processes, std::int64_t gpus_each, const std::string& where);
@@ -143,7 +143,7 @@ Found read_json(std::string_view text, const std::string& name);
 /// Documents among other text or one after another; each document of nccl-tests is a run. No runs if there are none.
 Found read_json_among(std::string_view text, const std::string& name);
 
-/// Rows in place join the row out of place of their size, where rows say which of the two they are.
+/// Rows in place join the row out of place of their size, if rows say which of the two they are.
 void join_places(std::vector<Row>& rows);
 
 /// Which line may name the columns of a table: the first that is no comment, with commas, semicolons or tabs between

@@ -136,7 +136,7 @@ std::string Commas::plain(std::string_view text, const std::string& what, const 
   const bool by_comma = mark == Mark::decimal || mark == Mark::grouped_by_points ||
                         (mark == Mark::unclear && decimal_ && !thousands_ && !points_);
   const bool by_point = mark == Mark::thousands || (mark == Mark::unclear && thousands_ && !decimal_);
-  // If other numbers have decimal commas, 1.250 may be 1250, unless others have decimal points, too.
+  // If other numbers have decimal commas, 1.250 may be 1250, unless others have decimal points as well.
   const bool may_be_group = mark == Mark::point && is_grouped(text, '.') && decimal_ && !points_;
   if (mark == Mark::unclear && !by_comma && !by_point)
     throw InputError(

@@ -121,7 +121,7 @@ bool busbw_fits(const Timed& timed, Bytes bytes, CollectiveOp op, int ranks) {
 
 bool words_fit(const Row& row, CollectiveOp op) {
   // nccl-tests prints "none" if nothing is reduced (all_gather.cu and others, calls of TimeTest), the operation for
-  // sendrecv, too (sendrecv.cu), and a root of -1 if there is none.
+  // sendrecv as well (sendrecv.cu), and a root of -1 if there is none.
   const bool reduces =
       op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter || op == CollectiveOp::reduce;
   if (row.redop == "none" && reduces) return false;

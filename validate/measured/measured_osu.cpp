@@ -70,7 +70,7 @@ class OsuLog {
 
   void take_row(const Line& line) {
     Cells words = words_of(line.text);
-    // Words before the header are a prefix of the log that rows have, too; the size may be joined to it.
+    // Words before the header are a prefix of the log that rows have as well; the size may be joined to it.
     if (words.size() == columns_.size() + before_)
       words.erase(words.begin(), words.begin() + static_cast<long>(before_));
     if (words.empty()) return;

@@ -30,9 +30,9 @@ namespace {
 
 /// Turns a rank's own part into the bytes that nccl-tests counts.
 void total_bytes(Row& row, std::optional<int> ranks) {
-  const bool totalled = *row.op == CollectiveOp::all_gather || *row.op == CollectiveOp::all_to_all ||
-                        *row.op == CollectiveOp::gather || *row.op == CollectiveOp::scatter;
-  if (!row.per_rank || !totalled) return;
+  const bool totaled = *row.op == CollectiveOp::all_gather || *row.op == CollectiveOp::all_to_all ||
+                       *row.op == CollectiveOp::gather || *row.op == CollectiveOp::scatter;
+  if (!row.per_rank || !totaled) return;
   if (!ranks)
     throw InputError(
         row.where,

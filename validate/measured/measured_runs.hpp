@@ -41,7 +41,7 @@ std::vector<MeasuredRow> joined_rows(const std::vector<RunRows>& runs, bool from
 /// All runs of a file.
 class Runs {
  public:
-  /// `given`: what the rows are, where the file does not say. Throws InputError where it says otherwise, and if there
+  /// `given`: what the rows are, if the file does not say. Throws InputError if it says otherwise, and if there
   /// are no rows with times.
   Runs(Found found, std::string name, std::optional<CollectiveOp> given);
 

@@ -40,7 +40,7 @@ bool is_operation(std::string_view word) {
   return is_one_of(word, known);
 }
 
-/// A number of a result's columns, or what stands where nothing was counted.
+/// A number of a result's columns, or what stands if nothing was counted.
 bool is_figure(std::string_view word) {
   if (word == "N/A" || number_in(word).has_value()) return true;
   // With a decimal comma, or commas between thousands.
@@ -59,7 +59,7 @@ bool is_size(std::string_view word) {
   return is_whole(word) || is_whole(Commas::plain_whole(word));
 }
 
-/// Where the row begins: two whole numbers before the name of a type. npos: it is none.
+/// The word at which the row begins: two whole numbers before the name of a type. npos: it is none.
 std::size_t row_start(const Words& words) {
   for (std::size_t i = 2; i < words.size(); ++i)
     if (is_size(words[i - 1]) && is_type(words[i]) && is_size(after_tag(words[i - 2]))) return i - 2;

@@ -63,7 +63,7 @@ struct TrainingMap {
 /// file: /pointer.
 TrainingMap parse_training_map(std::string_view text, const std::string& name);
 
-/// Whether all words are in the text, in any order, whatever the case of letters.
+/// True if all words are in the text, in any order, whatever the case of letters.
 bool has_words(const std::string& text, const std::vector<std::string>& words);
 
 struct TrainingFigures {

@@ -12,7 +12,7 @@ namespace {
 
 bool receives(const Op& op) { return op.what == Do::receive || op.what == Do::receive_add; }
 
-// where += what, element by element; where `base` is another place: where = base + what
+// where += what, element by element; if `base` is another place: where = base + what
 void add(std::span<const float> base, std::span<const float> what, std::span<float> where) {
   ensure(base.size() == where.size() && what.size() == where.size(), "regions that are added are of one size");
   for (std::size_t i = 0; i < where.size(); ++i) where[i] = base[i] + what[i];

@@ -28,7 +28,7 @@ class ActorRun {
   /// Something that was started is done.
   void done(Ticket ticket);
   bool finished() const { return lanes_through_ == static_cast<int>(lanes_.size()); }
-  /// The first thing that is still open: "lane 0, step 3: receive data[2] from rank 1, channel 0"; where a lane waits
+  /// The first thing that is still open: "lane 0, step 3: receive data[2] from rank 1, channel 0"; if a lane waits
   /// for another, that. Empty when finished.
   std::string open() const;
 

@@ -54,8 +54,8 @@ class Messages {
 /// One actor's view of a backend.
 class Exchange : public Messages {
  public:
-  /// Waits until something that was started is done, and appends it; throws EnvironmentError where a peer is lost or
-  /// nothing is done in time, Interrupted where the user stops it.
+  /// Waits until something that was started is done, and appends it; throws EnvironmentError if a peer is lost or
+  /// nothing is done in time, Interrupted if the user stops it.
   virtual void wait_some(std::vector<Ticket>& done) = 0;
   /// Waits for all actors; returns the moment at which the run that follows begins, which has come.
   virtual Moment barrier() = 0;

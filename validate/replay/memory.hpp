@@ -41,7 +41,7 @@ class ActorMemory {
   /// As before a run: what the rank contributes is in place; all else of a rank's is poison (not a number: whatever is
   /// worked out from it shows), but for scratch, which is 0, as a helper's memory is: adding to it starts from there.
   void fill();
-  /// The same without contributions: a program makes them as it goes.
+  /// As fill(), without contributions: a program makes them as it goes.
   void blank();
   /// Every element that the collective promises, compared to the bit. A helper is promised nothing.
   Verdict check() const;

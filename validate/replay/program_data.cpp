@@ -28,7 +28,7 @@ bool sums(const Program::Call& call) {
   return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce;
 }
 
-// Whether chunk c of `data` is chunk c of what each contributes and gets.
+// True if chunk c of `data` is chunk c of what each contributes and gets.
 bool is_in_place(const Schedule& schedule) {
   const Collective& collective = schedule.collective;
   const Actor one = collective.root;  // has what it gives and gets what there is
@@ -219,7 +219,7 @@ void ProgramData::begins(Lane lane, int step) {
     if (which < 0) continue;
     Numbers& numbers = numbers_[index(which)];
     if (touch.as == As::read) read(numbers, place.iteration);
-    // Of all variables of the call at once.
+    // Clears all variables of the call at once.
     if (touch.as == As::clear && touch.variable == program().calls[index(numbers.call)].variables.front())
       std::ranges::fill(memory_.at(numbers.gradients), 0.0F);
   }

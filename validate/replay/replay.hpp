@@ -28,7 +28,7 @@ struct ActorRecord {
   std::string first_wrong;              ///< to_string(WrongElement) of the first; empty if all is right
 };
 
-/// Of all actors together. A run takes as long as its slowest actor.
+/// Times of all actors together. A run takes as long as its slowest actor.
 struct Measured {
   Picoseconds median{0}, min{0}, max{0};  ///< over the timed runs; of an even number the mean of the middle two
   std::optional<std::int64_t> checked;    ///< elements, over all runs, warm-ups too; nothing: they were not counted
@@ -36,7 +36,7 @@ struct Measured {
   std::string first_wrong;                ///< of the lowest rank that has one
 };
 
-/// Throws InputError where the schedule cannot be replayed as it is: a chunk that does not lie on whole elements, a
+/// Throws InputError if the schedule cannot be replayed as it is: a chunk that does not lie on whole elements, a
 /// schedule that names no regions or that needs slots, more ranks than sums are exact for.
 void require_replayable(const CheckedSchedule& checked);
 

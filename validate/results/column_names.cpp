@@ -15,7 +15,7 @@ namespace ringsim {
 
 namespace {
 
-/// Whether `name` is of the column, or of one of the columns that its star stands for.
+/// True if `name` is of the column, or of one of the columns that its star stands for.
 bool is_of(std::string_view name, std::string_view column) {
   if (!column.ends_with(".*")) return name == column;
   column.remove_suffix(1);

@@ -14,7 +14,7 @@ enum class ColumnsFor { csv, database };
 std::vector<std::string> columns_for(ColumnsFor format, std::span<const std::string> seen);
 
 /// What a row of a sweep may have, apart from what varies: the names that --assert knows. `compared`: those of commands
-/// that compare with measured times, too.
+/// that compare with measured times as well.
 std::vector<std::string> column_names(bool compared = false);
 
 /// What to write instead of a name that is neither in `columns` nor in `varied`, the paths that vary (with or without

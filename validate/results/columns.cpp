@@ -321,7 +321,7 @@ constexpr std::array columns{
         "exposed us"),
     time_of_step(
         "split_us.waiting_for_others",
-        "nothing computes, and an exchange is open that a member (a server, too) has not launched",
+        "nothing computes, and an exchange is open that a member (or a server) has not launched",
         [](const Result& r) {
           return of_training(r, [](const auto& t) { return microseconds(t.split.waiting_for_others); });
         },
@@ -437,13 +437,13 @@ constexpr std::array columns{
            .unit = "us",
            .meaning = "of a replay on GPUs: predicted from a probe's measurements, if copies are served in turn",
            .in = In::compared,
-           .value = [](const Result& r) { return r.modelled ? Json(r.modelled->in_turn_us) : Json(nullptr); },
+           .value = [](const Result& r) { return r.modeled ? Json(r.modeled->in_turn_us) : Json(nullptr); },
            .heading = "in turn us"},
     Column{.name = "modelled_shared_us",
            .unit = "us",
            .meaning = "the same, if copies share",
            .in = In::compared,
-           .value = [](const Result& r) { return r.modelled ? Json(r.modelled->shared_us) : Json(nullptr); },
+           .value = [](const Result& r) { return r.modeled ? Json(r.modeled->shared_us) : Json(nullptr); },
            .heading = "shared us"},
     Column{.name = "error",
            .unit = "share",

@@ -22,7 +22,7 @@ class Assertion {
   /// one that is.
   void require_known(const std::vector<std::string>& columns, const std::vector<std::string>& varied) const;
 
-  /// Nothing where the row is none of those that it speaks of; else whether it holds. Throws InputError where the row
+  /// True if the condition holds for the row; nothing if it is not about this row. Throws InputError if the row
   /// lacks a value that is asked for. Requires a row that did not fail.
   std::optional<bool> ask(const ResultRow& row) const;
   /// "busbw_GBps is 38.2": the values that the condition names, as the row has them.
@@ -37,11 +37,11 @@ class Assertion {
   std::optional<Expression> where_;
 };
 
-/// Results of an earlier sweep, or of `run`, by what varied: they are found again where links or the model have
+/// Results of an earlier sweep, or of `run`, by what varied: they are found again if links or the model have
 /// changed.
 class Baseline {
  public:
-  /// Throws InputError where the file cannot be read, or has a point twice with different times.
+  /// Throws InputError if the file cannot be read, or has a point twice with different times.
   explicit Baseline(const std::string& file);
 
   struct Was {
@@ -49,7 +49,7 @@ class Baseline {
     std::optional<double> time_us;  ///< nothing: the point failed
     bool met = false;
   };
-  /// What it has of that row's point and job; nothing where the point is new. Notes that it was met.
+  /// What it has of that row's point and job; nothing if the point is new. Notes that it was met.
   const Was* meet(const ResultRow& row);
   /// The rows that were not met.
   std::vector<std::string> missing() const;

@@ -16,7 +16,7 @@ Json links_of(const Prediction& p) {
                      {"kind", group.kind},
                      {"count", group.count},
                      {"most_bytes", group.most.count},
-                     {"utilisation", group.utilisation}});
+                     {"utilisation", group.utilization}});
   return links;
 }
 

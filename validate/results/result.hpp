@@ -19,7 +19,7 @@ struct Result {
   /// No algorithm needs less on this machine, as far as bandwidth goes (validate/closed_forms/bound.hpp); only if asked
   /// for.
   std::optional<Picoseconds> bound;
-  std::optional<Picoseconds> latency_floor;  ///< likewise, as far as latency goes; where it is known
+  std::optional<Picoseconds> latency_floor;  ///< likewise, as far as latency goes; if it is known
   std::optional<double> measured_us;         ///< of a file of measured times, or the median of a replay
   struct Replayed {
     double min_us = 0, max_us = 0;
@@ -28,22 +28,22 @@ struct Result {
   };
   std::optional<Replayed> replayed;
   /// What a GPU probe's measurements predict for a replay on GPUs, additions included.
-  struct Modelled {
+  struct Modeled {
     double in_turn_us = 0;  ///< if copies are served one after the other
     double shared_us = 0;   ///< if they share
   };
-  std::optional<Modelled> modelled;
+  std::optional<Modeled> modeled;
 };
 
 /// Predicts a scenario: one row per collective, the scenario's own first. `bounds`: sets Result::bound; nullptr: it
 /// stays empty. Throws what predict() throws.
 std::vector<Result> results_of(const Scenario& scenario, const PredictOptions& options = {}, Bounds* bounds = nullptr);
 
-/// The row of everything that ran: of all jobs together where some come after others, else the scenario's own. With
+/// The row of everything that ran: of all jobs together if some come after others, else the scenario's own. With
 /// what the run says of links and settings. `rows`: of results_of().
 Result whole_of(std::vector<Result> rows);
 
-/// How many rows results_of() gives: one per collective, and one for all together where Scenario::has_total().
+/// How many rows results_of() gives: one per collective, and one for all together if Scenario::has_total().
 std::size_t n_results(const Scenario& scenario);
 
 /// predicted/measured - 1. Requires a result that was measured.

@@ -287,7 +287,7 @@ class BoundedLines {
 
 }  // namespace
 
-/// Whether it may have been cut off a row.
+/// True if the text may be the beginning of a row that was cut off.
 static bool begins_as_row(std::string_view text) {
   constexpr std::string_view every_row = R"({"ringsim":{"version":")";
   return text.starts_with(every_row) || every_row.starts_with(text);

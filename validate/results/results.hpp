@@ -21,7 +21,7 @@ namespace ringsim {
 /// and what the row repeats of them (the program's version, the scenario's name, what varied). Rows of equal keys are
 /// equal bytes, job by job. `bounded`: the row was asked for its bound.
 std::string result_key(const std::string& scenario_name, const PointId& id, bool bounded = false);
-/// The same of rows that another version of ringsim, or of its model, wrote.
+/// The key of rows that another version of ringsim, or of its model, wrote.
 std::string result_key(const std::string& program, std::int64_t model, const std::string& scenario_name,
                        const PointId& id, bool bounded);
 
@@ -40,26 +40,26 @@ struct ResultRow {
   /// Throws InputError at `file`:`number` if the line is not a result: a value of another type or out of its range, or
   /// a key that is not that of the row's point.
   static ResultRow parse(std::string_view line, const std::string& file, std::size_t number = 1);
-  /// Of a row's JSON; nothing is checked.
+  /// Makes a row of its JSON; checks nothing.
   static ResultRow of(const Json& json);
 
   const Cell* find(std::string_view column) const;
-  std::string job() const;    ///< empty where there is but one collective
+  std::string job() const;    ///< empty if there is but one collective
   bool failed() const;        ///< it has an error instead of a time
   std::string error() const;  ///< "where: message"
   double time_us() const;     ///< requires a row that did not fail
-  /// "collective.bytes 1 MiB, topology.nodes 4", or the scenario's name where nothing varies; and the job.
+  /// "collective.bytes 1 MiB, topology.nodes 4", or the scenario's name if nothing varies; and the job.
   std::string label() const;
-  /// What varied, as one text: by it a row is found again where the scenario's other values have changed.
+  /// What varied, as one text: by it a row is found again if the scenario's other values have changed.
   std::string point() const;
-  /// A column, or what varied by its path; in its unit where the name tells one (_us, _GBps, bytes) or the text does.
+  /// A column, or what varied by its path; in its unit if the name tells one (_us, _GBps, bytes) or the text does.
   std::optional<ExpressionValue> value(const std::string& path) const;
 };
 
 /// The value as CSV and people have it: numbers shortest, text bare.
 std::string plain_text(const Cell& cell);
 
-/// Where a row lies.
+/// The place of a row in its file.
 struct RowPlace {
   std::size_t line = 0;  ///< from 1
   std::uint64_t offset = 0;
@@ -70,7 +70,7 @@ struct FileEnd {
   bool torn = false;              ///< a last line without its end followed, and was not taken
 };
 
-/// Reads a file line by line; a line has at most 32 MiB. Throws InputError (FILE, or FILE:LINE) where it cannot be read
+/// Reads a file line by line; a line has at most 32 MiB. Throws InputError (FILE, or FILE:LINE) if it cannot be read
 /// or a line is no result.
 FileEnd read_results(const std::string& file,
                      const std::function<void(ResultRow&& row, std::string_view line, const RowPlace& place)>& take);
@@ -80,7 +80,7 @@ FileEnd read_results(const std::string& file,
 /// bytes per row; the rows themselves stay in their files.
 class MergedResults {
  public:
-  /// Throws InputError where two rows of one key and job differ, or are of different versions of ringsim or its model.
+  /// Throws InputError if two rows of one key and job differ, or are of different versions of ringsim or its model.
   explicit MergedResults(std::vector<std::string> files);
 
   std::size_t size() const { return entries_.size(); }
@@ -109,7 +109,7 @@ class MergedResults {
   std::string version_, version_from_;
 };
 
-/// RFC 4180: in quotes where it has to be. Text that a spreadsheet would take for a formula gets an apostrophe first.
+/// RFC 4180: in quotes if it has to be. Text that a spreadsheet would take for a formula gets an apostrophe first.
 std::string csv_field(const std::string& field);
 /// Fields joined, with the line's end.
 std::string csv_line(const std::vector<std::string>& fields);

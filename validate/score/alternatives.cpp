@@ -184,7 +184,7 @@ class AlternativeList {
     return std::find(kinds.begin(), kinds.end(), to_string(kind)) != kinds.end();
   }
 
-  /// Of all rows the most.
+  /// The most channels of any row.
   int channels() const {
     int most = 1;
     for (const ComparedRow& row : rows_) most = std::max(most, row.result.prediction.request.channels);
@@ -380,7 +380,7 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
     std::vector<std::string> versions;  // that decide so
   };
   std::vector<Found> found;
-  // Whether it is the first that decides so.
+  // Returns true for the first version that decides so.
   const auto add = [&](const std::string& version) {
     std::vector<std::string> with = set;
     with.push_back(version_set(version));

@@ -26,13 +26,13 @@ struct ComparedRow {
 struct Alternative {
   std::string label;  ///< "NCCL_PROTO=LL", "through host memory: NCCL_NET_GDR_LEVEL=LOC"
   std::vector<std::string> set;
-  /// The number that it sets was chosen from the measured rows that it is to explain. It comes near them more easily
-  /// than a change without such a number, and says less.
+  /// The number that it sets was chosen from the measured rows that it is to explain. So a good match says less
+  /// than that of a change without such a number.
   bool is_fitted = false;
-  /// Of the machine or the harness: if it is so, it is so at all sizes. Else NCCL may choose it at some.
+  /// True for a cause in the machine or the harness, which acts at all sizes. Else NCCL may choose it at some sizes.
   bool is_everywhere = false;
   bool is_plan = false;   ///< another algorithm or protocol
-  std::string look = {};  ///< where it can be seen: "`lspci -vvv`: ACSCtl of the PCIe switches"
+  std::string look = {};  ///< if it can be seen: "`lspci -vvv`: ACSCtl of the PCIe switches"
   /// A time to be fitted, of which the rows depend evenly: the scenario is run with `unit` more, which tells how each
   /// row depends on it, and again with as much as removes the median difference.
   struct Fit {

@@ -76,7 +76,7 @@ std::optional<Enum> named(const std::string& text, std::initializer_list<Enum> l
   return std::nullopt;
 }
 
-/// The GPUs of each node by their local names, where all nodes have the same: "gpu0", "gpu2".
+/// The GPUs of each node by their local names, if all nodes have the same: "gpu0", "gpu2".
 std::vector<std::string> gpus_of_a_node(const Scenario& scenario, const Topology& topology, int& nodes) {
   std::map<std::uint32_t, std::vector<std::string>> by_host;
   for (const NodeId rank : ranks_of(topology, scenario)) {

@@ -27,7 +27,7 @@ struct TextbookMachine {
 };
 
 /// From the scenario's own topology. b: the NVLinks (or xGMI) of a GPU to the other ranks of its host and to
-/// NVSwitches, where there are none its other ports; of all ranks the least. Several hosts: no more than what the NICs
+/// NVSwitches, if there are none its other ports; of all ranks the least. Several hosts: no more than what the NICs
 /// of one carry together, and than the other ports of its ranks do.
 TextbookMachine textbook_machine(const Scenario& scenario);
 
@@ -42,19 +42,19 @@ struct SaidLibrary {
   std::optional<nccl::TunerAlgorithm> algorithm;
   std::optional<nccl::TunerProtocol> protocol;
 };
-/// `about`: MeasuredTable::about. "library" says whether it was NCCL, and which; "algorithm" and "protocol", where they
-/// begin with one of NCCL's names, what was forced. Nothing where it was not NCCL.
+/// `about`: MeasuredTable::about. "library" says whether it was NCCL, and which; "algorithm" and "protocol", if they
+/// begin with one of NCCL's names, what was forced. Nothing if it was not NCCL.
 std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>& about);
 
 /// NCCL's tuner (topologies/nccl/nccl_tuner.hpp) for the nodes of a scenario, as a table says which release ran and
 /// how.
 class TunerBaseline {
  public:
-  /// The release is the one that said_library() finds, the newest where it finds no version; what was forced leaves
+  /// The release is the one that said_library() finds, the newest if it finds no version; what was forced leaves
   /// only that to choose from.
   TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about);
 
-  /// What it would choose; nothing where it was not NCCL, where the formula does not cover it, or nodes differ.
+  /// What it would choose; nothing if it was not NCCL, if the formula does not cover it, or if nodes differ.
   std::optional<ModelTime> time(CollectiveOp op, Bytes bytes) const;
 
  private:
@@ -69,7 +69,7 @@ struct Line {
   double alpha_us = 0, us_per_byte = 0;
   double at(Bytes bytes) const { return alpha_us + us_per_byte * static_cast<double>(bytes.count); }
 };
-/// Of sizes and times in us, above 0. Requires at least two sizes.
+/// Fits the line to sizes and times in us, above 0. Requires at least two sizes.
 Line fitted_line(std::span<const std::pair<Bytes, double>> rows);
 
 }  // namespace ringsim

@@ -29,7 +29,7 @@ Values nominal_values() {
   return values;
 }
 
-/// As the optimiser sees them: ratios by their logarithm, launch in tens of microseconds, so that steps are alike.
+/// As the optimizer sees them: ratios by their logarithm, launch in tens of microseconds, so that steps are alike.
 double to_search(Factor factor, double value) { return factor == Factor::launch ? value / 10 : std::log(value); }
 double from_search(Factor factor, double x) { return factor == Factor::launch ? x * 10 : std::exp(x); }
 
@@ -67,7 +67,7 @@ class Rowset {
     for (const FitRow& row : rows) ensure(!row.candidates.empty(), "the scenario has the measured sizes");
   }
 
-  /// Of each row the fastest candidate. True where one changed.
+  /// Chooses the fastest candidate of each row. True if one changed.
   bool choose(const Values& values) {
     bool changed = false;
     for (FitRow& row : rows) {
@@ -136,13 +136,13 @@ class Rowset {
   std::map<Bytes, std::size_t> by_size_;
 };
 
-/// Minimises the mean loss over some factors for the points that are chosen.
+/// Minimizes the mean loss over some factors for the points that are chosen.
 class Search {
  public:
   Search(const Rowset& rows, const std::vector<Factor>& free, const Values& start)
       : rows_(rows), free_(free), values_(start), best_(start), least_(rows.mean_loss(start)) {}
 
-  Values minimise() {
+  Values minimize() {
     constexpr int most_evaluations = 150;  // about 60 do for four factors
     constexpr double step = 0.2, precision = 1e-4;
     const auto n = static_cast<unsigned>(free_.size());
@@ -202,7 +202,7 @@ Values fit(Rowset& rows, const std::vector<Factor>& free, const Values& start) {
   rows.choose(best);
   double least = rows.mean_loss(best);
   for (int round = 0; round < most_rounds && !free.empty(); ++round) {
-    const Values found = Search(rows, free, best).minimise();
+    const Values found = Search(rows, free, best).minimize();
     const bool changed = rows.choose(found);
     const double loss = rows.mean_loss(found);
     if (loss >= least) {
@@ -267,7 +267,7 @@ double left_of(const std::vector<std::vector<double>>& columns, std::size_t k) {
   return std::sqrt(dot(rest, rest));
 }
 
-/// Scatter of the rows about the fit: 1.4826 times the median |ln(predicted/measured)|, the standard deviation where
+/// Scatter of the rows about the fit: 1.4826 times the median |ln(predicted/measured)|, the standard deviation if
 /// errors are normal; at least 1 %, what the same system measured again differs by (docs/results/accuracy.md's best
 /// tables).
 double scatter_of(const Rowset& rows, const Values& values) {

@@ -40,7 +40,7 @@ struct CalibrationFit {
   std::vector<FittedFactor> factors;                     ///< of all, in the order of Factor
   double loss_before = 0, loss_after = 0;                ///< mean of loss_of()
   std::optional<ErrorBand> before, after;                ///< |error| of the rows that were fitted
-  std::optional<ErrorBand> others_before, others_after;  ///< of those that were not; nothing where there are none
+  std::optional<ErrorBand> others_before, others_after;  ///< of those that were not; nothing if there are none
 
   Calibration calibration() const;  ///< factors rounded to six decimals, launch to a nanosecond
 };
@@ -60,7 +60,7 @@ enum class Rows : std::uint8_t { all, odd, even };  ///< odd: the 1st, 3rd... by
 /// is put back to its nominal value, the worst first (of a launch and latencies that no row tells apart, the launch),
 /// and the rest is fitted again.
 ///
-/// Throws InputError where fewer rows are to be fitted than there are factors and one more, and for a scenario that has
+/// Throws InputError if fewer rows are to be fitted than there are factors and one more, and for a scenario that has
 /// a calibration already; Interrupted when `stop` is set.
 CalibrationFit calibrate(const ScenarioFile& file, const MeasuredTable& table, Rows rows = Rows::all,
                          const std::atomic<bool>* stop = nullptr);

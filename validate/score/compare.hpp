@@ -24,15 +24,15 @@ struct ComparedFile {
   MeasuredTable measured;
 };
 
-/// Reads a scenario (as ScenarioFile::parse) at the measured sizes of its collective; its own, where it has any, do not
-/// count. `run`: as MeasuredFile::table(). Throws InputError where its points are of several collectives, of one that
+/// Reads a scenario (as ScenarioFile::parse) at the measured sizes of its collective; its own, if it has any, do not
+/// count. `run`: as MeasuredFile::table(). Throws InputError if its points are of several collectives, of one that
 /// the file has not, of another number of ranks than was measured, or of several jobs. Appends to `warnings` what of
 /// the file is not compared, and that ranks are not known to agree.
 ComparedFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
                                     const MeasuredFile& measured, std::optional<int> run,
                                     std::vector<std::string>& warnings);
 
-/// Throws InputError where a point of the scenario has another number of ranks than was measured.
+/// Throws InputError if a point of the scenario has another number of ranks than was measured.
 void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table);
 
 /// Adds measured times to predictions, by collective and size.
@@ -40,7 +40,7 @@ class Beside {
  public:
   /// The table must outlive it.
   explicit Beside(const MeasuredTable& table);
-  /// Sets measured_us where that collective was measured at that size; of several jobs, for the first one alone.
+  /// Sets measured_us if that collective was measured at that size; of several jobs, for the first one alone.
   void add(Result& result);
   /// What has no counterpart, in words; empty if all have one.
   std::vector<std::string> unmatched() const;

@@ -42,9 +42,9 @@ std::optional<std::string> above_the_wires(std::span<const ComparedRow> rows) {
 std::optional<std::string> above_the_plan(const ComparedRow& row) {
   const auto& links = row.result.prediction.links;
   const auto busiest = std::max_element(
-      links.begin(), links.end(), [](const LinkGroup& a, const LinkGroup& b) { return a.utilisation < b.utilisation; });
+      links.begin(), links.end(), [](const LinkGroup& a, const LinkGroup& b) { return a.utilization < b.utilization; });
   if (busiest == links.end()) return std::nullopt;
-  const double least = busiest->utilisation * row.predicted_us();
+  const double least = busiest->utilization * row.predicted_us();
   if (least <= row.measured_us()) return std::nullopt;
   return fmt::format(
       "At {} {} {} puts {} on {}, which takes {} at least, {} was measured: the plan was another one, or the link is "
@@ -146,7 +146,7 @@ void predict_at(const std::vector<const ComparedRow*>& rows, const std::string& 
   }
 }
 
-/// What NCCL's formula takes `trial` to last, over what it takes the choice to last; 1 where it does not choose.
+/// What NCCL's formula takes `trial` to last, over what it takes the choice to last; 1 if it does not choose.
 double formula_ratio(const Scenario& trial, const Scenario& choice) {
   if (!trial.library || !choice.library) return 1;
   const double chosen = choice.library->plan.tuner_us, other = trial.library->plan.tuner_us;
@@ -156,7 +156,7 @@ double formula_ratio(const Scenario& trial, const Scenario& choice) {
 /// Puts the number in that brings the rows to what was measured in the median, and says what it is.
 void fit_trial(Trial& trial, const std::string& text, const std::string& name, const std::vector<std::string>& set,
                const std::vector<const ComparedRow*>& rows, const PredictOptions& options) {
-  constexpr int passes = 3;  // times may depend on it unevenly where it hides behind something else
+  constexpr int passes = 3;  // times may depend on it unevenly if it hides behind something else
   const Alternative::Fit& fit = *trial.what.fit;
   const auto said = [&](double us) { return fmt::format("{}={:.6f} us", fit.key, us); };
   double us = fit.unit_us;

@@ -1,4 +1,4 @@
-// Where measured and predicted part, and which change of the scenario brings them together again.
+// Finds where measured and predicted times differ, and which change of the scenario makes them agree.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ struct MismatchRange {
   ErrorBand error;                   ///< of the prediction
   double least_us = 0, most_us = 0;  ///< of measured - predicted
   std::vector<std::string> facts;    ///< what follows from the rows alone, as sentences
-  std::string starts;                ///< what old releases of NCCL would add, where it matters, as a sentence
+  std::string starts;                ///< what old releases of NCCL would add, if it matters, as a sentence
   bool other_plan = false;           ///< the plan's own bytes take longer over its links than was measured
   std::vector<Trial> trials;         ///< those that changed something, the nearest first; fitted ones after the others
   std::vector<Trial> refused;        ///< alternatives that cannot be
@@ -71,7 +71,7 @@ struct MismatchRange {
 ErrorBand errors_of_rows(std::span<const ComparedRow> rows);
 
 /// Rows by size, the smallest first. Those that agree are in no range. `release`: of NCCL, as the measured file has it,
-/// one that is modelled; empty: it does not say.
+/// one that is modeled; empty: it does not say.
 std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows, const std::string& release = {});
 
 /// Runs a trial at the sizes of a range and, for what is so at all sizes, at those of all rows that agree: the
@@ -93,7 +93,7 @@ struct Verdict {
   } kind = Kind::none;
   /// The nearest of its class, then those whose times are alike: times do not tell them apart.
   std::vector<const Trial*> causes;
-  std::vector<const Trial*> others;  ///< explain the range, too, with a fitted number if the causes have one
+  std::vector<const Trial*> others;  ///< also explain the range, with a fitted number if the causes have one
 };
 
 /// Likely is the nearest trial that explains the range, one that must be set only if no other does, one with a fitted

@@ -21,22 +21,22 @@ namespace ringsim {
 struct PublishedTable {
   std::string id;                       ///< "abci-v100-2n4g-all_reduce"
   std::string csv_file, csv;            ///< what errors call the file, and its text
-  std::string scenario_file, scenario;  ///< the same; empty where there is none
+  std::string scenario_file, scenario;  ///< the same; empty if there is none
 };
 
 /// Those of validate/measured/tables/tables, which are part of the library; by id.
 std::vector<PublishedTable> published_tables();
-/// ID.csv and ID.json of a folder, by id. Throws InputError where there is none, or a scenario without its table.
+/// ID.csv and ID.json of a folder, by id. Throws InputError if there is none, or a scenario without its table.
 std::vector<PublishedTable> tables_in(const std::string& folder);
 
 /// Which rows of a table count, and why not the others.
 struct ScoredSizes {
-  Bytes from{0}, to{std::numeric_limits<std::int64_t>::max()};  ///< both inclusive; none where from > to
+  Bytes from{0}, to{std::numeric_limits<std::int64_t>::max()};  ///< both inclusive; none if from > to
   std::string reason;                                           ///< empty: all count
   bool contains(Bytes bytes) const { return from <= bytes && bytes <= to; }
 };
 /// From the table's line `# score: none; REASON`, `# score: from 8 MiB; REASON` or `# score: to 64 KiB; REASON`; all
-/// where it has none. Throws InputError for any other, and where the reason is missing.
+/// if it has none. Throws InputError for any other, and if the reason is missing.
 ScoredSizes scored_sizes(const MeasuredTable& table);
 
 /// Who predicts.
@@ -60,7 +60,7 @@ struct ScoredRow {
   Bytes bytes;
   double measured_us = 0;
   bool scored = true;
-  std::array<std::optional<ModelTime>, models.size()> times;  ///< [model]; nothing where it says nothing of the row
+  std::array<std::optional<ModelTime>, models.size()> times;  ///< [model]; nothing if it says nothing of the row
 
   const std::optional<ModelTime>& of(Model model) const { return times[static_cast<std::size_t>(model)]; }
 };
@@ -69,7 +69,7 @@ struct ScoredTable {
   std::string id;
   CollectiveOp op{};
   int ranks = 0;
-  std::optional<Family> family;  ///< nothing where there is no scenario
+  std::optional<Family> family;  ///< nothing if there is no scenario
   ScoredSizes sizes;
   std::string missing;  ///< what the model leaves out that the table may show; the table's line `# missing: TEXT`
   std::vector<ScoredRow> rows;
@@ -86,10 +86,10 @@ struct ScoreOptions {
 using PredictAll = std::function<std::vector<Prediction>(const ScenarioFile&)>;
 
 /// One table. The scenario is predicted at the sizes that were measured. What the library decides: the scenario, if it
-/// names one; else the same with the library that the table names, where that is NCCL, instead of its algorithms. Of
+/// names one; else the same with the library that the table names, if that is NCCL, instead of its algorithms. Of
 /// several other points at a size (algorithms,
 /// protocols) the fastest counts, as NCCL chooses by its own model; never the one that is nearest to the measurement.
-/// Throws InputError where scenario and table do not fit, and where a table has no scenario but is to be scored.
+/// Throws InputError if scenario and table do not fit, and if a table has no scenario but is to be scored.
 ScoredTable score(const PublishedTable& published, const PredictAll& predict_all, const ScoreOptions& options = {});
 
 /// The options of --set by which a scenario of algorithms becomes one of that library: keys that it decides go.
@@ -97,7 +97,7 @@ std::vector<std::string> library_instead(const SaidLibrary& library);
 
 /// predicted/measured - 1 of the rows that count.
 std::vector<SizedError> errors_of(const ScoredTable& table, Model model);
-/// The same of several tables: of one family, or of all.
+/// Errors of several tables: of one family, or of all.
 std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model model,
                                   const std::optional<Family>& family = std::nullopt);
 

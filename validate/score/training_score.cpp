@@ -126,7 +126,7 @@ void tell_group(Json& regime, int gpus_per_node) {
     algorithm["group"] = gpus_per_node;
 }
 
-/// Of a group the row with the fewest GPUs, at least `least`; of several, the first.
+/// The row of a group with the fewest GPUs, at least `least`; the first of several.
 const TrainingFigure* fewest(std::span<const TrainingFigure> rows, std::span<const TrainingFigure> more,
                              const TrainingFigure& like, int least) {
   const TrainingFigure* best = nullptr;
@@ -160,7 +160,7 @@ const TrainingFigure* borrowed(std::span<const TrainingFigure> rows, std::span<c
                                gpu.empty() ? "GPU" : gpu, like.model, like.batch));
 }
 
-/// Throws where a row means nothing, whatever the number of GPUs.
+/// Throws if a row means nothing, whatever the number of GPUs.
 void check_mapped(const TrainingFigure& row, const TrainingMap& map) {
   mapped(map.machines, row.machine, "machine");
   mapped(map.ways, row.regime, "regime");

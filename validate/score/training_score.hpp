@@ -47,7 +47,7 @@ struct ScoredFigure {
   double error(StepModel model) const { return of(model) / published - 1; }
   double efficiency() const { return alone / published; }
   bool counts() const { return efficiency() < efficiency_that_counts; }
-  /// Whether the two simple models differ by more than 5 %, so that the row can tell models apart.
+  /// True if the two simple models differ by more than 5 %, so that the row can tell models apart.
   bool tells() const { return of(StepModel::ring) > 1.05 * of(StepModel::perfect); }
 };
 
@@ -65,7 +65,7 @@ struct TrainingScore {
 
 /// Predicts every row. Rows of one source, model, batch, precision, machine and regime belong together; the one with
 /// the fewest GPUs, of these or of `more` (rows that only serve as inputs), is the input and not scored: its step is
-/// taken to be compute. Where GPUs share a board, that is the row of one full board, if there is one; rows with
+/// taken to be compute. If GPUs share a board, that is the row of one full board, if there is one; rows with
 /// fewer GPUs are not predicted. Efficiencies are relative to the row with the fewest GPUs. A group of efficiencies has
 /// no rate: it takes that of one GPU from the first row of the same model, batch, precision and GPU. No other number of
 /// the table is used. Files that a mapping names are relative to the folder of the rows. Throws InputError, at the row,
@@ -76,7 +76,7 @@ TrainingScore score_training(const TrainingFigures& figures, std::span<const Tra
 
 /// The names of the families, in the order of the rows.
 std::vector<std::string> families_of(const TrainingScore& score);
-/// Errors of a model. `family` empty: of all; `only_counting`: of rows that count. Nothing where there is no row.
+/// Errors of a model. `family` empty: of all; `only_counting`: of rows that count. Nothing if there is no row.
 std::optional<ErrorBand> band_of(const TrainingScore& score, StepModel model, const std::string& family,
                                  bool only_counting);
 

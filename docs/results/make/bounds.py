@@ -226,7 +226,7 @@ an NVSwitch that end at 256 MiB or more reach {band} of the line rate. The rest 
 
 ### Sums in switches
 
-Where NVSwitches add up (NVLS), the usual bound on an all-reduce does not hold; the message then only has to leave and enter each GPU.
+If NVSwitches add up (NVLS), the usual bound on an all-reduce does not hold; the message then only has to leave and enter each GPU.
 Which algorithm ran is what the table says or, if it does not, what NCCL is predicted to choose.
 
 {switched}

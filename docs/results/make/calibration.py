@@ -33,7 +33,7 @@ def calibrated(table, protocols, rows):
 
 
 def factor(fit, name):
-    """A fitted factor, or - where the rows do not determine it."""
+    """A fitted factor, or - if the rows do not determine it."""
     if name not in fit["factors"]:
         return "-"
     value = fit["factors"][name]

@@ -38,7 +38,7 @@ def rows_of(arguments):
 
 
 def exactly(row):
-    """The words for it, where the closed form holds and the time is its."""
+    """The words for it, if the closed form holds and the time is that of the form."""
     form = row["closed_form"]
     if not form["holds"] or form["ratio"] != 1:
         sys.exit(f"{row['algorithm']} of {row['ranks']} ranks: expected the time of {form['formula']}, found {form['ratio']} of it")
@@ -165,7 +165,7 @@ def reducer(rows):
 
 def busy_server(rows):
     on_time, late = (server_row(rows, 200_000_000, slow, None) for slow in ([], SLOW))
-    return (f"Not always: a rank twice as slow costs nothing where the server is busy with the others meanwhile. 4 workers, 200 MB: "
+    return (f"Not always: a rank twice as slow costs nothing if the server is busy with the others meanwhile. 4 workers, 200 MB: "
             f"{ms(on_time):.3f} ms with equal ranks, {ms(late):.3f} with a slow one.")
 
 
@@ -240,7 +240,7 @@ def server_that_trains(rows):
     apart, among, apart_busy, among_busy = (
         the(rows, regime=regime, time=time) for time in ("0 us", "4 ms")
         for regime in ({"name": "parameter_server", "mode": "async", "servers": 1}, {"name": "parameter_server", "mode": "async"}))
-    return (f"4 V100, ResNet-50, asynchronous: {ms(among):.2f} ms per step of a worker where one of the four is the server, too, "
+    return (f"4 V100, ResNet-50, asynchronous: {ms(among):.2f} ms per step of a worker where one of the four is also the server, "
             f"{ms(apart):.2f} with a node for it: the gradients of the master do not travel. If an update takes 4 ms, "
             f"{ms(among_busy):.2f} and {ms(apart_busy):.2f}: the master's GPU makes the updates of all between its own kernels.")
 
@@ -266,7 +266,7 @@ def server_in_parts(rows):
         sys.exit(f"expected reduce and broadcast to take a server's {server['time_us']} us, found {both}")
     return (f"The exchange of a step is reduce and broadcast: {ms(parts['gradients']):.3f} and {ms(parts['model']):.3f} ms, together what "
             f"`parameter_server` takes for as many bytes, {ms(server):.3f}, to the picosecond. A scatter comes before it only where the "
-            f"server hands out the samples, too: {ms(parts['main']):.3f} ms here, {ms(parts['all']):.3f} in all.")
+            f"server also hands out the samples: {ms(parts['main']):.3f} ms here, {ms(parts['all']):.3f} in all.")
 
 
 def last_step(_):

@@ -88,7 +88,7 @@ once here; bucket tries, and loses by it: half of its buffer begins between the 
 {explained("hgx-h100", levels, "4 GiB")}
 ```
 
-**Ring and tree alone**, the two that NCCL has here, too (`--set` of `collective.algorithm`):
+**Ring and tree alone**, the two that NCCL also has here (`--set` of `collective.algorithm`):
 
 ```
 {ring_and_tree("hgx-h100")}
@@ -105,7 +105,7 @@ that it uses; of the tree's adapters the busiest carry 8 GiB, and it needs segme
 ```
 
 **What NCCL picks there** by its own formula (release 2.30.7, `topologies/nccl/nccl_tuner`; no measurement): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
-Its tree, too, is the one for small sizes. It never picks the ring here, and has no hierarchical, direct or fabric-wide algorithm in that choice; NVLSTree, switches adding
+Its tree is also the one for small sizes. It never picks the ring here, and has no hierarchical, direct or fabric-wide algorithm in that choice; NVLSTree, switches adding
 within nodes and a tree between, is not simulated. NCCL runs a channel for each adapter, where `ring` and each tree here are one.
 
 ## Four DGX-1V

@@ -23,7 +23,7 @@ EXPERIMENTS = [  # file, title, what it shows, whether its times count
     ("nccl", "NCCL", "By ncclSend and ncclRecv, and by NCCL's own collective: one rank; two processes on one GPU, whose kernels take "
      "turns while they wait for each other. Results count, times do not.", False),
 ]
-MODELS = [  # column, its name, colour
+MODELS = [  # column, its name, color
     ("time_us", "simulator", "#1f5fa8"),
     ("modelled_in_turn_us", "in turn", "#b3541e"),
     ("modelled_shared_us", "shared", "#3c7d3c"),
@@ -49,7 +49,7 @@ class Experiment:
         self.models = [model for model in MODELS if self.rows and all(row.get(model[0]) for row in self.rows)]
 
     def moving(self):
-        """Of one rank nothing moves: there is nothing to predict."""
+        """The rows in which data moves: with one rank there is nothing to predict."""
         return [row for row in self.rows if int(row["transfers"]) > 0]
 
     def counted(self):
@@ -131,10 +131,10 @@ def picture(experiments):
                        f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
         for power in range(math.ceil(low), math.floor(high) + 1, 2):
             out.append(f'<text x="{x(2 ** power):.1f}" y="{begin + panel + 14}" text-anchor="middle">{size(2 ** power)}</text>')
-        for number, (column, title, colour) in enumerate(each.models):
-            out.append(f'<circle cx="{width - right + 14}" cy="{begin + 10 + 18 * number}" r="3.5" fill="{colour}"/>'
+        for number, (column, title, color) in enumerate(each.models):
+            out.append(f'<circle cx="{width - right + 14}" cy="{begin + 10 + 18 * number}" r="3.5" fill="{color}"/>'
                        f'<text x="{width - right + 24}" y="{begin + 14 + 18 * number}">{title}</text>')
-            out += [f'<circle cx="{x(int(row["bytes"])) + 5 * (number - 1):.1f}" cy="{y(ratio(row, column)):.1f}" r="2.5" fill="{colour}" fill-opacity="0.6"/>'
+            out += [f'<circle cx="{x(int(row["bytes"])) + 5 * (number - 1):.1f}" cy="{y(ratio(row, column)):.1f}" r="2.5" fill="{color}" fill-opacity="0.6"/>'
                     for row in each.moving() if float(row[column]) > 0]
     return "\n".join(out + ["</svg>"]) + "\n"
 

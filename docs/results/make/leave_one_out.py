@@ -40,7 +40,7 @@ EVERY = {"one node, NVLink": 3, "one node, PCIe": 2, "several nodes": 5}
 INFERRED = {"polaris": ("gpudirect_cost", None), "abci-v100": (None, "distance")}
 CHANGE = 0.05         # of a constant, to see what it does
 SCALE = 0.1           # errors above count linearly (as in `ringsim calibrate`)
-PULL, STAY = 0.3, 0.1  # weights of the pull between neighbouring generations, and of staying, next to errors over SCALE
+PULL, STAY = 0.3, 0.1  # weights of the pull between neighboring generations, and of staying, next to errors over SCALE
 LEAST, MOST = -0.6, 1.5
 # us that a constant adds to a row beyond what it adds to the row that gives the launch, if it doubles. Less is rounding: times
 # are whole picoseconds, and their differences are divided by CHANGE.
@@ -155,7 +155,7 @@ def cell(rows, least, most):
 
 
 def without_inferred(place, machine):
-    """The machine's file without what was inferred from its own tables; nothing where it has none."""
+    """The machine's file without what was inferred from its own tables; nothing if it has none."""
     if machine not in INFERRED:
         return None
     host, nic = INFERRED[machine]
@@ -334,10 +334,10 @@ median / 90th percentile of |predicted/measured - 1|, and median of the error wi
   64 KiB, else the generation's launch. **Nothing given**: the median launch of the other machines of the generation.
 - **Fit**: what a constant does to each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
   (over PCIe every second, of several nodes every fifth); a
-  constant of one generation is pulled weakly to the same of its neighbours, and any constant weakly to stay where the fit of all tables
+  constant of one generation is pulled weakly to the same of its neighbors, and any constant weakly to stay where the fit of all tables
   has it, so that what the remaining tables leave open is decided. That second pull is knowledge of the machine that is left out, a
   little of it. Errors count in the logarithm, above {100 * SCALE:.0f} % linearly. A constant that adds the same to all rows of a machine is
-  not fitted again for it: it cannot be told from the launch, which is given.
+  not fitted again for it: the data do not separate it from the launch, which is given.
 - {" and ".join(f"`{each}`" for each in SLOW)} are in no fit, because they take long to run; they are predicted.
 - A constant that no other machine's table depends on is taken from the nearest generation; where there is none, its time or its bound is
   dropped, and a width (the chunk at which a step costs its full time) stays. They are listed below.

@@ -30,9 +30,9 @@ MISSING = {
          " rest in host memory crosses as ordinary reads and writes, and there it does not bind: measured, copies"
          " are as fast between sockets as within one. A second figure for that traffic is missing.",
     "e": "Both directions of NVLink at once: in the model they are independent; on the wire each also carries the"
-         " other's acknowledgements, which may be it. Why pairs within GPU 4 to 7 reach 518 GB/s and all others 413 is not known to us.",
+         " other's acknowledgments, which may be it. Why pairs within GPU 4 to 7 reach 518 GB/s and all others 413 is not known to us.",
     "f": "One share of the line rate for all copies: on the same NVLink4 p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
-         " 396 (H200). What the tool does (size of a copy, how many are on the way) is not modelled.",
+         " 396 (H200). What the tool does (size of a copy, how many are on the way) is not modeled.",
     "g": "Measured is about half of PCIe's rate, as though the two copies took turns instead of overlapping. Rented; whether"
          " virtualised is not stated.",
     "h": "Pairs without peer access: both ways together are as fast as one way (9.19 GB/s), while with P2P switched off the same"

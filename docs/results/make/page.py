@@ -7,7 +7,7 @@ import sys
 
 
 def write_or_check(page, write_page, usage):
-    """As the command line says: SCRIPT RINGSIM writes `page`; SCRIPT RINGSIM --check compares, exit code 1 where it differs."""
+    """As the command line says: SCRIPT RINGSIM writes `page`; SCRIPT RINGSIM --check compares, exit code 1 if it differs."""
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
         sys.exit(usage)
     text = write_page()
@@ -22,7 +22,7 @@ def write_or_check(page, write_page, usage):
 
 
 def quantile(values, share):
-    """Of a list that is not empty; between two values in proportion, so that share 0.5 is the median."""
+    """Quantile of a list that is not empty, interpolated between two values, so that share 0.5 is the median."""
     values = sorted(values)
     at = share * (len(values) - 1)
     below = int(at)

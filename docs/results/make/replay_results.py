@@ -102,8 +102,8 @@ def picture(cases):
     for tick in [0.9 + 0.1 * i for i in range(round((high - 0.9) / 0.1) + 1)]:
         if tick > high:
             break
-        colour = "#444" if abs(tick - 1) < 1e-9 else "#ccc"
-        out.append(f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{top}" y2="{height}" stroke="{colour}"/>'
+        color = "#444" if abs(tick - 1) < 1e-9 else "#ccc"
+        out.append(f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{top}" y2="{height}" stroke="{color}"/>'
                    f'<text x="{x(tick):.1f}" y="{top - 6}" text-anchor="middle">{tick:.1f}</text>')
     out.append(f'<text x="{x(1):.1f}" y="16" text-anchor="middle" font-weight="bold">measured / predicted: median, '
                f'fastest to slowest of {REPEATS} runs; the band is 5 %</text>')
@@ -155,7 +155,7 @@ windows are free, TCP is not max-min: {departs[0]} takes {ratio(departs[1]):.2f}
 
 {chr(10).join(section(case) for case in shown)}
 {section(mpi[0])}
-Open MPI's own protocols and progress are in these figures, and its sockets are as it makes them: they are not held to 5 %.
+These figures include Open MPI's own protocols and progress. ringsim does not configure its sockets, so the 5 % limit does not apply.
 
 {section(fifo[0])}
 A sender with more data under way has more of the queue, and gets more of the port: short flows wait for long ones. What all seven take

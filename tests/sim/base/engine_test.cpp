@@ -143,7 +143,7 @@ TEST_CASE("an event that took its turn comes as if it had been scheduled then") 
         if (random() % 3 == 0 && next < 3000) push();
       }
       same = same && !late.has_now();
-      // What is due next must be there before its instant begins; some of the rest comes, too.
+      // What is due next must be there before its instant begins; some of the rest comes as well.
       std::erase_if(kept, [&](const Kept& one) {
         const bool comes = one.when <= at_once.now() + Picoseconds{4} || random() % 2 == 0;
         if (comes) late.at(one.when, one.event, one.turn);

@@ -14,7 +14,7 @@ using namespace ringsim::literals;
 
 namespace {
 
-/// What the parser complains, as the user reads it; empty where it does not.
+/// What the parser complains, as the user reads it; empty if it does not.
 template <class Parse>
 std::string complaint(Parse parse, std::string_view text) {
   try {

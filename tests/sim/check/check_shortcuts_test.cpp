@@ -77,7 +77,7 @@ TEST_CASE("the verdict does not depend on how many chunks a pass follows") {
   }
 }
 
-TEST_CASE("a chunk that only the last pass follows is judged, too") {
+TEST_CASE("a chunk that only the last pass follows is judged as well") {
   Schedule broken = without_symmetry(ring_all_reduce(8, 64_B));
   broken.step = [step = broken.step](Actor a, Lane lane, int i, Step& out) {
     step(a, lane, i, out);
@@ -143,7 +143,7 @@ TEST_CASE(
 TEST_CASE("a ring of very many ranks is proved at samples, and says so; a proof can be stopped") {
   const Schedule large = ring_all_reduce(10000, {10000});
   CHECK(check(large).proof().by == Proof::By::symmetry_samples);
-  Schedule broken = large;  // rank 1 overwrites: a neighbour of rank 0 is always among the samples
+  Schedule broken = large;  // rank 1 overwrites: a neighbor of rank 0 is always among the samples
   broken.step = [step = large.step](Actor a, Lane lane, int i, Step& out) {
     step(a, lane, i, out);
     if (a == 1 && i == 4) out.ops[1].what = Do::receive;

@@ -1,4 +1,4 @@
-// From when on a message of `fair` holds its links: its convention and two others, next to `packet`.
+// When a message of `fair` occupies its links: its convention and two others, compared with `packet`.
 // docs/guide/models.md has what follows from the figures.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -186,7 +186,7 @@ std::optional<std::vector<Message>> messages_of(const Schedule& schedule, const 
   return all;
 }
 
-/// A collective by an algorithm of the catalogue, on machines or over leaves and a spine, whose time hangs on the
+/// A collective by an algorithm of the catalog, on machines or over leaves and a spine, whose time depends on the
 /// convention: messages meet.
 Case draw_collective(test::Draw& draw) {
   for (;;) {
@@ -264,7 +264,7 @@ TEST_CASE("over exchanges that meet on cables between leaves and a spine they ar
          {.mean = {2.603, 1.18502, -0.5209}, .absolute = {2.626, 1.40925, 1.257}, .nearer = {0, 88, 75}});
 }
 
-TEST_CASE("that matters little where transfers take eight times as long") {
+TEST_CASE("if transfers take eight times as long, `fair` and links held later differ from `packet` by less than 1 %") {
   expect(errors([](test::Draw& draw) { return draw_exchange(draw, 8); }),
          {.mean = {0.6076, 0.326095, 0.0241688}, .absolute = {0.8240, 0.610232, 0.5872}, .nearer = {0, 83, 74}});
 }

@@ -256,7 +256,7 @@ TEST_CASE("which of two messages starts first at an instant does not decide what
   CHECK(there.at(0) == row.topology.link(row.link(0)).resource);
 }
 
-TEST_CASE("a network that must not hang on an order says, of links that are nearly as full, that it is not sure") {
+TEST_CASE("a network that must not depend on an order says, of links that are nearly as full, that it is not sure") {
   // Two flows share 2 TB/s; one of them goes over a second link, by itself. It may mark the flow, or throw.
   const auto marked = [](std::int64_t second) {
     const Row row({{2'000'000'000'000}, {second}});
@@ -306,7 +306,7 @@ TEST_CASE("a change in one half of a star touches no flow of the other half") {
   for (std::uint64_t other = 12; other < 24; ++other) CHECK(network.rate_of(other) == doctest::Approx(1e9 / 3));
 }
 
-TEST_CASE("where only a flow's neighbours are touched, twice as large a network costs no more") {
+TEST_CASE("where only a flow's neighbors are touched, twice as large a network costs no more") {
   // Pairs of gpus, each pair with two flows one way; one more flow in the first pair is the change.
   std::vector<std::int64_t> touched;
   for (const int pairs : {2, 64}) {
@@ -417,7 +417,7 @@ TEST_CASE("a leg that crosses a link of 1 B/s three times moves at a third of a 
   CHECK(driver.finish[0].time_since_epoch() == 6 * std::chrono::seconds{1});
 }
 
-TEST_CASE("what a link has carried so far leaves out what is to come, of a piece that has it for itself, too") {
+TEST_CASE("what a link has carried so far leaves out what is to come, of a piece that has it for itself as well") {
   TopologyBuilder builder;
   const NodeId a = builder.add_gpu("gpu0"), b = builder.add_gpu("gpu1");
   builder.add_link(a, b, {.bandwidth = 1_GBps});

@@ -115,7 +115,7 @@ Program random_touches(Draw& draw) {
   return program;
 }
 
-/// Whether two tasks of two iterations touch a variable, one of them writing, and neither is reached from the other
+/// True if two tasks of two iterations touch a variable, one of them writing, and neither is reached from the other
 /// along streams and waits; none if tasks wait in a circle.
 std::optional<bool> has_race(const Program& program) {
   const auto& streams = program.roles[0].streams;
@@ -186,7 +186,7 @@ TEST_CASE("a task waits for tasks of its own process alone") {
   CHECK(verdict_of(program) == "accepted");
   program.roles[1].streams[0][1].after.back() = {0, 10, 0, 1};  // rank 1 has nine: 4 + 4 passes, the update
   CHECK(verdict_of(program).find("it waits for 10 tasks of stream 0, which has 9") != std::string::npos);
-  // Rank 1 has done bucket 3 only when rank 2 has called it, too, which comes after this task.
+  // Rank 1 has done bucket 3 only when rank 2 has also called it, which comes after this task.
   program.roles[1].streams[0][1].after.back() = {1, 4, 0, 1};
   CHECK(verdict_of(program).find("a circle of waits") != std::string::npos);
 }

@@ -50,7 +50,7 @@ Topology random_topology(Draw& draw) {
 }
 
 /// Some devices have none; of the others each rate is there or not. With `over`, several may draw on one link, which
-/// messages may cross, too.
+/// messages may cross as well.
 naive::Devices random_devices(Draw& draw, const Topology& net) {
   naive::Devices made{.rates = {net.n_nodes(), std::nullopt}, .channels = static_cast<int>(draw.number(1, 3))};
   const auto maybe = [&] { return draw.once_in(3) ? std::nullopt : std::optional(random_rate(draw)); };
@@ -146,7 +146,7 @@ struct Case {
     const Timeline line = run(rated, schedule, {.placement = placement, .record_spans = true});
     return text(line.spans, line.actor_finish);
   }
-  /// Whether some time would be another one, were `change` made to all devices.
+  /// True if some time would be another one, were `change` made to all devices.
   template <class Change>
   bool depends_on(Change change) const {
     naive::Devices changed = devices;

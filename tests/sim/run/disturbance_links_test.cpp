@@ -266,7 +266,7 @@ TEST_CASE("without another way a message waits for its link to be restored, and 
   const LinkId port = link_between(net, "switch0", "gpu1");
   // 4 MB until 400 us; 6 MB from 900 us on: 900 + 600 + 2 us.
   CHECK(one_message(net, NodeId{0}, NodeId{1}, {down(400us, port), restored(900us, port)}).duration() == 1502us);
-  // Given a bandwidth it is up again, too: 6 MB at 2.5 GB/s.
+  // Given a bandwidth it is also up again: 6 MB at 2.5 GB/s.
   CHECK(one_message(net, NodeId{0}, NodeId{1}, {down(400us, port), quarter(900us, port)}).duration() == 3302us);
   // It starts while its link is down.
   CHECK(one_message(net, NodeId{0}, NodeId{1}, {down(0us, port), restored(900us, port)}).duration() == 1902us);
@@ -331,12 +331,12 @@ TEST_CASE("a NIC whose cable is down is used no more, and messages cut for all N
   using Row = std::vector<std::int64_t>;
   CHECK(used(Transport::Nics::nearest, {}) == Row{8000, 0, 0, 0});
   CHECK(used(Transport::Nics::nearest, {down(0us, out_of(0))}) == Row{0, 8000, 0, 0});
-  // A cable that is down towards the NIC does not keep it from sending.
+  // A cable that is down toward the NIC does not keep it from sending.
   CHECK(used(Transport::Nics::nearest, {down(0us, link_between(net, "leaf0", "node0.nic0"))}) == Row{8000, 0, 0, 0});
   CHECK(used(Transport::Nics::all, {}) == Row{2000, 2000, 2000, 2000});
   // The receiver still has four, so there are four parts; the sender's three NICs take turns.
   CHECK(used(Transport::Nics::all, {down(0us, out_of(3))}) == Row{4000, 2000, 2000, 0});
-  // In mid-run: 2 MB a NIC at 10 GB/s take 200 us. At 100 us 1 MB has left nic3; the other takes turns, too.
+  // In mid-run: 2 MB a NIC at 10 GB/s take 200 us. At 100 us 1 MB has left nic3; the other takes turns as well.
   CHECK(used(Transport::Nics::all, {down(100us, out_of(3))}) == Row{2500, 2250, 2250, 1000});
 }
 
@@ -393,7 +393,7 @@ TEST_CASE("with links that fail and come back at random no byte is lost and none
     }
     for (std::uint32_t l = first_uplink; l < net.n_links(); ++l)
       rerouted += found.link_bytes[l] != plain.link_bytes[l] ? 1 : 0;
-    // The same again: nothing hangs on chance.
+    // A second run is the same: nothing depends on chance.
     if (seed % 50 == 0) CHECK(run(net, checked, options).fingerprint == found.fingerprint);
   }
   CHECK(rerouted > 1000);  // most of the cases touched something

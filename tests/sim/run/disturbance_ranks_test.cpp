@@ -66,7 +66,7 @@ TEST_CASE("two late ranks cost what the later one costs") {
 }
 
 TEST_CASE("a rank that begins each step late adds its delay to every step of a ring") {
-  // 2(n-1) steps of 1000 us + 2 us; each begins 5 us later at rank 0 and so at its neighbours, one after the other.
+  // 2(n-1) steps of 1000 us + 2 us; each begins 5 us later at rank 0 and so at its neighbors, one after the other.
   const Topology net = star(4, port);
   const Timeline found = run_with(net, ring_all_reduce(4, 40'000'000_B), {.slow = {{0, 5us}}});
   CHECK(found.duration() == 6 * 1007us);
@@ -192,7 +192,7 @@ TEST_CASE("background messages take the links as they are: they go round a link 
                        InputError);
 }
 
-TEST_CASE("background messages share links in the packet model, too") {
+TEST_CASE("background messages share links in the packet model as well") {
   const Disturbance disturbance{.background = {{.from = NodeId{2}, .to = NodeId{1}, .bytes = 1'000'000'000_B}}};
   const Picoseconds found = one_message(disturbance, NetworkModel::packet).duration();
   CHECK(std::abs((found - Picoseconds{2002us}).count()) < 2'000'000);  // within 5 packets of 4 KiB, 0.4 us each

@@ -244,9 +244,9 @@ TEST_CASE("what the argument does not cover is simulated in full, and says why")
   for (const Routing::Policy policy :
        {Routing::Policy::ecmp, Routing::Policy::flow_spray, Routing::Policy::packet_spray})
     CHECK(refusal([&](RunOptions& options) { options.routing.policy = policy; }) ==
-          "which way a message takes may hang on its channel");
+          "the way of a message may depend on its channel");
   CHECK(refusal([](RunOptions& options) { options.transport.nics = Transport::Nics::per_channel; }) ==
-        "which way a message takes may hang on its channel");
+        "the way of a message may depend on its channel");
   CHECK(refusal([](RunOptions& options) { options.record_path = true; }) == "the critical path is recorded");
   CHECK(refusal([](RunOptions& options) { options.record_spans = true; }) == "every message is recorded");
   CHECK(refusal([](RunOptions& options) { options.on_message = [](const Span&) {}; }) == "every message is recorded");

@@ -120,7 +120,7 @@ TEST_CASE("on a star every symmetric schedule is folded over any number of chann
   CHECK(n_unequal > 500);
 }
 
-TEST_CASE("over several ways it is folded on meshes and on stars of unequal directions, too") {
+TEST_CASE("over several ways it is folded on meshes and on stars of unequal directions as well") {
   int n_folded = 0;
   for (const int n : {4, 8, 9}) {
     for (const int channels : {2, 3, 7}) {
@@ -190,7 +190,7 @@ TEST_CASE("in nodes with NVSwitches a ring folds over 1 to 8 channels as it does
   CHECK(n_folded > 200);
 }
 
-TEST_CASE("channels fold over relays and staged pieces, too") {
+TEST_CASE("channels fold over relays and staged pieces as well") {
   TopologyBuilder builder;  // between two ranks a relay of their own: two legs of different speeds
   for (int g = 0; g < 5; ++g) builder.add_gpu(fmt::format("gpu{}", g));
   for (std::uint32_t g = 0; g < 5; ++g) {
@@ -278,7 +278,7 @@ TEST_CASE("lanes that do different things, or wait for each other, are simulated
   CHECK(both_ways(net, check(busy)) == "");
 }
 
-TEST_CASE("copies take no time: out of place a ring is folded, too") {
+TEST_CASE("copies take no time: out of place a ring is folded as well") {
   for (const int channels : {1, 3}) {
     const Schedule ring = over_channels(out_of_place(ring_all_reduce(6, {1'800'000})), {.channels = channels});
     CHECK(both_ways(star(6, odd), check(ring)) == "");

@@ -127,7 +127,7 @@ TEST_CASE("a folded DDP step is the whole one to the picosecond, for up to 256 r
   }
 }
 
-TEST_CASE("hosts, launches, hooks, cycles and steps without overlap fold, too") {
+TEST_CASE("hosts, launches, hooks, cycles and steps without overlap fold as well") {
   constexpr int ranks = 8;
   const Topology net = star(ranks, odd);
   for (const int variant : {0, 1, 2, 3, 4}) {

@@ -398,7 +398,7 @@ TEST_CASE("small runs, and those whose messages are recorded, are simulated in f
                        InputError);
 }
 
-TEST_CASE("more bytes than can be counted are refused by a folded run, too") {
+TEST_CASE("more bytes than can be counted are refused by a folded run as well") {
   // Each of 1024 ranks sends 2046/1024 of 16 PiB, all of them 32 EiB; 63 bits count 8 EiB.
   const Topology net = star(1024, {.bandwidth = {100'000'000'000'000'000}, .latency = 1us});
   const CheckedSchedule ring = check(ring_all_reduce(1024, {1LL << 54}));

@@ -107,7 +107,7 @@ std::string both_ways(const Question& question) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Whether a node of 8 ranks stands for all.
+/// True if a node of 8 ranks stands for all.
 bool is_one_node(const std::string& said, int nodes) {
   return said.starts_with(fmt::format("8 of {} ranks stand for all: rank r + 8 does what r does, ", 8 * nodes));
 }
@@ -214,7 +214,7 @@ TEST_CASE("channels with a rate of their own fold, as long as all ranks have it,
   }
 }
 
-TEST_CASE("a plain ring over nodes is folded to one node, too") {
+TEST_CASE("a plain ring over nodes is folded to one node as well") {
   for (const int nodes : {2, 3, 8}) {
     const Case one({.nodes = nodes, .channels = 1});
     for (const std::int64_t bytes : {std::int64_t{nodes} * 8 * 4096, std::int64_t{0}}) {
@@ -392,7 +392,7 @@ TEST_CASE("rings in both directions report what holds them alike, folded and not
   }
 }
 
-TEST_CASE("a network that must not hang on an order says when the last bits of a rate decide on a picosecond") {
+TEST_CASE("a network that must not depend on an order says when the last bits of a rate decide on a picosecond") {
   TopologyBuilder builder;
   std::vector<NodeId> gpus;
   for (int g = 0; g < 3; ++g) gpus.push_back(builder.add_gpu(fmt::format("gpu{}", g)));

@@ -81,7 +81,7 @@ TEST_CASE("a size that the NICs do not divide is cut into parts that differ by a
   for (std::uint32_t l = 0; l < t.n_links(); ++l)
     if (t.link_name({l}).ends_with(" -> s")) carried.push_back(line.link_bytes[l].count);
   CHECK(carried == std::vector<std::int64_t>{666'668, 666'668, 666'666, 0, 0, 0});
-  // Empty messages are delivered, too.
+  // Empty messages are delivered as well.
   CHECK(pairs(t, 4, {0}, {.transport = {.nics = Transport::Nics::all}}).transfers == 2);
 }
 

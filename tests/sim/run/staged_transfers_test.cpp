@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// gpu0 - gpu1 - ... with a cable between neighbours: a message from the first to the last has a leg for each cable.
+/// gpu0 - gpu1 - ... with a cable between neighbors: a message from the first to the last has a leg for each cable.
 Topology chain(const std::vector<LinkSpec>& cables) {
   TopologyBuilder builder;
   for (std::size_t g = 0; g <= cables.size(); ++g) builder.add_gpu(fmt::format("gpu{}", g));
@@ -71,8 +71,8 @@ std::vector<Arrival> arrivals(const Timeline& line) {
   return found;
 }
 
-/// The same by following every piece: one leaves a leg at a time, in order, when it is there and the piece `depth`
-/// before it has left the next leg.
+/// The times found by following every piece: one leaves a leg at a time, in order, when it is there and the piece
+/// `depth` before it has left the next leg.
 std::vector<Arrival> arrivals_piece_by_piece(const std::vector<LinkSpec>& legs, const std::vector<Sent>& sent,
                                              Bytes size, int depth) {
   std::vector<std::vector<SimTime>> left(legs.size());  // [leg][piece]

@@ -52,8 +52,8 @@ enum class Direction : std::uint8_t { up, down, both };
 /// Two actors that compute; with `messages` they exchange one in every fourth step. Step i of a lane waits for step i
 /// of the lane before it (up), or of the lane after it (down), or for step i of the one and step i - 1 of the other
 /// (both).
-Schedule neighbours(int lanes, int steps, Direction direction, bool messages) {
-  Schedule s{.algorithm = "neighbours", .collective = barrier(2), .actors = 2, .lanes = lanes};
+Schedule neighbors(int lanes, int steps, Direction direction, bool messages) {
+  Schedule s{.algorithm = "neighbors", .collective = barrier(2), .actors = 2, .lanes = lanes};
   s.names_regions = !messages;
   s.collective.before = s.collective.after = [](Actor, Buffer, std::uint32_t) { return Content{}; };
   s.layout[0] = Layout::near_equal(1000_B, 1);
@@ -282,7 +282,7 @@ TEST_CASE("a run reads each step once, however many lanes wait for each other") 
       CAPTURE(static_cast<int>(direction));
       CAPTURE(lanes);
       const auto calls = std::make_shared<std::int64_t>(0);
-      const Schedule schedule = counted(neighbours(lanes, lanes < 1024 ? 32 : 8, direction, true), calls);
+      const Schedule schedule = counted(neighbors(lanes, lanes < 1024 ? 32 : 8, direction, true), calls);
       const CheckedSchedule checked = check(schedule);
       *calls = 0;
       run(star(2, {.bandwidth = 1_GBps, .latency = 1ns}), checked, {});
@@ -302,7 +302,7 @@ TEST_CASE("the proof reads a step as often with 1024 lanes that wait for each ot
         CAPTURE(static_cast<int>(direction));
         CAPTURE(lanes);
         const auto calls = std::make_shared<std::int64_t>(0);
-        const Schedule schedule = counted(neighbours(lanes, lanes < 1024 ? 32 : 4, direction, messages), calls);
+        const Schedule schedule = counted(neighbors(lanes, lanes < 1024 ? 32 : 4, direction, messages), calls);
         check(schedule);
         const double steps = readings * static_cast<double>(steps_of(schedule));
         CHECK(static_cast<double>(*calls) >= steps);

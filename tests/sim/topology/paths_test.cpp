@@ -199,7 +199,7 @@ TEST_CASE("a NIC that reads from GPUs more slowly than its link does so for ever
   CHECK(path({}, "c0", "c0'").legs[0].shares.empty());
 }
 
-TEST_CASE("with all NICs, those that are far from the sender are reached by proxy, too") {
+TEST_CASE("with all NICs, those that are far from the sender are reached by proxy as well") {
   const Topology t = rails(true);
   const auto parts = [&](const Transport& transport) {
     Routes routes(t, transport);

@@ -287,7 +287,7 @@ int naive_hops(const Topology& t, NodeId from, NodeId to) {
 }
 }  // namespace
 
-TEST_CASE("neighbours on a star of 4096 are two hops apart, and finding so takes no search") {
+TEST_CASE("neighbors on a star of 4096 are two hops apart, and finding so takes no search") {
   const int n = 4096;
   const Topology t = build(Star{n, cable, 1});
   Routes routes(t, {});
@@ -421,8 +421,9 @@ TEST_CASE("with ACS what would turn round in a PCIe switch goes up to the root c
   CHECK(paths("g0", "g1") == Pair{"PIX: g0 > p0 > c0 > p0 > g1", "PIX: g0 > p0 > g1"});
   CHECK(paths("g0", "n0") == Pair{"PIX: g0 > p0 > c0 > p0 > n0", "PIX: g0 > p0 > n0"});
   CHECK(paths("n2", "g0") ==
-        Pair{"PXB: n2 > p1 > p0 > c0 > p0 > g0", "PXB: n2 > p1 > p0 > g0"});             // in the upper switch
-  CHECK(paths("g2", "g3") == Pair{"PIX: g2 > p2 > b0 > p2 > g3", "PIX: g2 > p2 > g3"});  // a host bridge is a root, too
+        Pair{"PXB: n2 > p1 > p0 > c0 > p0 > g0", "PXB: n2 > p1 > p0 > g0"});  // in the upper switch
+  CHECK(paths("g2", "g3") ==
+        Pair{"PIX: g2 > p2 > b0 > p2 > g3", "PIX: g2 > p2 > g3"});  // a host bridge is a root as well
   CHECK(paths("g0", "g4") == Pair{"NET: g0 > p0 > c0 > p0 > n0 > n1 > g4", "NET: g0 > p0 > n0 > n1 > g4"});
   CHECK(paths("g4", "g1") == Pair{"NET: g4 > n1 > n0 > p0 > c0 > p0 > g1", "NET: g4 > n1 > n0 > p0 > g1"});
   // What goes by the root complex anyway stays as it is.

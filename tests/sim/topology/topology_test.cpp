@@ -109,7 +109,7 @@ TEST_CASE("each of thousands of names is found with its own node, and no other n
   for (std::uint32_t n = 0; n < names.size(); ++n) {
     CAPTURE(names[n]);
     REQUIRE(t.find(names[n]) == NodeId{n});
-    // Near misses: longer, shorter, without its host. A view of a longer text is a name, too: no zero ends it.
+    // Near misses: longer, shorter, without its host. A view of a longer text is also a name: no zero ends it.
     const std::string longer = names[n] + "8";
     REQUIRE_FALSE(t.find(longer));
     REQUIRE_FALSE(t.find(names[n] + " "));

@@ -38,7 +38,7 @@ struct FakeNcclSettings {
 /// Refused is what NCCL would hang or crash on: calls outside a group, or before what was begun is done; one end on
 /// two streams of a group; memory or streams of another GPU; messages of two lengths; two ends on one GPU; a collective
 /// without all ends of this process, or on buffers that overlap otherwise than in place; a connection used for the
-/// first time in a capture, or in a group that lacks its other end though that is in this process, too.
+/// first time in a capture, or in a group that lacks its other end though that is in this process as well.
 class FakeNccl : public Communicators {
  public:
   explicit FakeNccl(FakeDevice& device, std::shared_ptr<FakeWorld> world = make_fake_world(),

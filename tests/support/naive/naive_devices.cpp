@@ -11,7 +11,7 @@
 
 namespace ringsim::naive {
 
-namespace on_devices {  // others here have a Walk and a Place, too
+namespace on_devices {  // others here have a Walk and a Place as well
 
 namespace {
 
@@ -121,7 +121,7 @@ class Simulation {
     return found->second;
   }
 
-  // What a copy or an addition draws on; false where it takes no time.
+  // What a copy or an addition draws on; false if it takes no time.
   bool find_work(NodeId node, bool adds, Item& item) {
     const std::optional<DeviceRates>& device = devices_.rates[node.value];
     if (!device) return false;
@@ -247,7 +247,7 @@ class Simulation {
     return false;
   }
 
-  // Nothing else happens at this instant: what is ready takes its turn. False where nothing is.
+  // Nothing else happens at this instant: what is ready takes its turn. False if nothing is.
   bool post_all() {
     std::vector<Item*> ready;
     for (Item& item : items_)
@@ -303,7 +303,7 @@ class Simulation {
     return rate;
   }
 
-  // One step of time; false where nothing is left that could happen.
+  // One step of time; false if nothing is left that could happen.
   bool move(Picoseconds step) {
     SimTime next = SimTime::max();
     const auto consider = [&](SimTime when) {

@@ -39,7 +39,7 @@ struct Result {
 Result simulate(const Topology& topology, NetworkModel model, const std::vector<Flow>& flows,
                 const std::vector<Change>& changes = {});
 
-/// True where each flow has a full link (or a cap of its own) on which no flow is faster: what max-min fair means.
+/// True if each flow has a full link (or a cap of its own) on which no flow is faster: what max-min fair means.
 bool each_has_a_bottleneck(const Topology& topology, NetworkModel model, const std::vector<Flow>& flows,
                            const std::vector<double>& rates, const std::vector<Bandwidth>& bandwidths = {});
 

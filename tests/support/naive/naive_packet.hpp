@@ -18,7 +18,7 @@ struct PacketFlow {
 };
 
 struct PacketResult {
-  std::vector<std::optional<SimTime>> finish;  ///< [flow] when its last byte is there; nothing where all stand still
+  std::vector<std::optional<SimTime>> finish;  ///< [flow] when its last byte is there; nothing if all stand still
   int blocked = 0;                             ///< how often a link was free and had a packet, but no leave to send it
 };
 

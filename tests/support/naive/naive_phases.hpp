@@ -46,7 +46,7 @@ inline std::map<std::pair<std::string, int>, PhaseUse> naive_phases(const Schedu
   return found;
 }
 
-/// The same of what an account found.
+/// The phases as an account found them.
 inline std::map<std::pair<std::string, int>, PhaseUse> as_map(const std::vector<PhaseTime>& phases) {
   std::map<std::pair<std::string, int>, PhaseUse> found;
   for (const PhaseTime& phase : phases) {

@@ -8,7 +8,7 @@
 
 namespace ringsim::naive {
 
-/// [actor][iteration][stream][task] when it ends, or nothing where it never does. `call_times`: [call] how long it
+/// [actor][iteration][stream][task] when it ends, or nothing if it never does. `call_times`: [call] how long it
 /// takes when all members have launched it. Exact where a call ends at all members at once, that long after the last
 /// launch.
 std::vector<std::vector<std::vector<std::vector<SimTime>>>> ends_of(const Program& program,

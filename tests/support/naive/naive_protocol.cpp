@@ -126,7 +126,7 @@ class ProtocolSimulation {
     return true;
   }
 
-  // How many bytes of the k-th message of a connection may have started by now; nothing where it may not start.
+  // How many bytes of the k-th message of a connection may have started by now; nothing if it may not start.
   std::optional<Bytes> has_room(const std::vector<Mail>& line, std::size_t k) const {
     if (!has_begun(line[k].send)) return std::nullopt;
     if (has_begun(line[k].receive)) return line[k].span.bytes;
@@ -179,7 +179,7 @@ class ProtocolSimulation {
     return true;
   }
 
-  // On to the next instant at which something may happen; false where there is none.
+  // On to the next instant at which something may happen; false if there is none.
   bool move() {
     std::vector<Flow> flows;
     std::vector<Mail*> moving;

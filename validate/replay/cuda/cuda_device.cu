@@ -80,7 +80,7 @@ struct HostAdd {
 
 class Cuda : public Device, public NativeGpus {
  public:
-  /// Finds the GPUs and makes them reach each other's memory where they can.
+  /// Finds the GPUs and makes them reach each other's memory if they can.
   Result open(std::optional<int> number) {
     if (Result found = result(cudaGetDeviceCount(&gpus_)); !found.good()) return found;
     if (gpus_ == 0) return {Fault::absent, "CUDA finds no GPU"};
@@ -99,7 +99,7 @@ class Cuda : public Device, public NativeGpus {
       for (const int peer : open_) {
         int can = 0;
         if (peer == gpu || cudaDeviceCanAccessPeer(&can, gpu, peer) != cudaSuccess || can == 0) continue;
-        // Copies work without it, too, by way of the host: what is slow then is measured, not hidden.
+        // Copies also work without it, by way of the host: what is slow then is measured, not hidden.
         if (cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess) cudaGetLastError();
       }
     }

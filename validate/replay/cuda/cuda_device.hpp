@@ -17,17 +17,17 @@ class NativeGpus {
   virtual void* native(Stream stream) const = 0;
   /// What this thread calls next is for that GPU.
   virtual Result choose(int gpu) = 0;
-  /// The same in any thread, and whatever has become of the device.
+  /// As choose(), in any thread and in any state of the device.
   virtual void use(int gpu) const noexcept = 0;
   /// How many streaming multiprocessors the smallest of the GPUs has.
   virtual int multiprocessors() const = 0;
-  /// Takes all graphs from the device, those that are running, too; they go when what is returned is called, by any
-  /// thread. What is being captured is dropped.
+  /// Takes all graphs from the device, including those that are running; they go when what is returned is called, by
+  /// any thread. What is being captured is dropped.
   virtual std::function<void()> take_graphs() = 0;
 };
 
-/// It is a NativeGpus, too. `number`: this process is that one of several on this machine, each of which uses one GPU,
-/// of that number modulo how many there are, and leaves the others alone. Throws EnvironmentError where there is no
+/// It is also a NativeGpus. `number`: this process is that one of several on this machine, each of which uses one GPU,
+/// of that number modulo how many there are, and leaves the others alone. Throws EnvironmentError if there is no
 /// driver or no GPU, and in a build without CUDA (RINGSIM_CUDA).
 std::unique_ptr<Device> open_cuda(std::optional<int> number = std::nullopt);
 

@@ -24,7 +24,7 @@ struct Member {
 };
 
 /// A group's sends and receives are one kernel an end, which is done when all of them are. It may carry them out one
-/// after the other: NCCL does where there are two to one peer, or peers in different rounds of eight
+/// after the other: NCCL does if there are two to one peer, or peers in different rounds of eight
 /// (addWorkBatchToPlan() in NVIDIA/nccl, src/enqueue.cc). On one
 /// end a kernel runs after the one before, in the order in which groups ended, whatever their streams. Messages between
 /// two ends match in their order, and are of one length; a send is done when it has been received, or before.
@@ -54,14 +54,14 @@ class Communicators {
   virtual Result send(End end, Stream stream, Memory from, int to_rank) = 0;
   virtual Result receive(End end, Stream stream, Memory to, int from_rank) = 0;
   /// The library's own: all_reduce, reduce_scatter, all_gather, broadcast or reduce of float32, summed; `from` and `to`
-  /// as in its documentation, and may be one place where that allows it. Streams: any.
+  /// as in its documentation, and may be one place if that allows it. Streams: any.
   virtual Result collective(End end, Stream stream, CollectiveOp op, Memory to, Memory from, int root) = 0;
 
   /// Has what join() or end_group() began been done on the host? Does not wait. A failure of a peer or of the network
   /// may come from here at any later time, while kernels run, as well: Fault::other.
   virtual Result query(bool& done) = 0;
 
-  /// Leaves all communicators. Kernels that wait for a peer are ended first where abort() was called.
+  /// Leaves all communicators. Kernels that wait for a peer are ended first if abort() was called.
   virtual void clear() noexcept = 0;
   /// What is under way is given up: its kernels end, and what they have written is worth nothing.
   virtual void abort() noexcept = 0;

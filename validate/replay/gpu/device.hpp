@@ -11,7 +11,7 @@
 
 namespace ringsim::replay::gpu {
 
-/// Where memory is: a GPU by number, or the host's (pinned, so that GPUs copy from and to it).
+/// The place of memory: a GPU by number, or the host's (pinned, so that GPUs copy from and to it).
 using Place = int;
 inline constexpr Place host_memory = -1;
 
@@ -36,7 +36,7 @@ struct [[nodiscard]] Result {
   bool good() const { return fault == Fault::none; }
 };
 
-/// Throws what the fault asks for, where there is one: EnvironmentError with `doing` ("allocating 1 GiB on GPU 0") and
+/// Throws what the fault asks for, if there is one: EnvironmentError with `doing` ("allocating 1 GiB on GPU 0") and
 /// what to do about it; InvariantError for misuse.
 void require(const Result& result, std::string_view doing);
 
@@ -85,7 +85,7 @@ class Device {
   /// to = from, of equal counts. `blocks`: by a kernel of that many thread blocks; 0: by a copy engine, or however the
   /// driver sees fit.
   virtual Result copy(Stream stream, Memory to, Memory from, int blocks) = 0;
-  /// to = base + what, all three on the stream's GPU, or all in host memory, where a CPU thread adds.
+  /// to = base + what, all three on the stream's GPU, or all in host memory, if a CPU thread adds.
   virtual Result add(Stream stream, Memory to, Memory base, Memory what) = 0;
   virtual Result set(Stream stream, Memory to, float value) = 0;
   /// Puts the sum of contributions in. For one rank: first = last.
@@ -93,7 +93,7 @@ class Device {
   /// Keeps the stream busy that long.
   virtual Result compute(Stream stream, std::chrono::nanoseconds time) = 0;
   virtual Result record(Stream stream, Event event) = 0;
-  /// For the event's last record() so far; where there was none, for nothing.
+  /// For the event's last record() so far; if there was none, for nothing.
   virtual Result wait(Stream stream, Event event) = 0;
 
   /// What is issued from here on to `origin`, and to streams that wait for it, is kept instead of run. Such streams

@@ -54,7 +54,7 @@ class Draft {
 
   Stretch stretch(Actor actor, const Region& region) const;
   std::int64_t elements(const Region& region) const;
-  /// Where in the actor's incoming room each of its lanes has its part: as much as its largest step needs.
+  /// [lane] the offset of its part of the actor's incoming room; a part is as large as the lane's largest step needs.
   const std::vector<std::int64_t>& first_room(Actor actor) const {
     return first_room_[static_cast<std::size_t>(actor)];
   }

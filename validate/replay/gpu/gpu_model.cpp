@@ -99,7 +99,7 @@ class Works {
             .server = servers_.try_emplace(Way{from, to}, n_servers()).first->second};
   }
 
-  // Of one GPU's link to the host the others' are taken to be alike, and so is what they do within.
+  // All GPUs are assumed to have the link to the host, and the times within, of GPU 0.
   Line line_of(bool is_copy, Place from, Place to) {
     if (from == to && to != host_memory) from = to = 0;
     if (from == host_memory && to != host_memory) to = 0;
@@ -151,7 +151,7 @@ class Clock {
  private:
   struct Active {
     std::size_t id;
-    double left, rate;  ///< of its service; how much of it passes in a unit of time: 1 where it has all that it can use
+    double left, rate;  ///< of its service; how much of it passes in a unit of time: 1 if it has all that it can use
   };
   struct Server {
     double free_at = 0;  // in turn
@@ -199,7 +199,7 @@ class Clock {
     for (Active& each : server.active) each.left -= (now_ - server.last) * each.rate;
     server.last = now_;
   }
-  // The same for all, but for those that cannot use so much: what they leave is the others'.
+  // Gives all the same share, except those that cannot use as much: the others get what they leave.
   void share(Server& server) {
     std::vector<Active*> by_weight;
     for (Active& each : server.active) by_weight.push_back(&each);

@@ -26,7 +26,7 @@ struct Played {
 /// From the first command to the last, as replay_plan() measures it. Events cost a copy or an addition that waits for
 /// one what a hop costs beyond a node. A graph begins when it has been launched; call by call the host takes its time
 /// for each command, and nothing begins before its call (that copies and additions take the host equally long is
-/// assumed). Throws InputError where the probe lacks something that the plan does.
+/// assumed). Throws InputError if the probe lacks something that the plan does.
 Picoseconds predict_plan(const Plan& plan, const std::vector<Place>& places, const Probe& probe, const Played& played);
 
 /// What to_csv() wrote. Throws InputError naming `file` and line.

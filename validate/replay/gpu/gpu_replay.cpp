@@ -109,7 +109,7 @@ class Stage {
                    schedule_.size({buffer, chunk, 1}).count / element_bytes});
   }
 
-  // As ActorMemory::fill(). What has not come in yet is poison, too.
+  // As ActorMemory::fill(). What has not come in yet is poison as well.
   void fill(Actor actor) {
     const bool is_rank = actor < schedule_.collective.ranks;
     constexpr float poison = std::numeric_limits<float>::quiet_NaN();

@@ -27,7 +27,7 @@ std::string_view definition(CollectiveOp op) {
   }
 }
 
-/// The library's operations: where each rank's `from` and `to` are, if the collective is one of them.
+/// The library's operations, if the collective is one of them, and the place of each rank's `from` and `to`.
 class Library {
  public:
   explicit Library(const Schedule& schedule)
@@ -98,7 +98,7 @@ class Library {
     return schedule_.layout[static_cast<std::size_t>(buffer)].total().count / element_bytes;
   }
 
-  /// Where a rank's own block lies: a buffer may have a place for it alone.
+  /// The place of a rank's own block: a buffer may have room for it alone.
   std::int64_t own_block(Actor rank, Buffer buffer) const {
     return elements(buffer) == block_ && total_ != block_ ? 0 : rank * block_;
   }
@@ -117,7 +117,7 @@ class Library {
     });
   }
 
-  /// Which chunks of the contributions [first, first + count) of a buffer is made of. Nothing where one of them is not
+  /// Which chunks of the contributions [first, first + count) of a buffer is made of. Nothing if one of them is not
   /// what `number` asks for, or does not lie within.
   template <class Number>
   Pieces pieces(Buffer buffer, std::int64_t first, std::int64_t count, Number number) const {

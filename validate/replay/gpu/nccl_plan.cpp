@@ -117,7 +117,7 @@ class NcclPlanner {
     match(actor, lane, state);
   }
 
-  /// Of those that the step has begun on, the first is the lane's own.
+  /// The next stream of the step; the first one is the lane's own.
   std::uint32_t next_stream(Actor actor, LaneState& state, std::uint32_t began) {
     if (state.n_used == state.streams.size()) state.streams.push_back(draft_.make_stream(actor));
     const std::uint32_t stream = state.streams[state.n_used++];
@@ -148,7 +148,7 @@ class NcclPlanner {
     draft_.streams().bracket(Command::What::end_group);
   }
 
-  /// Where what is to be added lands; `room` moves on.
+  /// The place at which data to be added arrives; `room` moves on.
   Stretch incoming(Actor actor, const Op& op, std::int64_t& room) const {
     const Stretch where{actor, incoming_room, room, draft_.elements(op.region)};
     room += where.count;

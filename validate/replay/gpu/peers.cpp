@@ -167,12 +167,12 @@ End Peers::end(std::uint32_t communicator, Actor actor) const {
   return *found;
 }
 
-// Of nothing, too, the library wants the address.
+// The library wants an address even for no data.
 Memory Peers::or_nothing(Memory memory, Actor actor) const {
   return memory.count > 0 ? memory : Memory{memory.place, contacts_[at(actor)]->memory.data, 0};
 }
 
-// A message of nothing is one that is waited for, as in a barrier; NCCL's LL protocol waits for no element where there
+// A message of nothing is one that is waited for, as in a barrier; NCCL's LL protocol waits for no element if there
 // is none (LLGenericOp() in NVIDIA/nccl, src/device/prims_ll.h). So it has one, whose value is nobody's.
 Memory Peers::or_one(Memory memory, Actor actor, int which) const {
   return memory.count > 0 ? memory : Memory{memory.place, contacts_[at(actor)]->memory.data + which, 1};

@@ -1,4 +1,4 @@
-// The communicators of a plan while it is played: joined, connected, waited for; and given up where a peer or a GPU
+// The communicators of a plan while it is played: joined, connected, waited for; and given up if a peer or a GPU
 // does not come back.
 #pragma once
 

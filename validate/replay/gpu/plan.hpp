@@ -25,7 +25,7 @@ inline constexpr int incoming_room = n_buffers;
 inline constexpr int n_rooms = n_buffers + 1;
 
 /// One call of Device or Communicators. Streams, events and communicators are numbered from 0; each event is recorded
-/// once. The actor is that of the stream; who it is in a communicator, too: a rank there is an actor.
+/// once. The actor is that of the stream, also within a communicator: a rank there is an actor.
 struct Command {
   enum class What : std::uint8_t {
     copy,
@@ -49,7 +49,7 @@ struct Command {
 };
 
 /// Commands in an order in which every wait comes after the record that it waits for. So whatever is issued waits only
-/// for what was issued before: it cannot deadlock, not even where a GPU has fewer queues than there are streams. A send
+/// for what was issued before: it cannot deadlock, not even if a GPU has fewer queues than there are streams. A send
 /// or a receive waits for its peer's as well: make_nccl_plan() says why that cannot deadlock either, and what it takes.
 ///
 /// Stream 0 begins and ends the whole: all others wait for it first, and it waits for all at the end.
@@ -89,7 +89,7 @@ Plan make_plan(const Schedule& schedule);
 Plan make_nccl_plan(const Schedule& schedule, std::span<const Actor> mine);
 
 /// The library's own collective in place of the schedule, on the same buffers: one communicator of the ranks, one group
-/// of all that are mine. Throws InputError where the library has no such operation, or not on buffers laid out like
+/// of all that are mine. Throws InputError if the library has no such operation, or not on buffers laid out like
 /// that.
 Plan make_library_plan(const Schedule& schedule, std::span<const Actor> mine);
 

@@ -82,7 +82,8 @@ class Asking {
     return times;
   }
 
-  // Of several nodes: the event behind a graph of one may come from the host only when its node has long been done.
+  // Takes graphs of several nodes: the event behind a graph of one may come from the host only when its node has long
+  // been done.
   std::vector<Picoseconds> beyond_nodes() {
     const int n = options_.operations;
     std::vector<Picoseconds> times = sorted_times(1 + n);

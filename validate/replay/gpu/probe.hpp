@@ -29,7 +29,7 @@ enum class Asked : std::uint8_t {
 std::string_view to_string(Asked asked);
 std::string name_of(Place place);  ///< gpu0, host
 
-/// One size of one question. `time` is what one more operation takes where it follows others of its kind in a graph
+/// One size of one question. `time` is what one more operation takes if it follows others of its kind in a graph
 /// (but for calls): the time of n + 1 less the time of 1, by n.
 struct Sample {
   Asked asked = Asked::copy;
@@ -50,8 +50,8 @@ struct Probe {
   int gpus = 0;
   std::vector<Sample> samples;
 
-  /// The rate between the two largest sizes, where a size costs nothing but its bytes; the latency is what the smallest
-  /// takes beyond that. Nothing where fewer than two sizes were measured, the larger was no slower, or no link has such
+  /// The rate between the two largest sizes, if a size costs nothing but its bytes; the latency is what the smallest
+  /// takes beyond that. Nothing if fewer than two sizes were measured, the larger was no slower, or no link has such
   /// a rate.
   std::optional<Line> line(Asked asked, Place from, Place to, int blocks = 0) const;
   /// At the only, or the smallest, size.
@@ -77,8 +77,8 @@ Probe probe(Device& device, const ProbeOptions& options);
 std::string to_csv(const Probe& probe);
 
 /// A scenario on what was measured, with its provenance in comments: `ranks` virtual ranks of one GPU, whose copies
-/// and additions share its memory; or, where there are several GPUs, a rank on each. A CPU joins them through host
-/// memory, and adds there. Throws EnvironmentError where a line is missing.
+/// and additions share its memory; or, if there are several GPUs, a rank on each. A CPU joins them through host
+/// memory, and adds there. Throws EnvironmentError if a line is missing.
 std::string to_scenario(const Probe& probe, int ranks, const std::string& date);
 
 }  // namespace ringsim::replay::gpu

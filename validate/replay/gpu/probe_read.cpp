@@ -22,7 +22,7 @@ namespace {
 /// No host has more.
 constexpr Place most_gpus = 1024;
 
-/// Of what was found, as much as an error shows.
+/// The most characters of the text found that an error shows.
 constexpr std::size_t most_shown = 60;
 
 constexpr std::string_view head = "what,from,to,blocks,bytes,time_us,min_us,max_us,GBps";

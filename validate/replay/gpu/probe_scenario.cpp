@@ -46,8 +46,8 @@ Line measured(const Probe& probe, Asked asked, Place from, Place to) {
                   to_string(asked)));
 }
 
-/// Of a copy that stands for a message: it waits for an event of another stream, and costs what a hop costs beyond a
-/// node.
+/// The line of a copy that stands for a message: it waits for an event of another stream, and costs what a hop costs
+/// beyond a node.
 Line link_of(const Probe& probe, Place from, Place to) {
   Line line = measured(probe, Asked::copy, from, to);
   const auto hop = probe.least(Asked::hop, 0, 0), node = probe.least(Asked::node, 0, 0);

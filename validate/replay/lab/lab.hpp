@@ -9,7 +9,7 @@
 
 namespace ringsim::replay {
 
-/// Throws EnvironmentError where this is not root, or `ip` and `tc` are missing.
+/// Throws EnvironmentError if this is not root, or `ip` and `tc` are missing.
 void require_lab();
 
 /// Does what the commands say, those that follow each other in one place by one process. Throws EnvironmentError with

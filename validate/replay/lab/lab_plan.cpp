@@ -16,7 +16,8 @@ using Program = LabCommand::Program;
 
 bool is_switch(const Topology& topology, NodeId node) { return topology.node(node).kind == NodeKind::network_switch; }
 
-/// Of a namespace, after the prefix. Names of nodes may hold what names of namespaces may not.
+/// The name of a node's namespace. It has the node's number, because names of nodes may have characters that names of
+/// namespaces may not.
 std::string namespace_of(const Topology& topology, NodeId node, const LabOptions& options) {
   if (is_switch(topology, node)) return options.prefix + "fabric";
   return fmt::format("{}n{}", options.prefix, node.value);
@@ -176,7 +177,7 @@ LabPlan plan_lab(const Topology& topology, const std::vector<NodeId>& places, co
   };
   for (const std::string& name : plan.namespaces) say(Program::ip, "", "netns add " + name);
   for (const std::string& name : plan.namespaces) {
-    // Neighbour discovery would be traffic besides.
+    // Neighbor discovery would be traffic besides.
     say(Program::sh, name,
         "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do if [ -e $f ]; then echo 1 > $f; fi; done");
     say(Program::sh, name, "echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle");

@@ -19,9 +19,9 @@ struct LabCommand {
 };
 
 struct LabOptions {
-  /// Of every namespace's name; others of the machine must not begin so.
+  /// Begins every namespace's name; no other namespace of the machine may begin with it.
   std::string prefix = "ringsim-";
-  /// Of all links. Large frames cost the machine less: at 1500 a rank takes ten times the processor time.
+  /// The MTU of all links. Large frames cost the machine less: at 1500 a rank takes ten times the processor time.
   int mtu = 9000;
   /// Every port takes turns between the pairs that use it, as model `fair` has it: one htb class per pair. False: a
   /// port is one queue (tbf), and a process that sends more gets more.
@@ -36,7 +36,7 @@ struct LabPlan {
   std::vector<std::string> namespaces;         ///< all of them
   std::vector<LabCommand> up;                  ///< in this order
   std::vector<std::string> process_namespace;  ///< [process]
-  std::vector<std::string> process_address;    ///< [process] one of its own, also where two are at one node
+  std::vector<std::string> process_address;    ///< [process] one of its own, also if two are at one node
 };
 
 /// What tc must be told for payload to reach `bandwidth`, in bit/s. It counts frames of `mtu` + 14 bytes, in which mtu
@@ -45,9 +45,9 @@ std::int64_t shaped_rate(Bandwidth bandwidth, int mtu);
 
 /// Each endpoint becomes a namespace, each switch a bridge; all bridges are in a namespace of their own. Every link is
 /// shaped where it begins. `places`: [process] the node at which it runs. `pairs` are those that have classes; what is
-/// not of them (acknowledgements, ARP) is neither shaped nor counted.
+/// not of them (acknowledgments, ARP) is neither shaped nor counted.
 ///
-/// Throws InputError (`where` a JSON pointer within the scenario, or empty) where namespaces cannot be that topology:
+/// Throws InputError (`where` a JSON pointer within the scenario, or empty) if namespaces cannot be that topology:
 /// it has to be a star or a tree of switches, with one full-duplex cable for each endpoint.
 LabPlan plan_lab(const Topology& topology, const std::vector<NodeId>& places, const LabPairs& pairs,
                  const LabOptions& options);

@@ -22,7 +22,7 @@ struct MpiReplay {
 /// of the second; those left over wait. Process 0 gets [job] what was measured, the others nothing. A run begins for
 /// each process when it leaves MPI's barrier, so times are exact only up to how far apart processes leave it.
 ///
-/// Throws InputError where there are fewer processes than actors, EnvironmentError where a run is not done in time or
+/// Throws InputError if there are fewer processes than actors, EnvironmentError if a run is not done in time or
 /// MPI reports an error, Interrupted; the session has been given up then.
 std::vector<Measured> replay_by_mpi(MpiSession& session, const MpiReplay& replay);
 

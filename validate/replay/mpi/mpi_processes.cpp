@@ -52,7 +52,7 @@ FirstProcesses::FirstProcesses(const MpiSession& session, int n) {
 }
 
 FirstProcesses::~FirstProcesses() {
-  // While an error is on its way messages may be, too, and this would wait for them.
+  // While an error is on its way messages may also be, and this would wait for them.
   if (processes_ != MPI_COMM_NULL && std::uncaught_exceptions() == 0) MPI_Comm_free(&processes_);
 }
 

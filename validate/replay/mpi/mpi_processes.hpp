@@ -15,7 +15,7 @@
 
 namespace ringsim::replay {
 
-/// Throws EnvironmentError in MPI's words where `code` is an error.
+/// Throws EnvironmentError in MPI's words if `code` is an error.
 void require_mpi(int code, const char* what);
 
 /// From its making on: how long to wait for others, and whether to stop.

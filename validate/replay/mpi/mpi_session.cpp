@@ -19,7 +19,7 @@ namespace ringsim::replay {
 #ifdef RINGSIM_MPI
 
 namespace {
-// Of all_come() alone: it must not be taken for what others wait for.
+// For all_come() alone, so that its messages are not mistaken for others.
 MPI_Comm endings = MPI_COMM_NULL;
 
 constexpr auto ever = std::chrono::steady_clock::time_point::max();

@@ -9,7 +9,7 @@ namespace ringsim::replay {
 
 class MpiSession {
  public:
-  /// Joins the others; nothing where MPI did not start this process. Throws EnvironmentError where it did, but ringsim
+  /// Joins the others; nothing if MPI did not start this process. Throws EnvironmentError if it did, but ringsim
   /// was built without.
   static std::unique_ptr<MpiSession> join();
   /// Takes leave of MPI: waits for all others to do so.
@@ -24,12 +24,12 @@ class MpiSession {
   /// Which this one is of those on its machine, from 0. All call it.
   int number_on_machine() const;
 
-  /// All call it once, and read the scenario by it: `read` does, and returns its hash. Where one of them fails, or has
+  /// All call it once, and read the scenario by it: `read` does, and returns its hash. If one of them fails, or has
   /// read another scenario than rank 0, it throws the reason, and the others get false.
   bool agree(const std::function<std::string()>& read);
-  /// Whether all others come to call it, too: within a second, or where this one is `patient` ever.
+  /// True if all others also call it: within a second, or if this one is `patient` ever.
   bool all_come(bool patient);
-  /// Waits for all others to call it, too, and leaves the core to them: MPI's own barrier keeps it busy.
+  /// Waits until all others have called it, and leaves the core to them: MPI's own barrier keeps it busy.
   void wait_for_all() const;
   /// Messages are under way in memory that goes: MPI must not be entered again. Nothing is left but to abort(), and
   /// all_come() is false.

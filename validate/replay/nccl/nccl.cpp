@@ -46,7 +46,7 @@ Fault fault_of(ncclResult_t result) {
       return Fault::none;
     case ncclInvalidArgument:
       return Fault::misuse;
-    default:  // ncclInvalidUsage, too: two ranks on one GPU, say, and that is the machine's fault
+    default:  // includes ncclInvalidUsage: two ranks on one GPU, say, and that is the machine's fault
       return Fault::other;
   }
 }
@@ -124,7 +124,7 @@ class Nccl : public Communicators {
   }
   Result collective(End end, Stream stream, CollectiveOp op, Memory to, Memory from, int root) override {
     return call(end, stream, [&](ncclComm_t comm, cudaStream_t s) {
-      switch (op) {  // counts: as nccl.h has them, a rank's share where the op divides
+      switch (op) {  // counts: as nccl.h has them, a rank's share if the op divides
         case CollectiveOp::all_reduce:
           return nccl_.all_reduce(from.data, to.data, size(from), ncclFloat32, ncclSum, comm, s);
         case CollectiveOp::reduce_scatter:
@@ -196,7 +196,7 @@ class Nccl : public Communicators {
   }
 
   /// A communicator is left end by end, by one thread: the last end waits for the kernels of all. Several are left at
-  /// the same time, because a kernel of one may be queued after another's, which spins until that one, too, is given
+  /// the same time, because a kernel of one may be queued after another's, which spins until that one is also given
   /// up. Both wait for graphs with their kernels to go.
   void leave(ncclResult_t (*how)(ncclComm_t)) noexcept {
     if (std::exchange(group_is_open_, false)) nccl_.group_end();

@@ -1,4 +1,4 @@
-// libnccl, found while ringsim runs: it starts, and does all else, where there is none.
+// libnccl, found while ringsim runs: it starts, and does all else, if there is none.
 #pragma once
 
 #include <nccl.h>
@@ -31,7 +31,7 @@ struct NcclLibrary {
   std::string version;  ///< "2.28.9"
 };
 
-/// RINGSIM_NCCL_LIBRARY where it is set; else libnccl.so.2 wherever the loader finds it; else the one that the build
+/// RINGSIM_NCCL_LIBRARY if it is set; else libnccl.so.2 wherever the loader finds it; else the one that the build
 /// found. It stays loaded: its threads may outlive whoever asked for it.
 ///
 /// It must be 2.23 or newer: before, the end of a group may wait for peers by itself, without end (groupLaunch()

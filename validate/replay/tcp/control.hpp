@@ -25,7 +25,7 @@ class Control {
   Control& operator=(const Control&) = delete;
   ~Control();
 
-  /// Waits until it is handed to the system. Where nobody listens any more nothing is said: on_end tells that. One that
+  /// Waits until it is handed to the system. If nobody listens any more nothing is said: on_end tells that. One that
   /// takes nothing for 5 s has ended.
   void send(const Json& line);
   /// Calls `on_line` with each line, then `on_end` once, with what ended it: the connection, or a line that is not

@@ -132,7 +132,7 @@ void Coordinator::take_join(Member& member, const Json& line) {
   member.control.send({{"welcome", secret_.proof({"lead", nonce, member.challenge, number})}});
 }
 
-/// Whether that was all of it.
+/// Takes a line of a process's record. True if the record is complete.
 bool Coordinator::take_record(Member& member, const Json& line) {
   const auto n_timed = static_cast<std::size_t>(replay_.repeats.timed);
   auto& times = member.record.times;
@@ -251,7 +251,7 @@ void Coordinator::fail() {
     const std::string name = process_name(replay_, member->process);
     if (member->failed) {
       const auto& [text, kind] = *member->failed;
-      // Of a child it is a mistake of this very program; what another host says is no proof of that.
+      // From a child this is a bug of this program; from another host it proves nothing.
       if (kind == "invariant" && static_cast<std::size_t>(member->process) < children_.size())
         fail_invariant(fmt::format("{}: {}", name, text));
       auto& slot = kind == "lost" ? followed : own;

@@ -29,7 +29,7 @@ class Children {
   /// Runs `work` in a child, with one end of a socket pair, and returns the other. The child has no other sockets of
   /// this kind, and ends without what a process does at its end: nothing is flushed twice.
   Control::Socket::native_handle_type start(const std::function<void(int control)>& work);
-  /// How the child that was started as number `i` ended: "was killed by signal 9 (Killed)"; nothing where it runs.
+  /// How the child that was started as number `i` ended: "was killed by signal 9 (Killed)"; nothing if it runs.
   std::optional<std::string> ended(std::size_t i);
   pid_t pid(std::size_t i) const { return pids_[i]; }
   std::size_t size() const { return pids_.size(); }
@@ -60,14 +60,14 @@ class Coordinator {
   /// have joined.
   TcpOutcome lead(bool same_clock, const TcpMeanwhile& meanwhile);
 
-  /// Runs what is ready until `until` says true. Throws where a process is lost, at the deadline (`late()` says of
-  /// what), or where the user stops it.
+  /// Runs what is ready until `until` says true. Throws if a process is lost, at the deadline (`late()` says of
+  /// what), or if the user stops it.
   void run_until(const std::function<bool()>& until, Moment deadline, const std::function<std::string()>& late);
   /// Those that have said who they are.
   const std::set<int>& joined() const { return joined_; }
   /// "2 connections came that ...": those that did not become a process of the replay; empty: none.
   std::string turned_away() const;
-  /// Nobody joins any more.
+  /// Lets no more processes join.
   void close();
   /// Tells all others why this ends.
   void abort(const std::string& why);

@@ -1,4 +1,4 @@
-// Where connections of others come in: at one address, and no more at a time than there is room for.
+// Accepts connections of other processes at one address, and no more at a time than there is room for.
 #pragma once
 
 #include <cstdint>

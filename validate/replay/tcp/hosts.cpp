@@ -44,7 +44,7 @@ const char* why_nowhere(boost::asio::ip::address address) {
   return "";
 }
 
-/// Of a name nothing is known yet.
+/// Throws if the host is an address that cannot be one. A name is not looked up yet.
 void expect_place(const std::string& host, const std::string& where) {
   boost::system::error_code error;
   const auto address = boost::asio::ip::make_address(host, error);

@@ -21,7 +21,7 @@ TcpHosts read_hosts(const std::string& path);
 /// The address of a host as text; of a name that has several the first IPv4 address, else the first of all. Throws
 /// EnvironmentError.
 std::string address_of(const std::string& host);
-/// The address of this process's own line. Throws EnvironmentError if it has none, and InputError where it is this
+/// The address of this process's own line. Throws EnvironmentError if it has none, and InputError if it is this
 /// machine's loopback, while another line is not: nobody else would reach it.
 std::string own_address(const TcpHosts& hosts, int process);
 

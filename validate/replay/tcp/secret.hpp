@@ -15,7 +15,7 @@ class Secret {
  public:
   static constexpr std::size_t least = 16, most = 4096;  ///< bytes
 
-  /// Of any length; a test's.
+  /// A secret of any length, for tests.
   explicit Secret(std::string bytes) : bytes_(std::move(bytes)) {}
   /// What a file holds, without the ends of lines at its end. Throws InputError for a file that cannot be read, that
   /// others than its owner may read, and for fewer bytes than `least` or more than `most`.

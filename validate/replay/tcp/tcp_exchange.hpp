@@ -94,10 +94,10 @@ class TcpExchange : public Exchange {
   void prepare(Tcp::socket::native_handle_type socket);
   void lost(std::string why);
   Control::Json next_line(const char* waiting_for);
-  /// Reads the next line by `read`. Throws EnvironmentError where it is not the one that is due.
+  /// Reads the next line by `read`. Throws EnvironmentError if it is not the one that is due.
   template <class Read>
   auto hear(const char* waiting_for, Read read);
-  /// Runs what is ready, or waits a little for it. Throws where it is time to end.
+  /// Runs what is ready, or waits a little for it. Throws if it is time to end.
   void step(Moment deadline, const char* waiting_for);
   std::string who(Actor actor) const;
 

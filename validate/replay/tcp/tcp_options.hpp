@@ -12,7 +12,7 @@ struct TcpOptions {
   /// The most that joining, connecting, or a run with the check of its numbers may take: then it ends with
   /// EnvironmentError.
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
-  /// SO_RCVBUF: bounds what is queued on the way, so that acknowledgements do not wait behind megabytes of data. Halved
+  /// SO_RCVBUF: bounds what is queued on the way, so that acknowledgments do not wait behind megabytes of data. Halved
   /// the spread of times in namespaces of 200 Mb/s. A path longer than this many bytes (rate times round trip) needs
   /// more. 0: the system's own, which grows.
   int receive_buffer = 262144;

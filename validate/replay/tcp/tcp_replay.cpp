@@ -51,7 +51,7 @@ void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& r
     prctl(PR_SET_TIMERSLACK, 1UL);  // sleeps end when they should: 50 us by default
     const int priority = replay.options.priority;
     if (priority != 0 && setpriority(PRIO_PROCESS, 0, priority) != 0)
-      throw EnvironmentError(fmt::format("a priority of {} is not to be had: {}", priority, std::strerror(errno)));
+      throw EnvironmentError(fmt::format("a priority of {} cannot be set: {}", priority, std::strerror(errno)));
     exchange.join();
     exchange.say_record(replay_actor(schedule, part.actor, exchange, replay.repeats, job.program));
     exchange.wait_for_end();

@@ -17,7 +17,7 @@ namespace ringsim::replay {
 
 /// One collective, or a program; several run at the same time, and begin together.
 struct TcpJob {
-  std::string name;  ///< for errors; empty where there is but one
+  std::string name;  ///< for errors; empty if there is but one
   const Schedule* schedule = nullptr;
   const ReplayProgram* program = nullptr;  ///< of which it is the schedule; nullptr: of a collective
 };
@@ -32,7 +32,7 @@ struct TcpReplay {
 };
 int n_processes(const TcpReplay& replay);
 
-/// Where a process runs, on this machine.
+/// The address and network namespace of a process on this machine.
 struct TcpPlace {
   std::string address = "127.0.0.1";  ///< of its sockets
   std::string net_namespace;          ///< a path such as /run/netns/a; empty: this one
@@ -57,7 +57,7 @@ struct TcpOutcome {
 /// their parent. All runs begin at one moment of the machine's clock. `places`: [process]; empty: loopback. They share
 /// a secret that is drawn for this replay.
 ///
-/// Throws EnvironmentError where a process is lost, the time-out passes, or a socket is not to be had; Interrupted.
+/// Throws EnvironmentError if a process is lost, the time-out passes, or no socket can be made; Interrupted.
 /// The calling process must have no other threads.
 TcpOutcome replay_here(const TcpReplay& replay, const std::vector<TcpPlace>& places = {},
                        const TcpMeanwhile& meanwhile = {});
