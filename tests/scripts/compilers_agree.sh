@@ -1,33 +1,29 @@
 #!/usr/bin/env bash
-# compilers_agree.sh BIN_A BIN_B: results are the same bytes, whichever compiler built the program and on however many
-# threads it runs.
+# compilers_agree.sh RINGSIM: a program that another compiler built gives the results that are kept next to the examples, byte
+# for byte, on two threads. golden_test compares those with the program that is released.
 set -euo pipefail
-if [[ $# -ne 2 ]]; then
-  echo "usage: $0 BIN_A BIN_B" >&2
+if [[ $# -ne 1 ]]; then
+  echo "usage: $0 RINGSIM" >&2
   exit 2
 fi
-a=$(realpath -e "$1")
-b=$(realpath -e "$2")
-export a b
+ringsim=$(realpath -e "$1")
 cd "$(dirname "$0")/../.."
-export work
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export ringsim work
 
-# One scenario: `a` on one thread, `b` on two. Only where they differ, `a` on two says whether the compiler or the threads did it.
+# One scenario. Only if the results differ, one thread says whether the compiler or the threads did it.
 agree() {
-  local scenario=$1 results because=compilers
-  results=$(mktemp -d -p "$work") || return 1
-  "$a" run "$scenario" --format json -j 1 > "$results/a1" || return 1
-  "$b" run "$scenario" --format json -j 2 > "$results/b2" || return 1
-  [[ -s $results/a1 ]] || { echo "$scenario: no result" >&2; return 1; }
-  if ! cmp -s "$results/a1" "$results/b2"; then
-    "$a" run "$scenario" --format json -j 2 > "$results/a2" || return 1
-    cmp -s "$results/a1" "$results/a2" || because=threads
-    echo "$scenario: $a -j 1 (<) and $b -j 2 (>) part, because of the $because:" >&2
-    diff "$results/a1" "$results/b2" | head -20 >&2
-    return 1
-  fi
+  local scenario=$1 kept=${1%.json}.csv because=compilers
+  local found=$work/${1//\//_}
+  [[ -s $kept ]] || { echo "$kept: no results are kept" >&2; return 1; }
+  "$ringsim" run "$scenario" --format csv -j 2 > "$found" || return 1
+  cmp -s "$kept" "$found" && return
+  "$ringsim" run "$scenario" --format csv -j 1 > "$found.1" || return 1
+  if cmp -s "$kept" "$found.1"; then because=threads; fi
+  echo "$scenario: what is kept (<) and what $ringsim finds (>) differ, because of the $because:" >&2
+  diff "$kept" "$found" | head -20 >&2
+  return 1
 }
 export -f agree
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from processes import wait_until_still
+from processes import wait_until_at_work
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
 
@@ -58,7 +58,7 @@ class Test:
         command = [self.ringsim, "replay", str(self.scenario), "--backend", "nccl", "--timeout", "90s"]
         process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env={**os.environ, "FAKE_GPUS": "2", "FAKE_GPU_FAULT": "stall"})
-        wait_until_still(process.pid)
+        wait_until_at_work([process.pid])
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=30)[1]
         if process.returncode != 130 or "stopped while" not in said:

@@ -39,16 +39,3 @@ def wait_until_at_work(pids, seconds=0.15):
     """Until each has used so much of a processor, which is more than a start takes: so it is in the middle of its work,
     however slow the machine is."""
     wait_until(lambda: all(processor_seconds(pid) >= seconds for pid in pids), f"{seconds} s of a processor each")
-
-
-def wait_until_still(pid):
-    """Until it and its children have begun, and then use no processor for 0.3 s: they wait for something."""
-    def used():
-        return sum(map(processor_seconds, [pid, *children(pid)]))
-    seen = [-1, -2, -3]
-
-    def still():
-        time.sleep(0.1)
-        seen.append(used())
-        return 0 < seen[-1] == seen[-2] == seen[-3] == seen[-4]
-    wait_until(still, "a process that waits")

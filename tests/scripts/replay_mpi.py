@@ -49,18 +49,30 @@ class Test:
             if algorithm["name"] not in ("in_switch", "file"):
                 yield from ((algorithm["name"], op) for op in algorithm["collectives"])
 
+    def served(self, op, settings, all_ranks):
+        """[setting as JSON] the ranks that it serves: of a sweep over all of them the points without an error."""
+        rows = self.scenario.with_name(f"{op}.jsonl")
+        subprocess.run([self.ringsim, "sweep", self.scenario, *self.choose(op, settings, all_ranks), "-o", rows],
+                       capture_output=True)
+        served = {json.dumps(setting): [] for setting in settings}
+        for row in map(json.loads, rows.read_text().splitlines()):
+            if "error" not in row:
+                point = row["point"]
+                served[json.dumps(point.get("collective.algorithm", settings[0]))].append(
+                    point.get("topology.ranks", all_ranks[0]))
+        return served
+
     def every_algorithm(self, all_ranks):
         """Those that serve the same ranks in one mpirun; more processes than some of them have actors."""
-        together, names = {}, set()
+        by_op, together = {}, {}
         for name, op in self.catalog():
-            setting = {"name": name, **SETTINGS[name]} if name in SETTINGS else name
-            served = [ranks for ranks in all_ranks if subprocess.run(
-                [self.ringsim, "run", self.scenario, *self.choose(op, [setting], [ranks])],
-                capture_output=True).returncode == 0]
-            if not served:
-                fail(f"{name} serves {op} of none of {all_ranks} ranks")
-            together.setdefault((op, tuple(served)), []).append(setting)
-            names.add(name)
+            by_op.setdefault(op, []).append({"name": name, **SETTINGS[name]} if name in SETTINGS else name)
+        for op, settings in by_op.items():
+            for setting, ranks in self.served(op, settings, all_ranks).items():
+                if not ranks:
+                    fail(f"{setting} serves {op} of none of {all_ranks} ranks")
+                together.setdefault((op, tuple(sorted(ranks))), []).append(json.loads(setting))
+        names = {name for name, _ in self.catalog()}
         rows = 0
         for (op, ranks), settings in together.items():
             text = run(self.replay(max(ranks) + 1, "--repeats", "2", "--warmups", "1", "--format", "jsonl",

@@ -78,10 +78,10 @@ TEST_CASE("MSCCL XML is written of trees that it can hold, and it is said that o
   const Outcome proved = run_command({"schedule", "check", file});
   CHECK(proved.code == 0);
   CHECK(has(proved.out, "packed_trees all_gather, 4 ranks: proved"));
-  // 256 slices are too many steps for a thread block: fewer are written, and that is said.
+  // 128 slices are too many steps for a thread block: fewer are written, and that is said.
   const std::string box = box_of_eight();
   const auto made = [&](const std::string& name) {
-    return run_command({"synthesize", box, "--set", "collective.bytes=64 MB", "--slices", "256", "--trees-only", "-o",
+    return run_command({"synthesize", box, "--set", "collective.bytes=64 MB", "--slices", "128", "--trees-only", "-o",
                         next_to(box, name)});
   };
   const Outcome fewer = made("fewer.xml");

@@ -78,10 +78,13 @@ class Change {
 std::size_t Comparison::add(const Contender& contender, Bytes size, std::optional<Picoseconds> time) {
   const auto found = std::find(contenders.begin(), contenders.end(), contender);
   const auto index = static_cast<std::size_t>(found - contenders.begin());
-  if (found == contenders.end()) contenders.push_back(contender);
-  times[size];
-  for (auto& [at, row] : times) row.resize(contenders.size());
-  times[size][index] = time;
+  if (found == contenders.end()) {
+    contenders.push_back(contender);
+    for (auto& [at, row] : times) row.resize(contenders.size());
+  }
+  std::vector<std::optional<Picoseconds>>& row = times[size];
+  row.resize(contenders.size());
+  row[index] = time;
   return index;
 }
 

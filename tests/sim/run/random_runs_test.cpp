@@ -126,8 +126,8 @@ Drawn draw_run(std::uint64_t seed, bool disturbed) {
 constexpr int thousands = 1;
 constexpr std::uint64_t runs = 500;
 #else
-constexpr int thousands = 10;
-constexpr std::uint64_t runs = 2000;
+constexpr int thousands = 4;
+constexpr std::uint64_t runs = 1000;
 #endif
 
 /// How often each kind of thing happened: what never did was not tested.
