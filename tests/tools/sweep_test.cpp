@@ -308,6 +308,21 @@ TEST_CASE("merge writes CSV and SQLite, and refuses what it cannot read or name"
   CHECK(run_command({"merge", out, "-o", "-"}, "/dev/full").code == 5);
 }
 
+TEST_CASE("in a database a row has its own values, and none where it has no such column") {
+  if (std::system("python3 -c 'import sqlite3' > /dev/null 2>&1") != 0) return;  // nothing here reads it
+  // A chain has a number of segments, a ring has none. Sorted by ranks first, a ring's rows come after a chain's.
+  const std::string file = scenario(ringsim::test::replaced(twelve, R"(["ring", "halving_doubling"])",
+                                                            R"(["ring", {"name": "chain", "segments": 3}])"));
+  const std::string out = fresh("out.jsonl"), base = fresh("out.sqlite"), said = fresh("said");
+  REQUIRE(run_command({"sweep", file, "-o", out}).code == 0);
+  REQUIRE(run_command({"merge", out, "-o", base}).code == 0);
+  const std::string program =
+      "import sqlite3; print(sqlite3.connect(\"" + base +
+      "\").execute(\"SELECT algorithm, \\\"parameters.segments\\\", count(*) FROM results GROUP BY 1, 2\").fetchall())";
+  REQUIRE(std::system(("python3 -c '" + program + "' > " + said).c_str()) == 0);
+  CHECK(read_file(said) == "[('chain', 3, 6), ('ring', None, 6)]\n");
+}
+
 TEST_CASE("run --format csv and merge -o x.csv have the same header and the same rows") {
   // Several algorithms with parameters: their first rows, and so their columns, come in another order in the file.
   const std::string file = source_dir() + "/scenarios/star.json", out = fresh("out.jsonl"), csv = fresh("out.csv");
