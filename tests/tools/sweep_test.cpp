@@ -285,6 +285,14 @@ TEST_CASE(
   CHECK(moved.err.find("bytes 1 KiB: slower") == std::string::npos);  // mostly latency: within the tolerance
   CHECK(moved.err.find("baseline: 12 results compared, 6 moved by more than 2 %, the farthest by ") !=
         std::string::npos);
+  // Points that fail now and did not then are errors, and no failures besides.
+  const Outcome lost = run_command(
+      {"sweep", file, "--baseline", base, "--junit", xml, "--set", R"(faults=[{"link": "gpu1", "state": "down"}])"});
+  CHECK(lost.code != 0);
+  const std::string errors = read_file(xml);
+  CHECK(errors.find(R"(<testsuite name="twelve" tests="12" failures="0" errors="12" skipped="0">)") !=
+        std::string::npos);
+  CHECK(errors.find("<failure") == std::string::npos);
   CHECK(run_command({"sweep", file, "--tolerance", "2%"}).code == 2);
   CHECK(run_command({"sweep", file, "--baseline", base, "--tolerance", "2"}).code == 2);
   CHECK(run_command({"sweep", file, "--assert", "time_us >"}).code == 2);
