@@ -370,4 +370,11 @@ TEST_CASE("what needs more than eight messages on their way is not written for c
         "of a connection");
 }
 
+TEST_CASE("a name keeps what XML has signs for") {
+  StoredSchedule stored = store(ring_all_reduce(2, 2_KiB));
+  stored.name = R"(a & b <"c"> &lt; d)";
+  CHECK(export_msccl(stored).find(R"(<algo name="a &amp; b &lt;&quot;c&quot;> &amp;lt; d" )") == 0);
+  CHECK(again(stored).name == stored.name);
+}
+
 }  // namespace msccl_export_test

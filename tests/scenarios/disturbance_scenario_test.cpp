@@ -262,4 +262,10 @@ TEST_CASE("bad faults, disturbances and jobs are refused, each with its place") 
       "helpers");
 }
 
+TEST_CASE("background that repeats until the moment at which it starts is one message") {
+  // 1 MB takes half of two ports for 200 us, in which the ring's step does 100 us of its own: 100 us more.
+  CHECK(time_with(R"("disturbance": {"background": [{"from": "gpu3", "to": "gpu0", "bytes": "1 MB", "every": "1 us",
+                                                   "start": "500 us", "until": "500 us"}]})") == 6 * 1002us + 100us);
+}
+
 }  // namespace disturbance_scenario_test

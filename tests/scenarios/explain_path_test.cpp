@@ -76,6 +76,19 @@ TEST_CASE("a job's parts count from its own start, and sum to its own time") {
   CHECK(sum_of(*p.explanation) == p.time);
 }
 
+TEST_CASE("messages that end when the path's own begins, or begin when it ends, share nothing with it") {
+  // Each rank sends one message after the other over its cable, without a pause.
+  const Prediction p = explained(R"({"version": 1,
+    "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0 us"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}})");
+  REQUIRE(p.explanation);
+  const ExplainedPart& cables = p.explanation->parts.front();
+  CHECK(cables.cause == "link");
+  REQUIRE(cables.sharing);
+  CHECK(cables.sharing->messages == 0);
+  CHECK(cables.sharing->ranks.size() == 1);  // its own
+}
+
 // Five ranks reduce 20 MB in a ring of 8 steps of 4 MB at 1 GB/s: 32 ms of 52.016 per step. Four steps count, all
 // alike.
 TEST_CASE("of a training step the longest link has its share of one step, however many steps count") {

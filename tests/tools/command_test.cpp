@@ -606,4 +606,20 @@ TEST_CASE("a replay of more ranks than a machine carries processes is refused be
         std::string::npos);
 }
 
+TEST_CASE("a run that needs more memory than there is ends with code 5 and says so") {
+#ifndef RINGSIM_SANITIZED  // sanitizers reserve more than any such limit
+  // Simulated one by one, a million ranks take more than 400 MB.
+  const std::string scenario = temporary_file("million.json", R"({"version": 1,
+    "topology": {"kind": "star", "ranks": 1000000, "link": {"bandwidth": "1 GB/s", "latency": "0 us"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "64 MiB"}})");
+  const std::string said = temporary_file("said", "");
+  const int status = std::system(
+      ("ulimit -v 400000; '" + ringsim::test::command_file() + "' run " + scenario + " --no-fold > " + said + " 2>&1")
+          .c_str());
+  CHECK(WEXITSTATUS(status) == 5);
+  CHECK(ringsim::test::read_file(said) ==
+        "ringsim: error: out of memory: the scenario is too large for this machine\n");
+#endif
+}
+
 }  // namespace command_test

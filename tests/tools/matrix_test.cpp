@@ -182,4 +182,19 @@ TEST_CASE("merge makes the matrix of stored results that run makes") {
   CHECK(run_command({"merge", rows, "-o", "x.txt"}).code == 2);
 }
 
+TEST_CASE("columns of Markdown are as wide as what is written in them, bars with their backslashes") {
+  const Outcome made = matrix({"--format", "matrix-markdown", "--rows", "job", "--columns", "collective", "--set",
+                               "topology.ranks=2", "--set", "collective.algorithm=ring", "--set",
+                               R"(jobs=[{"name": "the|other|job|of|this|run", "collective": {"op": "broadcast",
+                                  "algorithm": "binomial_tree", "bytes": "1 kB"}}])"});
+  CAPTURE(made.err);
+  REQUIRE(made.code == 0);
+  CHECK(has(made.out, "| the\\|other\\|job\\|of\\|this\\|run |"));
+  std::istringstream lines(made.out);
+  std::string line;
+  REQUIRE(std::getline(lines, line));
+  const std::size_t width = line.size();
+  while (std::getline(lines, line)) CHECK(line.size() == width);
+}
+
 }  // namespace matrix_test

@@ -201,4 +201,41 @@ TEST_CASE("what a library chooses for each size is one series, and jobs are seri
   CHECK(has(jobs.out, "job main"));
 }
 
+TEST_CASE("ticks of an axis over less than a factor of 4 are multiples of 1, 2 or 5 of a power of ten") {
+  // Two ranks take p/b: 10 to 35 us. At most 7 ticks: of steps of 1, 2 and 5 us the last has so few.
+  const std::string file = temporary_file("even.json", R"({"version": 1, "name": "even",
+    "topology": {"kind": "star", "ranks": 2, "link": {"bandwidth": "1 GB/s", "latency": "0 us"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": ["10 kB", "20 kB", "35 kB"]}})");
+  const Outcome plotted = run_command({"run", file, "--plot", "--y", "time_us"});
+  REQUIRE(plotted.code == 0);
+  std::vector<std::string> ticks;
+  for (const std::string& line : lines_of(plotted.out.substr(plotted.out.find("\ntime\n"))))
+    if (const std::size_t unit = line.find(" us"); unit != std::string::npos && unit < 6)
+      ticks.push_back(line.substr(line.find_first_not_of(' '), unit - line.find_first_not_of(' ')));
+  CHECK(ticks == std::vector<std::string>{"35", "30", "25", "20", "15", "10"});
+}
+
+TEST_CASE("labels below the axis are two blanks apart at least; those without room are left out") {
+  // 2n(n-1) transfers of n = 1024 to 8192: ticks at 2^21 to 2^27, some 11 characters apart, as long as their labels.
+  const std::string file = temporary_file("many.json", R"({"version": 1, "name": "many",
+    "topology": {"kind": "star", "ranks": [1024, 2048, 4096, 8192], "link": {"bandwidth": "1 GB/s", "latency": "0 us"}},
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "64 MiB"}})");
+  const Outcome plotted = run_command({"run", file, "--plot", "--x", "transfers", "--y", "time_us"});
+  REQUIRE(plotted.code == 0);
+  const std::vector<std::string> lines = lines_of(plotted.out);
+  const auto title =
+      std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return line.ends_with(" transfers"); });
+  REQUIRE(title != lines.begin());
+  REQUIRE(title != lines.end());
+  std::vector<std::string> labels;
+  std::istringstream words(*(title - 1));
+  for (std::string word; words >> word;) labels.push_back(word);
+  CHECK(labels ==
+        std::vector<std::string>{"2.09715e+06", "8.38861e+06", "3.35544e+07", "1.34218e+08"});  // 2^21, 23, 25, 27
+  for (std::size_t at = (title - 1)->find_first_not_of(' '); (at = (title - 1)->find(' ', at)) != std::string::npos;) {
+    CHECK((title - 1)->compare(at, 2, "  ") == 0);
+    at = (title - 1)->find_first_not_of(' ', at);
+  }
+}
+
 }  // namespace plot_test

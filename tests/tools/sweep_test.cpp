@@ -285,6 +285,14 @@ TEST_CASE(
   CHECK(moved.err.find("bytes 1 KiB: slower") == std::string::npos);  // mostly latency: within the tolerance
   CHECK(moved.err.find("baseline: 12 results compared, 6 moved by more than 2 %, the farthest by ") !=
         std::string::npos);
+  // Points that fail now and did not then are errors, and no failures besides.
+  const Outcome lost = run_command(
+      {"sweep", file, "--baseline", base, "--junit", xml, "--set", R"(faults=[{"link": "gpu1", "state": "down"}])"});
+  CHECK(lost.code != 0);
+  const std::string errors = read_file(xml);
+  CHECK(errors.find(R"(<testsuite name="twelve" tests="12" failures="0" errors="12" skipped="0">)") !=
+        std::string::npos);
+  CHECK(errors.find("<failure") == std::string::npos);
   CHECK(run_command({"sweep", file, "--tolerance", "2%"}).code == 2);
   CHECK(run_command({"sweep", file, "--baseline", base, "--tolerance", "2"}).code == 2);
   CHECK(run_command({"sweep", file, "--assert", "time_us >"}).code == 2);
@@ -306,6 +314,21 @@ TEST_CASE("merge writes CSV and SQLite, and refuses what it cannot read or name"
   CHECK(run_command({"merge", temporary_file("empty", ""), "-o", csv}).code == 3);
   CHECK(run_command({"merge", out, "-o", "/no/such/folder/x.sqlite"}).code == 3);
   CHECK(run_command({"merge", out, "-o", "-"}, "/dev/full").code == 5);
+}
+
+TEST_CASE("in a database a row has its own values, and none where it has no such column") {
+  if (std::system("python3 -c 'import sqlite3' > /dev/null 2>&1") != 0) return;  // nothing here reads it
+  // A chain has a number of segments, a ring has none. Sorted by ranks first, a ring's rows come after a chain's.
+  const std::string file = scenario(ringsim::test::replaced(twelve, R"(["ring", "halving_doubling"])",
+                                                            R"(["ring", {"name": "chain", "segments": 3}])"));
+  const std::string out = fresh("out.jsonl"), base = fresh("out.sqlite"), said = fresh("said");
+  REQUIRE(run_command({"sweep", file, "-o", out}).code == 0);
+  REQUIRE(run_command({"merge", out, "-o", base}).code == 0);
+  const std::string program =
+      "import sqlite3; print(sqlite3.connect(\"" + base +
+      "\").execute(\"SELECT algorithm, \\\"parameters.segments\\\", count(*) FROM results GROUP BY 1, 2\").fetchall())";
+  REQUIRE(std::system(("python3 -c '" + program + "' > " + said).c_str()) == 0);
+  CHECK(read_file(said) == "[('chain', 3, 6), ('ring', None, 6)]\n");
 }
 
 TEST_CASE("run --format csv and merge -o x.csv have the same header and the same rows") {

@@ -194,6 +194,7 @@ TEST_CASE("the table of utilization sums to what each link carried") {
   std::getline(lines, line);
   CHECK(line == "link,kind,begin_us,end_us,bytes,utilisation");
   std::map<std::string, std::int64_t> sums;
+  std::map<std::string, int> n_steps;
   int rows = 0;
   while (std::getline(lines, line)) {
     std::vector<std::string> cells;
@@ -201,6 +202,9 @@ TEST_CASE("the table of utilization sums to what each link carried") {
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
     REQUIRE(cells.size() == 6);
     sums[cells[0]] += std::stoll(cells[4]);
+    const int step = n_steps[cells[0]]++;
+    CHECK(cells[2] == fmt::format("{}", 1000 * step));
+    CHECK(cells[3] == (step == 6 ? "6012" : fmt::format("{}", 1000 * (step + 1))));  // the last one ends with the run
     const double utilization = std::stod(cells[5]);
     CHECK(utilization > 0.8);  // all but latencies of 2 us in 1002; of the last step, which lasts 12 us, 10
     CHECK(utilization <= 1.0001);
@@ -208,6 +212,19 @@ TEST_CASE("the table of utilization sums to what each link carried") {
   }
   CHECK(rows == 8 * 7);  // 6012 us: six steps of 1 ms and the rest, of each direction of four ports
   for (const auto& [link, sum] : sums) CHECK(sum == 60'000'000);  // six times 10 MB
+}
+
+TEST_CASE("a file of JSON counts steps from 1, as people do") {
+  const std::string file = fresh("steps.json");
+  REQUIRE(traced(file, star).code == 0);
+  std::map<int, int> slices;  // by step
+  const json document = json::parse(ringsim::test::read_file(file));
+  for (const json& event : document["traceEvents"])
+    if (event["ph"] == "X" && event["args"].contains("step") && event["args"].contains("bytes"))
+      ++slices[event["args"]["step"]];
+  REQUIRE(slices.size() == 6);
+  CHECK(slices.begin()->first == 1);
+  for (const auto& each : slices) CHECK(each.second == 8);  // 4 ranks send and receive in each
 }
 
 }  // namespace trace_test

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
@@ -189,6 +191,32 @@ TEST_CASE("on random meshes of 5 to 8 GPUs rings fit, and reach 98 % of the most
     CHECK(possible > 100);
     CHECK(found * 100 >= possible * 98);  // 300 of 302, then all
   }
+}
+
+TEST_CASE("a search that goes back gives the links back: each NIC of two meshes with few cables has its ring") {
+  // Four GPUs, each with a NIC of 1 GB/s below a switch of its own. No more than four rings of 1 GB/s can leave a node;
+  // the mesh lacks a cable and has little to spare, so that the first ways tried lead nowhere.
+  Machine node{.name = "sparse"};
+  const auto add = [&](const char* name, NodeKind kind) {
+    for (int i = 0; i < 4; ++i) node.devices.push_back({fmt::format("{}{}", name, i), kind, {}, {}});
+  };
+  add("gpu", NodeKind::gpu);
+  add("nic", NodeKind::nic);
+  add("pcie", NodeKind::pcie_switch);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    node.devices[4 + i].port = LinkSpec{.bandwidth = 1_GBps, .kind = LinkKind::infiniband};
+    node.cables.push_back({i, 8 + i, {.bandwidth = 4_GBps, .kind = LinkKind::pcie}});
+    node.cables.push_back({4 + i, 8 + i, {.bandwidth = 4_GBps, .kind = LinkKind::pcie}});
+  }
+  const std::vector<std::array<std::uint32_t, 3>> mesh{{0, 2, 2}, {0, 3, 1}, {1, 2, 1}, {1, 3, 2}, {2, 3, 1}};  // GB/s
+  for (const auto& each : mesh)
+    node.cables.push_back({each[0], each[1], {.bandwidth = {each[2] * 1'000'000'000LL}, .kind = LinkKind::nvlink}});
+  const Topology net =
+      build(Cluster{.parts = {{std::make_shared<const Machine>(node), 2}}, .fabric = wide, .changes = {}});
+  const ChannelRings rings = rings_of(net);
+  CHECK(complaint(net, rings) == "");
+  CHECK(rings.orders.size() == 4);
+  CHECK(rings.each == 1_GBps);
 }
 
 TEST_CASE("k rings over k NICs take 2(N-1)(a + S/(N k b)), to the picosecond") {

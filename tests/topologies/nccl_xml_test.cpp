@@ -420,4 +420,16 @@ TEST_CASE("public topology files are read, or refused for a reason that is known
   if (n == 0) MESSAGE("no public files here: skipped");
 }
 
+TEST_CASE("a link of 32 lanes, PCIe's most, is twice as fast as one of 16; one of 33 is taken as 16") {
+  // NCCL counts 60 / 80 GB/s for each lane at 8 GT/s.
+  const auto with_lanes = [](const std::string& lanes) {
+    return import_nccl_xml(test::replaced(small(), "link_width=\"16\"", "link_width=\"" + lanes + "\""), "t.xml");
+  };
+  const Machine wide = with_lanes("32"), other = with_lanes("33");
+  CHECK(wide.cables.front().link.bandwidth == 24_GBps);
+  CHECK(text(wide.warnings) == text(import_nccl_xml(small(), "t.xml").warnings));
+  CHECK(other.cables.front().link.bandwidth == 12_GBps);
+  CHECK(text(other.warnings).find("link_width \"33\"; taken as x16, as NCCL does") != std::string::npos);
+}
+
 }  // namespace nccl_xml_test

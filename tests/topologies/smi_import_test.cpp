@@ -181,6 +181,13 @@ TEST_CASE("a CPU of the matrix has its share of the memory of a socket of the mo
   // Numbers 1 and 3: the two between have no GPU, and are there.
   CHECK(memory("GPU0 X SYS 0-7 1\nGPU1 SYS X 8-15 3\n", model) == "mem0 - cpu0: memory 50 GB/s");
   CHECK(memory("GPU0 X PIX 0-7 2-3\nGPU1 PIX X 0-7 2-3\n", model) == "mem0 - cpu0: memory 50 GB/s");
+  // Of four domains per socket 0 to 2 are there: two sockets, of two domains each.
+  model.host.domains = 4;
+  for (int i = 0; i < 4; ++i) model.devices.push_back({"c" + std::to_string(4 + i), NodeKind::cpu, {}, {}});
+  CHECK(
+      memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 2\n", model)
+          .ends_with("model has 4 NUMA domains per socket, the matrix 2; each CPU is taken to have the memory of 2 of "
+                     "model's domains, 100 GB/s"));
   // A model of a domain per socket: numbers beyond its own (POWER9 counts 0, 8) say nothing.
   CHECK(memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 8\n", like()) == "mem0 - cpu0: memory 50 GB/s");
   CHECK(memory("GPU0 X PIX N/A N/A\nGPU1 PIX X N/A N/A\n", like()) == "mem0 - cpu0: memory 50 GB/s");

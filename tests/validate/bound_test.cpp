@@ -401,4 +401,38 @@ TEST_CASE("compare --bound adds the shares of measured and of predicted times") 
   CHECK(outcome.out.find("100.0 %") != std::string::npos);
 }
 
+TEST_CASE("a host without the root sends its own blocks to it and receives its own, over however narrow links") {
+  // Without GPUDirect what leaves a dgx-1v crosses its four PCIe uplinks of 12 GB/s. On the last of three nodes they
+  // have 5 % of that, 2.4 GB/s together: its 8 blocks of 24 take 8/2.4 = 10/3 s per GB of a block, either way.
+  const std::string narrow = R"(, "transport": {"gpudirect": false},
+    "faults": [{"link": "node2.cpu0", "bandwidth": "5%"}, {"link": "node2.cpu1", "bandwidth": "5%"}])";
+  for (const auto& each : {std::pair{"gather", "leave"}, std::pair{"scatter", "enter"}}) {
+    CAPTURE(each.first);
+    const Bound bound = own_bound(point(cluster("dgx-1v", 3), each.first, narrow));
+    CHECK(to_string(bound.inverse_rate) == "10/3");
+    CHECK(has(bound.why, fmt::format("8 of the 24 blocks must {} node2", each.second)));
+  }
+}
+
+TEST_CASE("of scenarios that differ in one key of their transport each has its own bound, kept or not") {
+  const std::string rails = R"({"kind": "cluster", "node": "dgx-a100", "nodes": 3,
+    "fabric": {"kind": "rail", "nodes_per_group": 3, "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}})";
+  Bounds kept;
+  std::vector<bool> optimum;
+  for (const char* transport :
+       {"{}", R"({"pxn": false})", R"({"gpudirect": false})", R"({"acs": true})", R"({"pxn": true})"}) {
+    CAPTURE(transport);
+    const Scenario scenario = point(rails, "all_gather", fmt::format(R"(, "transport": {})", transport));
+    const Bound alone = own_bound(scenario), found = kept.of(scenario, set_up(scenario)).front().value();
+    CHECK(found.inverse_rate == alone.inverse_rate);
+    CHECK(found.is_optimum == alone.is_optimum);
+    CHECK(found.why == alone.why);
+    CHECK(found.time == alone.time);
+    optimum.push_back(found.is_optimum);
+  }
+  // Without PXN data crosses the spine, and whether trees would reach the bound there is not known.
+  CHECK(optimum[0]);
+  CHECK_FALSE(optimum[1]);
+}
+
 }  // namespace bound_of_scenario_test

@@ -186,4 +186,15 @@ TEST_CASE("the command writes factors with their provenance, run takes them, and
   CHECK(run_command({"calibrate", path, csv}).code == 2);  // -o is missing
 }
 
+TEST_CASE("what is written of a fit has six decimals of a factor and whole nanoseconds of a launch") {
+  CalibrationFit fit;
+  for (const Factor factor : {Factor::launch, Factor::latency, Factor::inside, Factor::between})
+    fit.factors.push_back({.factor = factor, .value = factor == Factor::launch ? 7.1238 : 1.23456789});
+  const Calibration found = fit.calibration();
+  CHECK(found.launch == Picoseconds{7'124'000});
+  CHECK(found.links.latency == 1.234568);
+  CHECK(found.links.inside == 1.234568);
+  CHECK(found.links.between == 1.234568);
+}
+
 }  // namespace calibrate_test

@@ -267,4 +267,46 @@ TEST_CASE("the result is not written over what is read") {
   CHECK(run_command({"run", scenario(), "--measured", file, "-o", file}).code == 3);
 }
 
+TEST_CASE("every point has the ranks that were measured, not the first one alone") {
+  const auto complaint = [](const char* ranks) {
+    const ringsim::ScenarioFile file =
+        ringsim::ScenarioFile::parse(fmt::format(R"({{"version": 1, "topology": {{"kind": "star", "ranks": {},
+          "link": {{"bandwidth": "10 GB/s", "latency": "1 us"}}}},
+          "collective": {{"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}}}})",
+                                                 ranks),
+                                     "s.json");
+    ringsim::MeasuredTable table;
+    table.file = "m.csv";
+    table.ranks = 8;
+    try {
+      ringsim::require_measured_ranks(file, table);
+    } catch (const ringsim::InputError& error) {
+      return error.message();
+    }
+    return std::string();
+  };
+  CHECK(complaint("8") == "");
+  CHECK(complaint("[4, 8]") == "expected as many ranks as s.json has, 4, found measurements of 8");
+  CHECK(complaint("[8, 4]") == "expected as many ranks as s.json has, 4, found measurements of 8");
+}
+
+TEST_CASE("the headline has the worst tenth from ten rows on") {
+  const auto headline = [](int rows) {
+    std::vector<ringsim::Result> results(static_cast<std::size_t>(rows));
+    for (int i = 0; i < rows; ++i) {
+      ringsim::Result& each = results[static_cast<std::size_t>(i)];
+      each.prediction.algorithm = "ring";
+      each.prediction.request.bytes = {1024 << i};
+      each.prediction.time = ringsim::Picoseconds{110'000'000};  // 110 us, 10 % more than
+      each.measured_us = 100;
+    }
+    return ringsim::headline_of(ringsim::curves_of(results));
+  };
+  CHECK(headline(1) == "ring: predicted and measured times differ by 10.0 % in the median of 1 row.");
+  CHECK(headline(9) == "ring: predicted and measured times differ by 10.0 % in the median of 9 rows.");
+  CHECK(headline(10) ==
+        "ring: predicted and measured times differ by 10.0 % in the median of 10 rows, and by more than 10.0 % in one "
+        "row of ten.");
+}
+
 }  // namespace compare_test

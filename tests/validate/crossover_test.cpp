@@ -161,4 +161,22 @@ TEST_CASE("contenders of one new name become the fastest of them at each size, a
   CHECK(comparison.times.at({1000}) == std::vector<std::optional<Picoseconds>>{6000_ps, 5000_ps});
 }
 
+TEST_CASE("contenders that are level over a wide range are located in as few runs as others") {
+  // The one rises up to size 100, is level with the other until 100,000, and rises again.
+  const auto time_of = [](std::size_t i, Bytes size) {
+    const std::int64_t rises = size.count < 100 ? size.count : size.count <= 100'000 ? 100 : size.count - 99'900;
+    return std::optional(Picoseconds{i == 0 ? rises : 100});
+  };
+  Comparison comparison;
+  for (const std::int64_t size : {10, 1'000'000})
+    for (std::size_t i = 0; i < 2; ++i)
+      comparison.add({i == 0 ? "rises" : "is level", ""}, {size}, *time_of(i, {size}));
+  int runs = 0;
+  refine(comparison, [&](std::size_t i, Bytes size) {
+    REQUIRE(++runs < 200);  // halving 10^6 takes 20 steps of two runs each, for either change
+    return time_of(i, size);
+  });
+  CHECK(found(comparison) == Found{{10, 99, 0}, {100, 100'000, 0, 1}, {100'001, 1'000'000, 1}});
+}
+
 }  // namespace crossover_test

@@ -114,6 +114,10 @@ TEST_CASE("against a baseline, what moved by more than the tolerance is named, e
   CHECK(found.moved == 2);
   CHECK(found.largest_move == doctest::Approx(0.03));
   CHECK(failures(report({.baseline = baseline}, {timed(1, 100), timed(2, 100), timed(3, 100)})) == "");
+  // The tolerance is a share of the baseline: 20.1 us are more than a fifth of 100, though not of 120.1.
+  CHECK(failures(report({.baseline = baseline, .tolerance = 0.2}, {timed(1, 120.1), timed(2, 80), timed(3, 79.9)})) ==
+        "topology.nodes 1: slower: 120.1 us, in the baseline 100 us (+20.10 %)\n"
+        "topology.nodes 3: faster: 79.9 us, in the baseline 100 us (-20.10 %)\n");
   CHECK(report({.baseline = baseline}, {timed(1, 100.000001), timed(2, 100), timed(3, 100)}).moved == 1);
 }
 

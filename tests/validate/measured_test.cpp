@@ -482,4 +482,23 @@ TEST_CASE("errors by size: each row in its band, the last band within the third;
   CHECK(quantile({3, 1, 2}, 1) == 3);
 }
 
+TEST_CASE("comments of one key are joined, in their order") {
+  const MeasuredTable table = parse_measured(
+      "# source: a paper\n# collective: all_reduce\n# source: its appendix\n# ranks: 4\n# source: a letter\n"
+      "bytes,time_us\n1024,10\n",
+      "x");
+  CHECK(table.about.at("source") == "a paper; its appendix; a letter");
+  CHECK(table.ranks == 4);
+}
+
+TEST_CASE("OSU's rows may follow the prefix of a log without a blank") {
+  for (const std::string prefix : {"node1|", "node1:", "[node1]", "node1> "}) {
+    CAPTURE(prefix);
+    const std::string text = each_line(
+        "# OSU MPI-CUDA Allreduce Latency Test v5.7\n# Size       Avg Latency(us)\n4            12.50\n1024  20.00\n",
+        [&](const std::string& line) { return prefix + line; });
+    CHECK(figures(parse_measured(text, "x")) == "4 12.5 | 1024 20");
+  }
+}
+
 }  // namespace measured_test

@@ -17,6 +17,7 @@ namespace synthesize_test {
 
 using namespace ringsim;
 using namespace ringsim::literals;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -166,6 +167,17 @@ TEST_CASE("what trees are not made for is refused, with what to do") {
           star(4), "all_gather", "1 MiB",
           R"(, "jobs": [{"name": "b", "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "1 MiB"}}])")) ==
       "test.json: /jobs: expected one collective, found 2\n  hint: --set jobs=null");
+}
+
+TEST_CASE("the target of an all-reduce is that of its halves, even where the bound of the op is lower") {
+  // Three GPUs in a row, 1 GB/s each way. The last one lacks two thirds of an all-gather, 2/3 s per GB, and brings two
+  // thirds of a reduce-scatter: 4/3 s. For the sum alone the whole buffer crosses each cable once each way, 1 s.
+  const std::string row = R"({"kind": "graph", "nodes": [{"name": "a", "kind": "gpu"}, {"name": "b", "kind": "gpu"},
+    {"name": "c", "kind": "gpu"}], "links": [{"from": "a", "to": "b", "bandwidth": "1 GB/s", "latency": "0 us"},
+    {"from": "b", "to": "c", "bandwidth": "1 GB/s", "latency": "0 us"}]})";
+  const Synthesis result = made(scenario_of(row, "all_reduce", "3 MB"));
+  CHECK(result.target == 4ms);
+  CHECK(result.bound.time == 3ms);
 }
 
 }  // namespace synthesize_test

@@ -114,6 +114,44 @@ TEST_CASE("like links count together, and the one that holds the path back more 
   CHECK(trail.bottleneck(trail.at).resource == ResourceId{5});
 }
 
+TEST_CASE(
+    "a link that takes the lead leads by the difference, so that one with more than half of the time comes back") {
+  // 6 of 11 ps are the first link's. It leads by 3, the second one by 5 - 3 = 2, and again the first one by 3 - 2 = 1.
+  Trail trail;
+  trail.go_on(7, ResourceId{1}, 3_ps, 0_ps);
+  trail.go_on(7, ResourceId{2}, 5_ps, 0_ps);
+  CHECK(trail.bottleneck(trail.at).resource == ResourceId{2});
+  trail.go_on(7, ResourceId{1}, 3_ps, 0_ps);
+  CHECK(trail.bottleneck(trail.at).resource == ResourceId{1});
+  CHECK(trail.bottleneck(trail.at).busy == 11_ps);
+}
+
+TEST_CASE("of links of a class the one with more than half of the time is named, in any order of 4 links") {
+  int majorities = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Trail trail;
+    std::map<std::uint32_t, std::int64_t> sums;
+    std::int64_t total = 0;
+    for (int i = 0; i < 12; ++i) {
+      const auto link = static_cast<std::uint32_t>(random() % 4);
+      const auto time = static_cast<std::int64_t>(1 + random() % 9);
+      trail.go_on(7, ResourceId{link}, Picoseconds{time}, 0_ps);
+      sums[link] += time;
+      total += time;
+    }
+    const Bottleneck found = trail.bottleneck(trail.at);
+    CHECK(found.busy.count() == total);
+    for (const auto& each : sums) {
+      if (2 * each.second <= total) continue;
+      ++majorities;
+      CHECK(found.resource == ResourceId{each.first});
+    }
+  }
+  CHECK(majorities > 100);
+}
+
 TEST_CASE("of classes with equal times the lower one is named, whatever the numbers of their resources") {
   // Class 2 has the highest resource, class 6 the lowest, and each order of adding them puts another one first.
   const std::array<std::pair<std::uint32_t, ResourceId>, 3> links{

@@ -146,6 +146,17 @@ TEST_CASE("a trunk at a quarter: shared in the fair model, a cap of each flow in
             .duration() == 1750us);
 }
 
+TEST_CASE("a share of a link is exact to a millionth, rounded down to a byte per second, and 1 B/s at least") {
+  const auto of = [](std::int64_t millionths, std::int64_t nominal) {
+    return LinkChange{.to = To::share, .millionths = millionths}.of({nominal}).bytes_per_second;
+  };
+  CHECK(of(123'456, 25'000'000'000) == 3'086'400'000);  // 12.3456 %
+  CHECK(of(333'333, 10'000'000) == 3'333'330);
+  CHECK(of(666'667, 7) == 4);  // 4.67
+  CHECK(of(1'000'000, INT64_MAX) == INT64_MAX);
+  CHECK(of(1, 999'999) == 1);
+}
+
 TEST_CASE("a fault adds no bandwidth") {
   const Topology net = dumbbell({.bandwidth = 10_GBps}, {.bandwidth = 6_GBps});
   CHECK(complaint(net, direct_pairs(4, 1_MiB, false),

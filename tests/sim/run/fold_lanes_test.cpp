@@ -278,6 +278,37 @@ TEST_CASE("lanes that do different things, or wait for each other, are simulated
   CHECK(both_ways(net, check(busy)) == "");
 }
 
+TEST_CASE("a lane that skips a step of the first one waits for that lane and for no other") {
+  // Twelve ranks have all chunks. In each of three lanes a rank passes two of them on, an even number after its own.
+  constexpr int n = 12;
+  Schedule s{.algorithm = "by hand", .collective = all_gather(n, 12_KiB), .actors = n, .lanes = 3};
+  s.layout[0] = Layout::near_equal(12_KiB, n);
+  s.symmetry = Symmetry({n});
+  s.collective.before = all_reduce(n, 12_KiB).before;
+  s.collective.after = [](Actor rank, Buffer, std::uint32_t c) {
+    const bool is_passed = wrap(static_cast<Actor>(c) - rank, n) % 2 == 1;
+    return is_passed ? Content{Content::Who::one, wrap(rank - 1, n), c} : Content{};
+  };
+  const auto pass_on = [](Actor r, Lane lane, int message, Step& out) {
+    const int ahead = 2 * (2 * lane + message);
+    out.send(wrap(r + 1, n), chunk(wrap(r + ahead, n)), lane);
+    out.receive(wrap(r - 1, n), chunk(wrap(r - 1 + ahead, n)), lane);
+  };
+  // The first lane computes between its two messages, which the others wait for.
+  s.n_steps = [](Actor, Lane lane) { return lane == 0 ? 3 : 2; };
+  Lane awaited = 0;  // by the last lane
+  s.step = [&](Actor r, Lane lane, int i, Step& out) {
+    if (lane == 0 && i == 1) return out.compute(5us);
+    pass_on(r, lane, i == 0 ? 0 : 1, out);
+    if (lane > 0 && i == 1) out.wait(lane == 1 ? 0 : awaited, 2);
+  };
+  const Topology net = star(n, odd);
+  REQUIRE(check(s).proof().symmetry.claimed());
+  CHECK(both_ways(net, check(s)) == "");
+  awaited = 1;  // which has sent both of its messages then: the last one of the third lane comes later
+  CHECK(both_ways(net, check(s)) == "a lane of a rank waits for another in step 2");
+}
+
 TEST_CASE("copies take no time: out of place a ring is folded as well") {
   for (const int channels : {1, 3}) {
     const Schedule ring = over_channels(out_of_place(ring_all_reduce(6, {1'800'000})), {.channels = channels});

@@ -76,6 +76,24 @@ TEST_CASE("without slots every step of a ring waits for the longest cable, with 
   CHECK(run_with("ll128", net, full).duration() == 6 * Picoseconds{106'666'700} + 3 * 14us + 3 * 1us);
 }
 
+TEST_CASE("what a message takes beyond its links goes by what its path crosses: NVLink, PCIe, the network") {
+  // NCCL's tuner (protocol.cpp): a step over NVLink takes 1.9 us with LL128, of which 0.6 are LL's, 2.5 of 1 over PCIe,
+  // 4 of 2.7 over the network. C2C alone counts as NVLink; a path that goes on over PCIe has PCIe's step.
+  const Protocol& ll128 = *find_protocol("ll128");
+  for (const PathType type : {PathType::nvl, PathType::nvb, PathType::c2c}) CHECK(ll128.latency(type) == 1300ns);
+  for (const PathType type : {PathType::pix, PathType::pxb, PathType::p2c, PathType::phb, PathType::sys}) {
+    CAPTURE(to_string(type));
+    CHECK(ll128.latency(type) == 1500ns);
+  }
+  for (const PathType type : {PathType::pxn, PathType::net}) CHECK(ll128.latency(type) == 1300ns);
+  // Simple: 3.4, 5.7 and 14 us.
+  const Protocol& simple = *find_protocol("simple");
+  CHECK(simple.latency(PathType::c2c) == 2800ns);
+  CHECK(simple.latency(PathType::p2c) == 4700ns);
+  CHECK(simple.latency(PathType::pxn) == 11'300ns);
+  for (const PathType type : {PathType::loc, PathType::dir}) CHECK(simple.latency(type) == 0ns);
+}
+
 TEST_CASE("a message is rounded up to a multiple of what data is cut in, and then to whole lines") {
   for (Protocol protocol : protocols()) {
     for (const std::int64_t align : {1, 2, 16, 512}) {

@@ -306,6 +306,29 @@ std::string spine_of(const Topology& t, Routes& routes, int from, int to, std::u
 }
 }  // namespace
 
+TEST_CASE("of NICs that are equally near, a CPU sends from the one on the receiver's rail, if it is one of them") {
+  // Each host: g0, g1, n0 and n1 below one switch, which hangs on the CPU; g2 and n2 below another switch.
+  Sketch s;
+  s.node("s");
+  for (const std::uint32_t host : {0U, 1U}) {
+    const std::string h = host == 0 ? "" : "'";
+    for (const char* name : {"c0", "p0", "p1", "p2"}) s.node(name + h, host);
+    for (const auto& [name, below] :
+         {std::pair{"g0", "p0"}, {"g1", "p0"}, {"n0", "p0"}, {"n1", "p0"}, {"g2", "p1"}, {"n2", "p1"}}) {
+      s.node(name + h, host);
+      s.cable(name + h, below + h, pcie);
+    }
+    s.cable("p0" + h, "c0" + h, pcie);
+    s.cable("p2" + h, "c0" + h, pcie);  // n2 is one switch farther from the CPU
+    s.cable("p1" + h, "p2" + h, pcie);
+    for (const char* nic : {"n0", "n1", "n2"}) s.cable(nic + h, "s", cable);
+  }
+  const Topology t = s.builder.build();
+  CHECK(found(t, {}, "c0'", "g0") == "NET: c0' > p0' > n0' > s > n0 > p0 > g0");
+  CHECK(found(t, {}, "c0'", "g1") == "NET: c0' > p0' > n1' > s > n1 > p0 > g1");
+  CHECK(found(t, {}, "c0'", "g2") == "NET: c0' > p0' > n0' > s > n2 > p1 > g2");  // n2' is farther: the first one
+}
+
 TEST_CASE("static tables choose by destination, so that a shift of all ports meets on no link") {
   const Topology t = two_leaves(Ties::by_destination);
   Routes routes(t);
