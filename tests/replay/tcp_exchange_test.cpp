@@ -56,7 +56,7 @@ class Wire {
     for (char c = 0; recv(file_, &c, 1, 0) == 1 && c != '\n';) text += c;
     return json::parse(text, nullptr, /*allow_exceptions=*/false);
   }
-  /// Whether the other side closes it before it says anything.
+  /// True if the other side closes it before it says anything.
   bool is_closed() const {
     char c = 0;
     return recv(file_, &c, 1, 0) == 0;

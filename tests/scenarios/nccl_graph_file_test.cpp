@@ -15,6 +15,7 @@
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/sanitized.hpp"
 
 namespace nccl_graph_file_test {
 
@@ -74,7 +75,8 @@ std::string searched(const Folder& folder, const std::string& text) { return sea
 
 }  // namespace
 
-TEST_CASE("what the search found, read from a file, gives the same channels and time") {
+TEST_CASE("what the search found, read from a file, gives the same channels and time" *
+          doctest::skip(ringsim::test::sanitized)) {
   // Rings on switches, on a mesh, over PCIe, with fewer NICs than GPUs, with several a GPU, and with NVLS.
   for (const char* preset : {"dgx-a100", "dgx-1v", "dgx-1p", "azure-ncv4", "polaris", "hgx-h100", "aws-p5en"}) {
     for (const int nodes : {1, 2, 4}) {

@@ -12,6 +12,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/message_page.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/sanitized.hpp"
 #include "topologies/machines/preset_names.hpp"
 
 namespace typed_commands_test {
@@ -42,7 +43,8 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("the name of a machine is a scenario of one node of it, which stderr shows") {
+TEST_CASE("the name of a machine is a scenario of one node of it, which stderr shows" *
+          doctest::skip(ringsim::test::sanitized)) {
   for (const PresetNames& preset : preset_names()) {
     CAPTURE(preset.name);
     const Outcome by_name = run_with_input({"run", preset.name, "--format", "csv"}, "", "/");

@@ -72,7 +72,7 @@ void write_matrix(const std::vector<ResultRow>& rows, const MergeArguments& argu
   output.finish();
 }
 
-/// True for results that `run` wrote: they have no keys, by which rows of sweeps are told apart.
+/// True for results that `run` wrote. They have no keys, which `sweep` gives to its rows.
 bool are_of_run(const std::vector<std::string>& files) {
   return std::all_of(files.begin(), files.end(),
                      [](const std::string& file) { return file.ends_with(".csv") || file.ends_with(".json"); });
