@@ -1,4 +1,4 @@
-// Whether the tests are compiled with sanitizers, which make the simulator five to fifteen times slower.
+// True if the tests are compiled with sanitizers, which make the simulator five to fifteen times slower.
 #pragma once
 
 namespace ringsim::test {
