@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "scenarios/predict/predict.hpp"
@@ -45,6 +47,17 @@ Result whole_of(std::vector<Result> rows);
 
 /// How many rows results_of() gives: one per collective, and one for all together if Scenario::has_total().
 std::size_t n_results(const Scenario& scenario);
+
+/// One value of a row. Objects lie flat, "closed_form.ratio"; what varied is "point." and its path; lists are JSON
+/// text; nothing stands for null.
+struct Cell {
+  std::string column;
+  std::variant<bool, std::int64_t, double, std::string> value;
+};
+
+/// A result as a row: the columns that it has a value for, by the names, in the units and in the order of
+/// docs/results/columns.md; without those of its origin. `details`: also those of --explain.
+std::vector<Cell> row_of(const Result& result, bool details = false);
 
 /// predicted/measured - 1. Requires a result that was measured.
 double error_of(const Result& result);

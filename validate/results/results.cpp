@@ -18,28 +18,13 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
 #include "sim/text/json.hpp"
+#include "validate/results/cells.hpp"
 
 namespace ringsim {
 
 namespace {
 
-constexpr std::string_view of_point = "point.";
 constexpr const char* one_per_line = "a file of results has one JSON object per line, as `ringsim sweep` writes them";
-
-void add_cells(const std::string& column, const Json& value, std::vector<Cell>& cells) {
-  if (value.is_null()) return;
-  if (value.is_object() && !column.starts_with(of_point)) {
-    for (const auto& [key, member] : value.items()) add_cells(fmt::format("{}.{}", column, key), member, cells);
-  } else if (value.is_boolean()) {
-    cells.push_back({column, value.get<bool>()});
-  } else if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX)) {
-    cells.push_back({column, value.get<std::int64_t>()});
-  } else if (value.is_number()) {
-    cells.push_back({column, value.get<double>()});
-  } else {
-    cells.push_back({column, value.is_string() ? value.get<std::string>() : value.dump()});
-  }
-}
 
 std::string text_of(const ResultRow& row, std::string_view column) {
   const Cell* cell = row.find(column);

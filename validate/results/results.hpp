@@ -14,6 +14,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/text/json.hpp"
 #include "validate/results/column_names.hpp"
+#include "validate/results/result.hpp"
 
 namespace ringsim {
 
@@ -24,13 +25,6 @@ std::string result_key(const std::string& scenario_name, const PointId& id, bool
 /// The key of rows that another version of ringsim, or of its model, wrote.
 std::string result_key(const std::string& program, std::int64_t model, const std::string& scenario_name,
                        const PointId& id, bool bounded);
-
-/// One value of a row. Objects lie flat, "closed_form.ratio"; what varied is "point." and its path; lists are JSON
-/// text; nothing stands for null.
-struct Cell {
-  std::string column;
-  std::variant<bool, std::int64_t, double, std::string> value;
-};
 
 /// One result, or the error of a point that failed.
 struct ResultRow {
