@@ -8,6 +8,16 @@
 # PUBLIC_PACKAGES are for headers that are.
 include(cmake/layers.cmake)
 
+# Makes a library that can be part of a shared one, such as a module of Python. Functions of a file are still called directly, as
+# no symbol is meant to be replaced. Off by default: 1.3 % slower by `fair`, 4 % by `packet`.
+option(RINGSIM_POSITION_INDEPENDENT "Libraries that can be linked into shared ones; 1 to 4 % slower" OFF)
+function(ringsim_position_independent target)
+  if(RINGSIM_POSITION_INDEPENDENT)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${target} PRIVATE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-fno-semantic-interposition>)
+  endif()
+endfunction()
+
 function(ringsim_folder name)
   cmake_parse_arguments(arg "COLD" "IN" "COLD_ROOMS;DEPENDS;PACKAGES;PUBLIC_PACKAGES" ${ARGN})
   if(NOT arg_IN)
@@ -35,6 +45,7 @@ function(ringsim_folder name)
     list(REMOVE_ITEM sources ${cold_sources})
     add_library(ringsim_${name}_cold OBJECT ${cold_sources})
     ringsim_even_batches(ringsim_${name}_cold)
+    ringsim_position_independent(ringsim_${name}_cold)
     target_include_directories(ringsim_${name}_cold PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(ringsim_${name}_cold PRIVATE ${arg_PACKAGES} ${arg_PUBLIC_PACKAGES} ringsim_flags ringsim_cold)
     list(APPEND sources $<TARGET_OBJECTS:ringsim_${name}_cold>)
@@ -44,6 +55,7 @@ function(ringsim_folder name)
   add_library(ringsim::${name} ALIAS ringsim_${name})
   set_target_properties(ringsim_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(ringsim_${name} PUBLIC cxx_std_20)
+  ringsim_position_independent(ringsim_${name})
   target_include_directories(ringsim_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   list(TRANSFORM arg_DEPENDS PREPEND ringsim_)
@@ -76,6 +88,7 @@ function(ringsim_embed folder name)
   add_custom_command(OUTPUT "${embedded}" COMMAND ${CMAKE_COMMAND} "-DOUT=${embedded}" ${arg_WITH} -P "${script}" ${arg_LIST}
     DEPENDS ${arg_FROM} "${script}" COMMENT "${arg_SAYS}" VERBATIM)
   add_library(ringsim_${name} OBJECT "${embedded}")
+  ringsim_position_independent(ringsim_${name})
   target_include_directories(ringsim_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(ringsim_${name} PRIVATE ringsim_flags ringsim_cold)
   target_sources(ringsim_${folder} PRIVATE $<TARGET_OBJECTS:ringsim_${name}>)

@@ -15,7 +15,7 @@
 #include "algorithms/training/ddp.hpp"
 #include "algorithms/training/regimes.hpp"
 #include "algorithms/training/stragglers.hpp"
-#include "scenarios/meaning/calibration.hpp"
+#include "scenarios/calibration.hpp"
 #include "sim/network/network_model.hpp"
 #include "sim/run/disturbance.hpp"
 #include "sim/run/protocol.hpp"

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "scenarios/calibration.hpp"
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/decoder/files.hpp"
-#include "scenarios/meaning/calibration.hpp"
 #include "scenarios/scenario.hpp"
 
 namespace ringsim::scenarios {

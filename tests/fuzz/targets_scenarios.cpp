@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/calibration.hpp"
 #include "scenarios/conditions/expression.hpp"
-#include "scenarios/meaning/calibration.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"

@@ -1,5 +1,5 @@
 // Calibration as a scenario has it: what it scales, what it adds, and what is no calibration.
-#include "scenarios/meaning/calibration.hpp"
+#include "scenarios/calibration.hpp"
 
 #include <doctest/doctest.h>
 

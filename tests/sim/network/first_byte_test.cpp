@@ -242,35 +242,51 @@ Errors errors(const std::function<Case(test::Draw&)>& draw_case) {
   return sums;
 }
 
-void expect(const Errors& found, const Errors& expected) {
-  for (std::size_t c = 0; c < conventions.size(); ++c) {
-    CAPTURE(c);
-    CHECK(found.mean[c] == doctest::Approx(expected.mean[c]).epsilon(0.001));
-    CHECK(found.absolute[c] == doctest::Approx(expected.absolute[c]).epsilon(0.001));
-    CHECK(found.nearer[c] == expected.nearer[c]);
-  }
+enum : std::size_t { at_once, midway, latency_first };
+
+/// A link that is held before the first byte is there is lost to messages that come first, so times are too long; one
+/// that is held a whole latency later is free while bytes cross it already, so they are too short. Half a latency lies
+/// between.
+void check_order(const Errors& found) {
+  CHECK(found.mean[at_once] > found.mean[midway]);
+  CHECK(found.mean[midway] > found.mean[latency_first]);
+  CHECK(found.mean[at_once] > 0);
+  CHECK(found.mean[latency_first] < found.mean[at_once] / 2);
+  CHECK(found.mean[at_once] > 0.7 * found.absolute[at_once]);  // few errors of the other sign
+  CHECK(found.absolute[midway] < 0.8 * found.absolute[at_once]);
+  CHECK(found.nearer[at_once] == 0);  // than itself
+  CHECK(found.nearer[midway] >= 75);
 }
 
 }  // namespace
 
-// Each: at once, midway, latency first.
+// What docs/guide/models.md says of the model `fair`: of 100 random cases each, in percent. Limits, and no figures of
+// the program's own output: they leave room for another draw of the cases.
 
 TEST_CASE("over collectives, links held a latency later are as far from `packet` as from a message's start on" *
           doctest::skip(ringsim::test::sanitized)) {
-  expect(errors(draw_collective),
-         {.mean = {3.69782, 0.239649, -2.15413}, .absolute = {3.74659, 2.59164, 3.47861}, .nearer = {0, 75, 49}});
+  const Errors found = errors(draw_collective);
+  check_order(found);
+  CHECK(found.mean[latency_first] < 0);
+  // Neither is the better one: within a fifth of each other, and each nearer in some half of the cases.
+  CHECK(found.absolute[latency_first] == doctest::Approx(found.absolute[at_once]).epsilon(0.2));
+  CHECK(found.nearer[latency_first] >= 40);
+  CHECK(found.nearer[latency_first] <= 60);
 }
 
 TEST_CASE("over exchanges that meet on cables between leaves and a spine they are nearer" *
           doctest::skip(ringsim::test::sanitized)) {
-  expect(errors([](test::Draw& draw) { return draw_exchange(draw, 1); }),
-         {.mean = {2.603, 1.18502, -0.5209}, .absolute = {2.626, 1.40925, 1.257}, .nearer = {0, 88, 75}});
+  const Errors found = errors([](test::Draw& draw) { return draw_exchange(draw, 1); });
+  check_order(found);
+  CHECK(found.absolute[latency_first] < 0.6 * found.absolute[at_once]);
+  CHECK(found.nearer[latency_first] >= 65);
 }
 
 TEST_CASE("if transfers take eight times as long, `fair` and links held later differ from `packet` by less than 1 %" *
           doctest::skip(ringsim::test::sanitized)) {
-  expect(errors([](test::Draw& draw) { return draw_exchange(draw, 8); }),
-         {.mean = {0.6076, 0.326095, 0.0241688}, .absolute = {0.8240, 0.610232, 0.5872}, .nearer = {0, 83, 74}});
+  const Errors found = errors([](test::Draw& draw) { return draw_exchange(draw, 8); });
+  check_order(found);
+  for (const double error : found.absolute) CHECK(error < 1);
 }
 
 }  // namespace first_byte_test

@@ -1,4 +1,4 @@
-#include "scenarios/meaning/calibration.hpp"
+#include "scenarios/calibration.hpp"
 
 #include <fmt/format.h>
 
