@@ -429,4 +429,23 @@ TEST_CASE("a scenario without a name, in a file whose name is no text, is refuse
   CHECK(run_command({"sweep", file}).code == 0);
 }
 
+TEST_CASE("a matrix is made of what run wrote, as it is by run; else merge refuses such files and says what it takes") {
+  const std::string scenario = ringsim::test::source_dir() + "/scenarios/questions/12-nvls.json",
+                    kept = ringsim::test::source_dir() + "/scenarios/questions/12-nvls.csv";
+  const std::vector<std::string> matrix{"--format",  "matrix", "--rows", "library.env.NCCL_ALGO",
+                                        "--columns", "bytes",  "--cell", "busbw_GBps"};
+  std::vector<std::string> by_run{"run", scenario}, of_kept{"merge", kept, "-o", "-"};
+  by_run.insert(by_run.end(), matrix.begin(), matrix.end());
+  of_kept.insert(of_kept.end(), matrix.begin(), matrix.end());
+  const auto ran = run_command(by_run), merged = run_command(of_kept);
+  CHECK(ran.code == 0);
+  CHECK(merged.code == 0);
+  CHECK(merged.out == ran.out);
+  const auto refused = run_command({"merge", kept, "-o", "-"});
+  CHECK(refused.code == 3);
+  CHECK(refused.err == "ringsim: error: " + kept +
+                           ": expected results of `ringsim sweep`, as JSON lines, found those of `ringsim run`\n"
+                           "  hint: only a matrix is made of them: --format matrix --rows COLUMN --columns COLUMN\n");
+}
+
 }  // namespace sweep_test

@@ -90,6 +90,10 @@ int execute(const MergeArguments& arguments) {
     write_matrix(stored_rows(arguments.files), arguments);
     return good;
   }
+  for (const std::string& file : arguments.files)
+    if (are_of_run({file}))
+      throw InputError(file, "expected results of `ringsim sweep`, as JSON lines, found those of `ringsim run`",
+                       "only a matrix is made of them: --format matrix --rows COLUMN --columns COLUMN");
   const MergedResults rows(arguments.files);
   for (const std::string& file : rows.torn_files()) warn(file + ": the last line is incomplete and was left out");
   if (rows.size() == 0) throw InputError(arguments.files.front(), "expected results, found none");

@@ -231,7 +231,9 @@ NodeId device(const Topology& topology, const std::string& name) {
   if (const auto node = topology.find(name)) return *node;
   std::vector<std::string> names;
   for (const Node& node : topology.nodes()) names.push_back(node.name);
-  const std::string hint = did_you_mean(name, names);
+  const std::string of_first = "node0." + name;  // most people leave the node out if there is but one
+  const std::string hint =
+      topology.find(of_first) ? fmt::format("did you mean \"{}\"?", of_first) : did_you_mean(name, names);
   throw InputError("", fmt::format("expected the name of a device of the topology, found \"{}\"", name),
                    hint.empty() ? "`ringsim topology show` lists its links" : hint);
 }
