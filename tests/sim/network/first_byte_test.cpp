@@ -22,7 +22,6 @@
 #include "sim/topology/topology.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/sanitized.hpp"
 #include "topologies/catalog.hpp"
 
 namespace first_byte_test {
@@ -263,8 +262,7 @@ void check_order(const Errors& found) {
 // What docs/guide/models.md says of the model `fair`: of 100 random cases each, in percent. Limits, and no figures of
 // the program's own output: they leave room for another draw of the cases.
 
-TEST_CASE("over collectives, links held a latency later are as far from `packet` as from a message's start on" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("over collectives, links held a latency later are as far from `packet` as from a message's start on") {
   const Errors found = errors(draw_collective);
   check_order(found);
   CHECK(found.mean[latency_first] < 0);
@@ -274,16 +272,14 @@ TEST_CASE("over collectives, links held a latency later are as far from `packet`
   CHECK(found.nearer[latency_first] <= 60);
 }
 
-TEST_CASE("over exchanges that meet on cables between leaves and a spine they are nearer" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("over exchanges that meet on cables between leaves and a spine they are nearer") {
   const Errors found = errors([](test::Draw& draw) { return draw_exchange(draw, 1); });
   check_order(found);
   CHECK(found.absolute[latency_first] < 0.6 * found.absolute[at_once]);
   CHECK(found.nearer[latency_first] >= 65);
 }
 
-TEST_CASE("if transfers take eight times as long, `fair` and links held later differ from `packet` by less than 1 %" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("if transfers take eight times as long, `fair` and links held later differ from `packet` by less than 1 %") {
   const Errors found = errors([](test::Draw& draw) { return draw_exchange(draw, 8); });
   check_order(found);
   for (const double error : found.absolute) CHECK(error < 1);
