@@ -1,6 +1,7 @@
 // Factors that were fitted to measurements, as fields.
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,13 +14,13 @@ namespace {
 
 /// A factor at at(Calibration&), a double.
 template <class At>
-Field factor_field(std::string name, std::string doc, std::string example, At at) {
-  return {.name = std::move(name),
+Field factor_field(const std::string& name, const std::string& doc, const std::string& example, At at) {
+  return {.name = name,
           .type = Type::factor,
-          .doc = std::move(doc),
+          .doc = doc,
           .min = 10'000,
           .max = 100'000'000,
-          .examples = {std::move(example)},
+          .examples = {example},
           .into = Member::through<Calibration>(at)};
 }
 

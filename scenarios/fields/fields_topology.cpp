@@ -24,11 +24,11 @@ Field ranks_field(std::int64_t most, Member into) {
 
 /// One of ranks and equal links.
 template <class Kind>
-Field plain_topology(std::string name, std::string doc, std::int64_t most) {
+Field plain_topology(const std::string& name, const std::string& doc, std::int64_t most) {
   return {
-      .name = std::move(name),
+      .name = name,
       .type = Type::object,
-      .doc = std::move(doc),
+      .doc = doc,
       .members = {ranks_field(most, &Kind::ranks), link_field("link", "What every link is.", stated_link(&Kind::link))},
       .into = Member::alternative<TopologySpec, Kind>()};
 }
