@@ -29,7 +29,7 @@ class Blame {
     origins_.push_back({std::move(pointer), file_ + ": " + place, false, ""});
   }
 
-  /// The same for a part of the file: of pointers that begin at `prefix`.
+  /// Blame for a part of the file: for pointers that begin at `prefix`.
   Blame within(const std::string& prefix) const {
     Blame part = *this;
     part.prefix_ += prefix;

@@ -19,14 +19,14 @@ Json make_slot(const std::string& sweep);
 std::optional<std::string> slot_of(const Json& value);
 
 /// Which variants an object of the user's may be: one where the discriminator is a text, those that it varies over
-/// where it is a list or swept (`sweeps`: the sweep's lists by path), none where it names none. In the order of the
+/// where it is a list or swept (`sweeps`: the sweep's lists by path), none if it names none. In the order of the
 /// values.
 std::vector<const Field*> candidates(const Field& variant, const Json& object, const Json& sweeps);
 
-/// The variant that an object without discriminator is, by a key that only it has; nullptr where there is none.
+/// The variant that an object without discriminator is, by a key that only it has; nullptr if there is none.
 const Field* implied_variant(const Field& variant, const Json& object);
 
-/// The field of a key of an object or variant; nullptr where it has none of that name. The discriminator itself is
+/// The field of a key of an object or variant; nullptr if it has none of that name. The discriminator itself is
 /// `own`.
 const Field* member(const Field& field, const Field& own, const std::vector<const Field*>& candidates,
                     std::string_view key);

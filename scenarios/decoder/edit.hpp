@@ -12,11 +12,11 @@ namespace ringsim::scenarios {
 
 using DottedPath = std::vector<std::string>;
 
-/// Splits at the dots. What follows `sweep.` is one key, for sweeps are named by paths. Empty where a part is empty or
+/// Splits at the dots. What follows `sweep.` is one key, for sweeps are named by paths. Empty if a part is empty or
 /// there are more than 64.
 DottedPath split_path(std::string_view text);
 
-/// Whether `outer` is `inner` or leads to it.
+/// True if `outer` is `inner` or leads to it.
 bool leads_to(const DottedPath& outer, const DottedPath& inner);
 
 /// Called with what was expected and found where a path leads nowhere; must throw.

@@ -18,7 +18,7 @@ using Varied = std::vector<std::pair<std::string, std::string>>;
 /// All points of a document, numbered in mixed radix: sweeps first, then file order; the first varies slowest.
 class Points {
  public:
-  /// Requires a document that canonical_file() accepts. Throws InputError where it has more than most_points.
+  /// Requires a document that canonical_file() accepts. Throws InputError if it has more than most_points.
   Points(const Json& scenario, const Json& sweeps, const Blame& blame);
   ~Points();
   Points(Points&&) noexcept;

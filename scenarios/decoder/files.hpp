@@ -16,7 +16,7 @@ inline constexpr std::size_t most_bytes = std::size_t{32} << 20;
 /// Reads a whole file of at most `most` bytes, and unpacks gzip, whatever the file's name. `what` says what it should
 /// be: "a scenario file". Throws InputError, also for files of other programs (sim/text/foreign_format.hpp).
 std::string read_text(const std::string& path, const std::string& what, std::size_t most = most_bytes);
-/// The same from a stream, which errors call `name`.
+/// Reads a stream, which errors call `name`.
 std::string read_text(std::istream& in, const std::string& name, const std::string& what,
                       std::size_t most = most_bytes);
 
@@ -40,7 +40,7 @@ class Files {
   explicit Files(const std::string& scenario);
   /// Throws InputError (with the file's path as `where`) where it cannot be read. The reference lives as long as this.
   const Content& read(const std::string& name) const;
-  /// The same, for a reader whose errors show what they found.
+  /// As read(), for a reader whose errors show what they found.
   const Content& read(const std::string& name, const FileKind& kind) const;
 
  private:

@@ -11,7 +11,7 @@ namespace ringsim::scenarios {
 
 namespace {
 
-/// Of a file that the scenario names its content counts, not what it is called.
+/// The content of a file that the scenario names counts, not its name.
 void drop_paths(nlohmann::json& value) {
   if (value.is_object() && value.size() == 2 && value.contains("content") && value.contains("path"))
     value.erase("path");

@@ -1,4 +1,4 @@
-// What a run tells about the settings of its scenario, in the words that the rows of the table ask in.
+// Effects of settings: rows of the table ask a run that is over whether a setting changed anything in it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ringsim::scenarios {
 
-/// What a setting did in a run.
+/// The effect of a setting in a run.
 struct Effect {
   std::string setting;  ///< what it says, where its place is not enough: "false (NCCL_PXN_DISABLE=1)"
   std::string idle;     ///< why it changed nothing; empty if it did, or if that is not known
@@ -22,16 +22,16 @@ enum class FabricCables : std::uint8_t { all, within_group, between_groups };
 class RunFacts {
  public:
   virtual ~RunFacts() = default;
-  /// Whether data went over such a link of a device itself: of GPUs, else of CPUs and memories.
+  /// True if data went over such a link of a device itself: of GPUs, else of CPUs and memories.
   virtual bool works_within(bool gpus, LinkKind kind) = 0;
-  /// Whether any of those sends to another host.
+  /// True if any GPU (else CPU or memory) sends to another host.
   virtual bool sends_to_other_host(bool gpus) = 0;
-  /// Whether a message crosses a cable between two switches.
+  /// True if a message crosses such a cable.
   virtual bool crosses(FabricCables cables) = 0;
-  /// Whether a message would take other links with PXN on, or with ACS off.
+  /// True if a message would take other links with PXN on; and with ACS off.
   virtual bool would_use_pxn() = 0;
   virtual bool is_turned_by_acs() = 0;
-  /// Whether a message rests in a memory on its way.
+  /// True if a message rests in a memory on its way.
   virtual bool stages() = 0;
 };
 

@@ -59,7 +59,7 @@ struct Field {
   std::vector<Alias> aliases = {};
   std::vector<KnownName> known_names = {};
   bool loose = false;  ///< of a text: capitals do not count, and "_" and spaces are "-"
-  /// Of a text: the hint for one that is no choice; nullptr: the nearest choice, else `otherwise`.
+  /// For a text: the hint for one that is no choice; nullptr: the nearest choice, else `otherwise`.
   std::string (*suggest)(std::string_view text) = nullptr;
   Numbers numbers = Numbers::any;  ///< how the nearest choice is found
   std::string otherwise = {};      ///< of a text: the hint if no choice is near
@@ -69,9 +69,9 @@ struct Field {
   std::string discriminator = {};  ///< of a variant: "kind", "name"
   std::string implied_by =
       {};  ///< of an object among variants: the key that tells it where the discriminator is absent
-  /// Of an object or a variant: a text in its place is the value of this key; empty: a text is refused.
+  /// For an object or a variant: a text in its place is the value of this key; empty: a text is refused.
   std::string named_by = {};
-  /// Of an object: of each of these one must be given. "/library": the key at the top of the scenario. Only read to
+  /// For an object: of each of these one must be given. "/library": the key at the top of the scenario. Only read to
   /// name all missing keys together; the meaning of a scenario refuses none and several.
   std::vector<std::vector<std::string>> one_of = {};
   std::vector<std::string> words = {};  ///< what people call the key, for hints: "gpus", "world_size"
@@ -81,9 +81,9 @@ struct Field {
   bool digits = false;                  ///< of a text: a whole number is read as its digits
   bool only_said = false;               ///< the default is not filled in: the canonical form has what was said
   Member into = {};                     ///< where the value goes; none: the meaning of a scenario reads the key
-  /// What a value other than the default did in a run, for warnings; nullptr: it is taken to have done something.
+  /// Tells after a run whether a value other than the default changed anything; nullptr: it is taken to have.
   Effect (*effect)(const EffectOf& of) = nullptr;
-  /// Of an object: keys that are refused with a hint of their own: what they begin with, and the hint.
+  /// For an object: keys that are refused with a hint of their own: what they begin with, and the hint.
   std::vector<std::pair<std::string, std::string>> foreign = {};
 };
 
@@ -108,6 +108,9 @@ Member stated_link(Link Owner::*member) {
 Field fabric_field();
 /// The row of a kind of fabric, as kind_of() names it. Requires that there is one.
 const Field& fabric_row(std::string_view kind);
+/// How data moves along a path; and how messages share links.
+Field transport_field();
+Field network_field();
 /// What disturbs the run; each job has a `collective`.
 Field faults_field();
 Field disturbance_field();
@@ -126,7 +129,7 @@ Field calibration_field();
 /// The most ranks of any topology.
 inline constexpr std::int64_t most_ranks = 1'048'576;
 
-/// Whether the value may be a number or a range of numbers: whole, size, rate, time.
+/// True if the value may be a number or a range of numbers: whole, size, rate, time.
 bool is_scalar(Type type);
 
 /// Fills the members of `out` for which `object` has rows and `canonical` values. Throws InvariantError for a row whose
@@ -163,7 +166,7 @@ const Field& field_at(std::string_view path);
 std::vector<std::string> names(const std::vector<Field>& fields);
 const Field* find(const std::vector<Field>& fields, std::string_view name);
 
-/// True where an object may be left out because every key of it has a default (or may be left out itself).
+/// True if an object may be left out because every key of it has a default (or may be left out itself).
 bool can_be_left_out(const Field& field);
 
 /// The choice that a text means: itself, or that of which it is an alias; nullptr if it is none.
@@ -175,9 +178,9 @@ const Alias* alias_of(const Field& field, const std::string& text);
 /// conditions, which compare names: "allreduce" is all_reduce, "p5.48xlarge" is aws-p5.
 std::string as_choice(const std::string& text);
 
-/// Whether a text may be all of an object or of a variant: its other keys may be left out.
+/// True if a text may be all of an object or of a variant: its other keys may be left out.
 bool takes_a_name(const Field& field);
-/// Whether each key of an object among variants may be left out.
+/// True if each key of an object among variants may be left out.
 bool needs_no_key(const Field& variant);
 
 /// A value of the field, as JSON text.

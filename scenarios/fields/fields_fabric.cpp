@@ -140,7 +140,7 @@ Field nic_cable_field() {
   return link_field("link", "The cable from a NIC to its switch.", stated_link(&Kind::link));
 }
 
-/// Of one kind: its structure, and its keys without `cables`.
+/// The structure of a kind of fabric, and its keys without `cables`.
 struct Keys {
   Member into;
   std::vector<Field> members;

@@ -56,7 +56,7 @@ void read_value(const Field& row, const nlohmann::json& value, Value& out) {
   }
 }
 
-/// Whether both are known to be equal; what cannot be compared, such as a link, is equal if it is there in both.
+/// True unless the two are known to differ. Values without ==, such as links, differ if only one of them is there.
 template <class Value>
 bool equal(const Value& a, const Value& b) {
   if constexpr (std::equality_comparable<Value>)
@@ -80,7 +80,7 @@ class Member {
   Member(Value Owner::*member)  // NOLINT(google-explicit-constructor): a row says `.into = &Staging::depth`
       : Member(member, detail::read_value<Value>) {}
 
-  /// The same with a reader of its own: reader(row, canonical value, Value&).
+  /// A member with a reader of its own: reader(row, canonical value, Value&).
   template <class Owner, class Value, class Read>
   requires std::invocable<Read, const Field&, const nlohmann::json&, Value&> Member(Value Owner::*member, Read reader)
       : Member(through<Owner>([member](Owner& owner) -> Value& { return owner.*member; }, reader)) {}
@@ -116,7 +116,7 @@ class Member {
     return member;
   }
 
-  /// Of a row among variants: Variant becomes an Alternative, whose members the row's members fill.
+  /// For a row among variants: Variant becomes an Alternative, whose members the row's members fill.
   template <class Variant, class Alternative>
   static Member alternative() {
     Member member;
@@ -140,7 +140,7 @@ class Member {
   void read(const Field& row, const nlohmann::json& value, Owner& out) const {
     read_(row, value, &out);
   }
-  /// Whether `object` has another value there than a structure that nothing was read into. Requires is_of<Owner>().
+  /// True if `object` has another value there than a structure that nothing was read into. Requires is_of<Owner>().
   template <class Owner>
   bool is_changed(Owner object) const {
     Owner untouched{};

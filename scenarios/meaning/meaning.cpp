@@ -137,7 +137,7 @@ RoutingSpec routing_of(const Canonical& network, const TopologySpec& topology, c
   return out;
 }
 
-/// Of an object; of a file perhaps a list of them.
+/// Changes an object, or each of a list of them, as a file may have.
 template <class Change>
 void in_each(Canonical& value, Change change) {
   if (value.is_object()) return change(value);
@@ -182,7 +182,7 @@ void use_one_level(Canonical& transport) {
   transport.erase("gpudirect");
 }
 
-/// Whether its machines come from files, which may deny GPUDirect to their devices; presets do not.
+/// True if its machines come from files, which may deny GPUDirect to their devices; presets do not.
 bool may_deny_gpudirect(const Canonical& topology) {
   if (topology.is_array()) return std::any_of(topology.begin(), topology.end(), may_deny_gpudirect);
   if (!topology.is_object()) return false;
@@ -212,7 +212,7 @@ void use_one_spelling(Canonical& canonical) {
 }
 
 namespace {
-/// Whether the file varies the value at a dotted path, something in it, or a value that it is part of.
+/// True if the file varies the value at a dotted path, something in it, or a value that it is part of.
 bool is_varied(const Scenario& scenario, const std::string& path) {
   const auto within = [](const std::string& inner, const std::string& outer) {
     return inner == outer || inner.starts_with(outer + ".");

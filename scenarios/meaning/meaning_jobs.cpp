@@ -142,7 +142,7 @@ void check_pieces(const Job& job, const Json& said, const std::string& pointer, 
   if (said.contains("in_place")) refuse(pointer + "/in_place", "in_place only for what can be put into other buffers");
 }
 
-/// How the GPUs of a topology lie, the last number varying fastest; empty where they do not lie in a grid.
+/// How the GPUs of a topology lie, the last number varying fastest; empty if they do not lie in a grid.
 std::vector<int> grid_of(const TopologySpec& topology) {
   if (const auto* torus = std::get_if<Torus>(&topology)) return torus->dimensions;
   const auto* cluster = std::get_if<Cluster>(&topology);

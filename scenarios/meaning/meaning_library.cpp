@@ -137,7 +137,7 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
 bool adds_own_part(CollectiveOp op) { return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter; }
 bool copies_own_part(CollectiveOp op) { return op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all; }
 
-/// Whether what thread blocks send holds a channel, of which a scenario may state the rate.
+/// True if the rate of a thread block limits a channel, of which a scenario may state the rate.
 bool is_bound_by_blocks(const nccl::LibraryPlan& plan, Bandwidth channel) {
   return channel.bytes_per_second > 0 && plan.protocol == TunerProtocol::simple;
 }
@@ -391,7 +391,7 @@ void warn_of_own_part(const Canonical& gpu, CollectiveOp op, const Blame& blame,
   if (!adds_own_part(op)) warn("reduce", "adds up");
 }
 
-/// Whether a variable of that value changes nothing in NCCL either: "0" of NCCL_SHM_DISABLE.
+/// True if a variable of that value changes nothing in NCCL either: "0" of NCCL_SHM_DISABLE.
 bool is_idle_at(std::string_view values, const Json& written) {
   const std::string value = written.is_string() ? written.get<std::string>() : written.dump();
   for (std::size_t at = 0; at < values.size();) {

@@ -21,9 +21,9 @@ void share_variables(nlohmann::json& canonical, const Json& written, const Blame
 LibraryRun decide(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame,
                   const Files& files);
 
-/// The same for each of the exchanges of a training step. A step is simulated with one protocol and one algorithm for
-/// all of them: those that NCCL would take for most of the bytes; a warning says where it would take others. Requires
-/// scenario.topology and scenario.training.
+/// Decides likewise for each of the exchanges of a training step. A step is simulated with one protocol and one
+/// algorithm for all of them: those that NCCL would take for most of the bytes; a warning says where it would take
+/// others. Requires scenario.topology and scenario.training.
 LibraryRun decide_training(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame,
                            const Files& files);
 

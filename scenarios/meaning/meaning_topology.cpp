@@ -26,10 +26,10 @@ LinkSpec link_of(const Field& row, const Canonical& link) {
 const Field& topology_row(const Canonical& topology) { return chosen_variant(field_at("topology"), topology); }
 
 Graph graph_of(const Canonical& topology) {
-  static const Field rates{.name = "rates", .type = Type::object, .doc = "", .members = device_rates_fields()};
   const std::vector<Field>& keys = topology_row(topology).members;
   const Field& node_row = find(keys, "nodes")->members.front();
   const Field& link_row = find(keys, "links")->members.front();
+  const Field& rates = *find(node_row.members, "rates");
   Graph graph;
   for (const Canonical& node : topology["nodes"]) {
     Graph::NodeSpec spec;

@@ -21,7 +21,6 @@
 #include "sim/schedule/collective.hpp"
 #include "sim/text/json.hpp"
 #include "tests/support/every_algorithm.hpp"
-#include "tests/support/sanitized.hpp"
 #include "tests/support/tiny.hpp"
 #include "tests/support/written_schedule.hpp"
 
@@ -249,7 +248,7 @@ TEST_CASE("a lane of more operations than a thread block holds goes on in the ne
   CHECK(large.longest > 48);
 }
 
-TEST_CASE("what a plan cannot hold is refused by its name" * doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("what a plan cannot hold is refused by its name") {
   CHECK(refusal(sharded_parameter_server(4, 64_B, 2)) ==
         "an MSCCL++ plan cannot hold parameter_server: 2 helpers take part, and it knows only gpus that are ranks");
   CHECK(refusal(ring_broadcast(4, 64_B, 0, 4)) ==

@@ -14,7 +14,6 @@
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/sanitized.hpp"
 
 namespace explain_test {
 
@@ -149,8 +148,7 @@ TEST_CASE("one slow NIC of 64 is named first, with its fault") {
   CHECK(what_if(document, "nic and nvlink 2x") == nullptr);  // the NIC alone gains 39 of 50 %
 }
 
-TEST_CASE("what is said to help most is the largest gain of all that the tables below list" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("what is said to help most is the largest gain of all that the tables below list") {
   struct Case {
     std::string file;
     Words set;

@@ -13,7 +13,6 @@
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
-#include "tests/support/sanitized.hpp"
 
 namespace pictures_test {
 
@@ -122,7 +121,7 @@ TEST_CASE("NVLinks of twice the rate are thick") {
   CHECK(count(svg.substr(thin, svg.find("</g>", thin) - thin), "<title>") == 8);
 }
 
-TEST_CASE("512 GPUs make a picture of a part, and a report below 2 MB" * doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("512 GPUs make a picture of a part, and a report below 2 MB") {
   const std::string file = scenario(R"({"kind": "cluster", "node": "hgx-h100", "nodes": 64, "fabric": {"kind":
     "leaf_spine", "nodes_per_leaf": 8, "oversubscription": 2, "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}})",
                                     "\"hierarchical\"");

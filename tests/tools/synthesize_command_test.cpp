@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tests/support/command.hpp"
-#include "tests/support/sanitized.hpp"
 
 namespace synthesize_command_test {
 
@@ -73,8 +72,7 @@ TEST_CASE("what is faster is written, unless the trees are asked for") {
     CHECK(run_command({"schedule", "check", next_to(scenario, name)}).code == 0);
 }
 
-TEST_CASE("MSCCL XML is written of trees that it can hold, and it is said that others were left out" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("MSCCL XML is written of trees that it can hold, and it is said that others were left out") {
   const std::string scenario = four_ports(), file = next_to(scenario, "trees.xml");
   REQUIRE(run_command({"synthesize", scenario, "--slices", "4", "-o", file}).code == 0);
   const Outcome proved = run_command({"schedule", "check", file});

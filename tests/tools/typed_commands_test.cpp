@@ -43,9 +43,10 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("the name of a machine is a scenario of one node of it, which stderr shows" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("the name of a machine is a scenario of one node of it, which stderr shows") {
+  int n = 0;
   for (const PresetNames& preset : preset_names()) {
+    if (ringsim::test::sanitized && n++ % 4 != 0) continue;  // a scenario is made of all in the same way
     CAPTURE(preset.name);
     const Outcome by_name = run_with_input({"run", preset.name, "--format", "csv"}, "", "/");
     CHECK(by_name.code == 0);

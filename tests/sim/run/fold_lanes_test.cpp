@@ -82,10 +82,10 @@ TEST_CASE("a ring of 1024 ranks over 2 channels is proved by construction, folde
         "its chunks are equal, its 2 lanes do the same, and each has an equal port of its own on switch0");
 }
 
-TEST_CASE("on a star every symmetric schedule is folded over any number of channels, one or several ways" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("on a star every symmetric schedule is folded over any number of channels, one or several ways") {
   int n_folded = 0, n_several_ways = 0, n_unequal = 0;
   for (const int n : {2, 3, 5, 8, 16}) {
+    if (ringsim::test::sanitized && n == 16) continue;  // as 8, and half of the time of all
     for (int channels = 1; channels <= 8; ++channels) {
       const int rounds = channels % 3 + 1, pieces = channels * rounds;
       for (const std::int64_t bytes :

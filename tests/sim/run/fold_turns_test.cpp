@@ -15,7 +15,6 @@
 #include "scenarios/setup/setup.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/run.hpp"
-#include "tests/support/sanitized.hpp"
 #include "tests/support/timeline_text.hpp"
 #include "tests/support/tiny.hpp"
 
@@ -142,8 +141,7 @@ TEST_CASE("a path that takes a link and its image is not folded by turns") {
       "another");
 }
 
-TEST_CASE("rings of channels over nodes are folded to one node, and the same to the picosecond" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("rings of channels over nodes are folded to one node, and the same to the picosecond") {
   for (const char* node : {"dgx-a100", "hgx-h100"})
     for (const int nodes : more_nodes)
       for (const int channels : {2, 8})
@@ -154,8 +152,7 @@ TEST_CASE("rings of channels over nodes are folded to one node, and the same to 
 }
 
 TEST_CASE(
-    "NCCL's rings are folded under its protocols where no order is left to decide, and the same to the picosecond" *
-    doctest::skip(ringsim::test::sanitized)) {
+    "NCCL's rings are folded under its protocols where no order is left to decide, and the same to the picosecond") {
   int n = 0, n_folded = 0, n_unsure = 0, n_unequal = 0;
   for (const char* node : {"dgx-a100", "hgx-h100"})
     for (const int nodes : some_nodes)
@@ -176,8 +173,7 @@ TEST_CASE(
   CHECK(n_unsure > 0);
 }
 
-TEST_CASE("on fabrics of several switches more ranks may have to stand for all, but the times stay" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("on fabrics of several switches more ranks may have to stand for all, but the times stay") {
   int n_by_leaf = 0, n_by_node = 0;
   for (const char* fabric : {leaf_spine, fat_tree})
     for (const int nodes : more_nodes)
@@ -279,8 +275,7 @@ TEST_CASE("rings that do not go from node to node in one order are simulated in 
   CHECK(has(said(), "the order of channel 0 does not repeat"));
 }
 
-TEST_CASE("NCCL's rings are folded where chunks differ by a byte that is rounded up on the wire, and only there" *
-          doctest::skip(ringsim::test::sanitized)) {
+TEST_CASE("NCCL's rings are folded where chunks differ by a byte that is rounded up on the wire, and only there") {
   int n_folded = 0;
   for (const char* protocol : {"LL", "LL128", "Simple"})
     for (const int channels : {2, 5, 8})
