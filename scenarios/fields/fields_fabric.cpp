@@ -218,8 +218,8 @@ Field fabric_field() {
 }
 
 const Field& fabric_row(std::string_view kind) {
-  static const Field field = fabric_field();
-  const Field* row = find(field.variants, kind);
+  const Field* cluster = find(field_at("topology").variants, "cluster");
+  const Field* row = find(find(cluster->members, "fabric")->variants, kind);
   ensure(row != nullptr, "every kind of fabric in the catalog has keys");
   return *row;
 }

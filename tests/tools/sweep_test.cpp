@@ -443,9 +443,14 @@ TEST_CASE("a matrix is made of what run wrote, as it is by run; else merge refus
   CHECK(merged.out == ran.out);
   const auto refused = run_command({"merge", kept, "-o", "-"});
   CHECK(refused.code == 3);
-  CHECK(refused.err == "ringsim: error: " + kept +
-                           ": expected results of `ringsim sweep`, as JSON lines, found those of `ringsim run`\n"
-                           "  hint: only a matrix is made of them: --format matrix --rows COLUMN --columns COLUMN\n");
+  CHECK(refused.err ==
+        "ringsim: error: " + kept +
+            ": expected JSON lines, as `ringsim sweep` writes them, found CSV\n"
+            "  hint: of such files only a matrix is made: --format matrix --rows COLUMN --columns COLUMN\n");
+  // The content tells, not the name.
+  const auto missing = run_command({"merge", "/nowhere/all.csv", "-o", "-"});
+  CHECK(missing.code == 3);
+  CHECK(missing.err == "ringsim: error: /nowhere/all.csv: expected a file of results, found no file of that name\n");
 }
 
 }  // namespace sweep_test

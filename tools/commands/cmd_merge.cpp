@@ -73,9 +73,9 @@ void write_matrix(const std::vector<ResultRow>& rows, const MergeArguments& argu
 }
 
 /// True for results that `run` wrote. They have no keys, which `sweep` gives to its rows.
-bool are_of_run(const std::vector<std::string>& files) {
-  return std::all_of(files.begin(), files.end(),
-                     [](const std::string& file) { return file.ends_with(".csv") || file.ends_with(".json"); });
+bool is_of_run(const std::string& file) {
+  const StoredAs format = stored_as(file);
+  return format == StoredAs::csv || format == StoredAs::document;
 }
 
 int execute(const MergeArguments& arguments) {
@@ -86,14 +86,17 @@ int execute(const MergeArguments& arguments) {
     throw EnvironmentError(path + ": a sweep is writing to it\n  hint: wait for it, or give another -o");
   for (const std::string& file : arguments.files)
     if (has_writer(file)) warn(file + ": a sweep is writing to it; only its rows so far are merged");
-  if (is_matrix(arguments.format) && are_of_run(arguments.files)) {
+  const std::vector<std::string>& files = arguments.files;
+  if (is_matrix(arguments.format) && std::all_of(files.begin(), files.end(), is_of_run)) {
     write_matrix(stored_rows(arguments.files), arguments);
     return good;
   }
-  for (const std::string& file : arguments.files)
-    if (are_of_run({file}))
-      throw InputError(file, "expected results of `ringsim sweep`, as JSON lines, found those of `ringsim run`",
-                       "only a matrix is made of them: --format matrix --rows COLUMN --columns COLUMN");
+  for (const std::string& file : files)
+    if (is_of_run(file))
+      throw InputError(file,
+                       fmt::format("expected JSON lines, as `ringsim sweep` writes them, found {}",
+                                   stored_as(file) == StoredAs::csv ? "CSV" : "a JSON document"),
+                       "of such files only a matrix is made: --format matrix --rows COLUMN --columns COLUMN");
   const MergedResults rows(arguments.files);
   for (const std::string& file : rows.torn_files()) warn(file + ": the last line is incomplete and was left out");
   if (rows.size() == 0) throw InputError(arguments.files.front(), "expected results, found none");

@@ -15,19 +15,24 @@ namespace ringsim::tools {
 
 static constexpr std::string_view csv_head = "scenario.name,";
 
-std::vector<ResultRow> stored_rows(const std::string& path) {
+StoredAs stored_as(const std::string& path) {
   std::string begin(64, '\0');
-  {
-    std::ifstream in(path, std::ios::binary);
-    in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-    begin.resize(static_cast<std::size_t>(in.gcount()));
-  }
+  std::ifstream in(path, std::ios::binary);
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(in.gcount()));
+  if (begin.starts_with(csv_head)) return StoredAs::csv;
+  if (begin.starts_with("{\n")) return StoredAs::document;
+  return begin.empty() || begin.starts_with('{') ? StoredAs::lines : StoredAs::other;
+}
+
+std::vector<ResultRow> stored_rows(const std::string& path) {
+  const StoredAs format = stored_as(path);
   std::vector<ResultRow> rows;
-  if (begin.starts_with(csv_head)) {
+  if (format == StoredAs::csv) {
     rows = rows_of_csv(scenarios::read_text(path, "a file of results"), path);
-  } else if (begin.starts_with("{\n")) {
+  } else if (format == StoredAs::document) {
     rows = rows_of_document(scenarios::read_text(path, "a file of results"), path);
-  } else if (begin.empty() || begin.starts_with('{')) {  // it also says what is wrong with a file that is not there
+  } else if (format == StoredAs::lines) {
     const FileEnd end =
         read_results(path, [&](ResultRow&& row, std::string_view, const RowPlace&) { rows.push_back(std::move(row)); });
     if (end.torn) warn(path + ": the last line is incomplete and was left out");
