@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Makes docs/results/gpu-compute.md of what tools/torch-compute.py measured: shares of a GPU's peaks, and what copies cost next to compute.
+
+Usage: docs/results/make/gpu_compute.py validate/measured/compute/h200.csv [--check]
+
+With --check compares the page with what would be written, exit code 1 where it differs.
+"""
+import csv
+import pathlib
+import re
+import statistics
+import sys
+
+from page import quantile, write_or_check
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+# NVIDIA H200 Tensor Core GPU datasheet: 1,979 TFLOP/s of BFLOAT16 with sparsity, half of it without; 4.8 TB/s.
+PEAK_TFLOPS, PEAK_GBPS = 989.5, 4800
+SIZES = [(0, 1e11), (1e11, 1e12), (1e12, 1e13), (1e13, 1e16)]
+
+
+def lines_of(head, rows):
+    return "\n".join([f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1), *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def spread(values, show):
+    """Median, and the tenth and ninetieth of a hundred."""
+    return [show(statistics.median(values)), show(quantile(values, 0.1)), show(quantile(values, 0.9))]
+
+
+def percent(value):
+    return f"{100 * value:.0f} %"
+
+
+def factor(value):
+    return f"{value:.2f}"
+
+
+def gemm_table(rows):
+    out = []
+    for low, high in SIZES:
+        its = [row for row in rows if row["kind"] == "gemm" and low <= float(row["flop"]) < high]
+        name = f"below {high:.0e} FLOP" if low == 0 else f"{low:.0e} to {high:.0e}" if high < 1e15 else f"{low:.0e} and more"
+        out.append([name.replace("e+", "e"), str(len(its)), *spread([float(row["tflops"]) / PEAK_TFLOPS for row in its], percent)])
+    return lines_of(["a product of", "rows", "share of the peak", "10th percentile", "90th"], out)
+
+
+def attention_table(rows):
+    out = []
+    for what in ("flash forward", "flash backward", "cudnn forward", "cudnn backward"):
+        its = [row for row in rows if row["kind"] == "attention" and row["what"] == what]
+        cells = []
+        for sequence in (1024, 2048, 4096, 8192, 16384, 32768):
+            shares = [float(row["tflops"]) / PEAK_TFLOPS for row in its if f"sequence={sequence} " in row["shape"]]
+            cells.append(f"{percent(min(shares))} to {percent(max(shares))}")
+        out.append([what, *cells])
+    return lines_of(["", "1,024 tokens", "2,048", "4,096", "8,192", "16,384", "32,768"], out)
+
+
+def memory_table(rows):
+    its = [row for row in rows if row["kind"] == "memory"]
+    out = []
+    for what in dict.fromkeys(row["what"] for row in its):
+        small = [float(row["gbps"]) / PEAK_GBPS for row in its if row["what"] == what and int(row["bytes"]) < 1 << 26]
+        large = [float(row["gbps"]) / PEAK_GBPS for row in its if row["what"] == what and int(row["bytes"]) >= 1 << 26]
+        out.append([what, *(f"{percent(min(part))} to {percent(max(part))}" if part else "" for part in (small, large))])
+    return lines_of(["", "below 64 MiB", "64 MiB and more"], out)
+
+
+def blocks_of(name):
+    found = re.search(r"of (\d+) blocks", name)
+    return int(found.group(1)) if found else 0
+
+
+def copies_table(rows):
+    alone = {row["what"]: float(row["gbps"]) for row in rows if row["kind"] == "copy"}
+    counts = sorted({blocks_of(name) for name in alone} - {0})
+    return lines_of(["", *(f"{count} blocks" if count > 1 else "1 block" for count in counts)],
+                    [[kind, *(f"{alone[f'{kind} kernel of {count} blocks']:.0f}" for count in counts)] for kind in ("copy", "reduce")])
+
+
+def together_table(rows, computes, copies):
+    """Of each compute kernel: how much longer it takes next to each group of copies; or the copies next to it."""
+    groups = {"1 to 4 blocks": lambda name: 1 <= blocks_of(name) <= 4, "8 to 32 blocks": lambda name: blocks_of(name) >= 8,
+              "copy engine, between host and device": lambda name: "host" in name,
+              "copy engine, device to device": lambda name: name.endswith("device to device")}
+    out = []
+    for compute in computes:
+        cells = []
+        for holds in groups.values():
+            values = [float(row["slowdown"]) for row in rows if row["kind"] == "together" and row["slowdown"]
+                      and ((row["what"] == compute and holds(row["next_to"])) if not copies else (row["next_to"] == compute and holds(row["what"])))]
+            cells.append(f"{min(values):.2f} to {max(values):.2f}" if values else "")
+        out.append([compute, *cells])
+    return lines_of(["", *groups], out)
+
+
+def write_page():
+    measured = pathlib.Path(sys.argv[1]).resolve()
+    text = measured.read_text()
+    rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    where = "\n".join(f"    {line[2:]}" for line in text.splitlines() if line.startswith("#"))
+    computes = [row["what"] for row in rows if row["kind"] == "together" and row["shape"] == "alone"]
+    slowed = [float(row["slowdown"]) for row in rows if row["kind"] == "together" and row["what"] in computes and blocks_of(row["next_to"]) > 0]
+    products = [float(row["slowdown"]) for row in rows if row["kind"] == "together" and row["what"].startswith("gemm") and blocks_of(row["next_to"]) > 0]
+    one_block = next(float(row["gbps"]) for row in rows if row["kind"] == "copy" and row["what"] == "copy kernel of 1 blocks")
+    return f"""# What compute takes on a GPU, and what copies next to it cost
+
+Kernels of transformers on one H200, each alone, as shares of what its datasheet states ({PEAK_TFLOPS:g} TFLOP/s of BFLOAT16 without sparsity,
+{PEAK_GBPS / 1000:g} TB/s); then two at once. Made by [tools/torch-compute.py](../../tools/torch-compute.py), which says how FLOP and bytes are counted; the
+rows are [here](../../{measured.relative_to(ROOT)}). They are facts of this GPU and this software, for `workload.compute` and
+`training.slowdown` of a scenario. ringsim takes none of them as a default.
+
+{where}
+
+## Matrix products
+
+BFLOAT16, forward and both of the backward pass, of the layers of GPT-3 175B, Llama 2 7B, Llama 3 70B and 405B, cut for 1 to 8 GPUs of tensor
+parallelism, for 1,024 to 16,384 tokens.
+
+{gemm_table(rows)}
+
+Larger products are no nearer to the peak; why was not looked for (power, or the clock).
+
+## Attention
+
+Causal, heads of 128, as many batches as give 8,192 tokens or one sequence, 4 to 32 heads on the GPU: PyTorch's own FlashAttention-2, and cuDNN's.
+One share for all of them does not exist: it depends on the kernel by a factor of 2, and on the length by another.
+
+{attention_table(rows)}
+
+## What memory holds up
+
+Share of the memory's rate, each operand counted once. Unfused, as PyTorch runs them without a compiler.
+
+{memory_table(rows)}
+
+## Copy kernels alone
+
+GB/s that a kernel of few blocks reads and writes in the GPU's memory: {one_block:.0f} GB/s by one block, and nearly in proportion up to 16.
+
+{copies_table(rows)}
+
+## Compute next to copies
+
+Time next to the copies over time alone, least and most of the copy and reduce kernels of these blocks. Of all pairs with a copy kernel compute
+takes {statistics.median(slowed):.2f} times as long in the median, products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
+One block costs a product about as much as 16 do.
+
+{together_table(rows, computes, copies=False)}
+
+## Copies next to compute
+
+The same pairs, the other way round. A copy kernel that begins while a product fills all SMs waits for SMs, at each launch of 64 MiB;
+what of its longer time is this wait and what is a lower rate, these rows do not tell. Kernels of many blocks, which are short, lose most.
+A copy engine needs no SM: between host and GPU it is not held up.
+
+{together_table(rows, computes, copies=True)}
+"""
+
+
+write_or_check(ROOT / "docs/results/gpu-compute.md", write_page, __doc__)
