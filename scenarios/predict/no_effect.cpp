@@ -64,8 +64,8 @@ class Settings : public scenarios::RunFacts {
     for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
     look_at_fabric();
     if (options_.routing.policy != Routing::Policy::fixed && !scenario_.routing.is_auto) look_at_routing();
-    look_at_rows("transport", options_.transport);
-    look_at_rows("transport.staging", options_.transport.staging);
+    look_at_rows("transport", scenario_.transport);
+    look_at_rows("transport.staging", scenario_.transport.staging);
     if (scenario_.devices.gpu) look_at_devices("gpu", *scenario_.devices.gpu);
     if (scenario_.devices.cpu) look_at_devices("cpu", *scenario_.devices.cpu);
     return std::move(found_);
@@ -97,15 +97,12 @@ class Settings : public scenarios::RunFacts {
   }
 
   bool would_use_pxn() override {
-    Transport with = options_.transport;
-    with.pxn = true;
+    const auto with = [](Transport& transport) { transport.pxn = true; };
     return !same_paths(with) || !same_rings(with);
   }
 
   bool is_turned_by_acs() override {
-    Transport without = options_.transport;
-    without.acs = false;
-    return !same_paths(without);
+    return !same_paths([](Transport& transport) { transport.acs = false; });
   }
 
   bool stages() override {
@@ -146,9 +143,11 @@ class Settings : public scenarios::RunFacts {
     });
   }
 
-  Routes& routes() {
-    if (!routes_) routes_.emplace(topology_, options_.transport, options_.routing);
-    return *routes_;
+  /// Of the messages of that channel.
+  Routes& routes(std::uint16_t channel = 0) {
+    if (routes_.empty())
+      for (const CallPlan& plan : options_.plans) routes_.emplace_back(topology_, plan.transport, options_.routing);
+    return routes_[options_.plan_number(channel)];
   }
 
   /// `idle`: why the setting changed nothing; empty: it is not known to be idle.
@@ -244,7 +243,7 @@ class Settings : public scenarios::RunFacts {
 
   std::vector<Path> paths(Actor from, Actor to, std::uint16_t channel, std::uint32_t turn) {
     const bool by_channel = options_.routing.policy == Routing::Policy::ecmp;
-    return routes().find_parts(place(from), place(to), by_channel ? channel : turn);
+    return routes(channel).find_parts(place(from), place(to), by_channel ? channel : turn);
   }
 
   NodeId place(Actor actor) const { return options_.placement.at(static_cast<std::size_t>(actor)); }
@@ -357,12 +356,17 @@ class Settings : public scenarios::RunFacts {
 
   // --- the transport ---------------------------------------------------------------------------------------------
 
-  /// True if every message takes the same links by another transport as well.
-  bool same_paths(const Transport& other) {
-    Routes others(topology_, other, options_.routing);
+  /// True if every message takes the same links with a transport that is changed as well.
+  bool same_paths(const std::function<void(Transport&)>& change) {
+    std::vector<Routes> others;
+    for (CallPlan plan : options_.plans) {
+      change(plan.transport);
+      others.emplace_back(topology_, plan.transport, options_.routing);
+    }
     bool same = true;
     const bool all = each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
-      same = same_links(paths(from, to, channel, channel), others.find_parts(place(from), place(to), channel));
+      Routes& changed = others[options_.plan_number(channel)];
+      same = same_links(paths(from, to, channel, channel), changed.find_parts(place(from), place(to), channel));
       return same;
     });
     return all && same;
@@ -375,11 +379,11 @@ class Settings : public scenarios::RunFacts {
     });
   }
 
-  bool same_rings(const Transport& with) const {
+  bool same_rings(const std::function<void(Transport&)>& change) const {
     if (std::none_of(scenario_.jobs.begin(), scenario_.jobs.end(), [](const Job& job) { return job.channel_rings; }))
       return true;
     Scenario other = scenario_;
-    other.transport = with;
+    change(other.transport);
     const auto rings = [&](const Scenario& scenario) {
       std::vector<std::string> out;
       for (const auto& groups : collectives_of(scenario, topology_))
@@ -394,8 +398,8 @@ class Settings : public scenarios::RunFacts {
   const RunOptions& options_;
   const CheckedSchedule& schedule_;
   const Timeline& timeline_;
-  std::optional<Routes> routes_;  // made when they are asked for: that takes time in large fabrics
-  std::vector<bool> busy_;        // [resource] whether a message of the run crossed it; empty: not looked at yet
+  std::vector<Routes> routes_;  // [plan] made when they are asked for: that takes time in large fabrics
+  std::vector<bool> busy_;      // [resource] whether a message of the run crossed it; empty: not looked at yet
   std::vector<SettingEffect> found_;
 };
 

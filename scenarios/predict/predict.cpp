@@ -349,8 +349,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   Work work(scenario, setup, options);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,
-                         .transport = scenario.transport,
-                         .protocol = scenario.protocol,
+                         .plans = {{.protocol = scenario.protocol, .transport = scenario.transport}},
                          .routing = setup.routing,
                          .placement = work.placement(),
                          .fold = options.fold,

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/run/planned_routes.hpp"
 #include "sim/run/run.hpp"
 #include "sim/topology/routes.hpp"
 
@@ -26,15 +27,16 @@ class RouteUse {
 
   /// Both must outlive it. Requires is_known(). `wanted`: the links.
   RouteUse(const Topology& topology, const RunOptions& options, std::function<bool(LinkId)> wanted)
-      : options_(options), routes_(topology, options.transport, options.routing), wanted_(std::move(wanted)) {}
+      : options_(options),
+        by_channel_(differ_by_channel(topology, options)),
+        routes_(topology, options),
+        wanted_(std::move(wanted)) {}
 
   bool crosses(const Span& message) { return !links_of(message).empty(); }
 
   /// The wanted links that it crosses, ascending.
   const std::vector<LinkId>& links_of(const Span& message) {
-    const bool by_channel =
-        options_.routing.policy == Routing::Policy::ecmp || options_.transport.nics == Transport::Nics::per_channel;
-    const std::uint16_t label = by_channel ? message.channel : std::uint16_t{0};
+    const std::uint16_t label = by_channel_ ? message.channel : std::uint16_t{0};
     const auto [entry, is_new] = known_.try_emplace({message.from, message.to, label});
     std::vector<LinkId>& links = entry->second;
     if (!is_new) return links;
@@ -49,7 +51,8 @@ class RouteUse {
 
  private:
   const RunOptions& options_;
-  Routes routes_;
+  bool by_channel_;
+  PlannedRoutes routes_;
   std::function<bool(LinkId)> wanted_;
   std::map<std::tuple<Actor, Actor, std::uint16_t>, std::vector<LinkId>> known_;
 };

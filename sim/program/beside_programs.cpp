@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -113,6 +114,18 @@ Proof ProgramsBeside::proof_of(const std::vector<Part>& parts) {
 ProgramsBeside::ProgramsBeside(std::vector<Part> parts, int actors)
     : table_(std::make_shared<const Table>(std::move(parts), actors)),
       schedule_(make(table_, actors), proof_of(table_->parts)) {}
+
+std::vector<std::uint16_t> ProgramsBeside::plan_of_channel() const {
+  std::vector<std::uint16_t> found;
+  bool any = false;
+  for (const Part& part : table_->parts) {
+    std::vector<std::uint16_t> one = part.program->plan_of_channel();
+    any = any || !one.empty();
+    one.resize(static_cast<std::size_t>(table_->channels));
+    found.insert(found.end(), one.begin(), one.end());
+  }
+  return any ? found : std::vector<std::uint16_t>{};
+}
 
 std::vector<std::size_t> ProgramsBeside::jobs() const {
   std::vector<std::size_t> jobs;

@@ -27,6 +27,8 @@ class ProgramsBeside {
   ProgramsBeside(std::vector<Part> parts, int actors);
 
   const CheckedSchedule& schedule() const { return schedule_; }
+  /// As LoweredProgram's, of all parts; they have the same plans.
+  std::vector<std::uint16_t> plan_of_channel() const;
   /// [lane] of which part, as RunOptions::jobs.
   std::vector<std::size_t> jobs() const;
   /// The lane of the whole schedule that is this lane of the part.

@@ -92,21 +92,23 @@ struct LoweredProgram::Parts {
 
   void lay_out_lanes(int room) {
     std::vector<int> widths(program.streams.size(), 1);
-    std::vector<bool> calls(program.streams.size());
+    std::map<std::pair<Stream, int>, int> pairs;  // of streams and plans: in this order, their channels
     for (const Program::Role& role : program.roles)
       for (std::size_t s = 0; s < widths.size(); ++s)
         for (const Program::Task& task : role.streams[s]) {
           if (task.call < 0) continue;
           widths[s] = std::max(widths[s], call_of(task).schedule.schedule().lanes);
-          calls[s] = true;
+          pairs.emplace(std::pair{static_cast<Stream>(s), call_of(task).plan}, 0);
         }
-    const auto n_calling = std::max<std::ptrdiff_t>(1, std::count(calls.begin(), calls.end(), true));
-    channels = channels_apart(static_cast<int>(n_calling), room);
-    int n = 0;
+    channels = channels_apart(std::max(1, static_cast<int>(pairs.size())), room);
+    first_channel.resize(widths.size());
+    for (auto& [pair, first] : pairs) {
+      first = static_cast<int>(plan_of.size()) * channels;
+      plan_of.push_back(pair.second);
+      first_channel[static_cast<std::size_t>(pair.first)].emplace_back(pair.second, first);
+    }
     for (std::size_t s = 0; s < widths.size(); ++s) {
       base.push_back(lanes);
-      first_channel.push_back(n * channels);
-      if (calls[s]) ++n;
       for (int i = 0; i < widths[s]; ++i) stream_of.push_back(static_cast<Stream>(s));
       lanes += widths[s];
     }
@@ -220,6 +222,12 @@ struct LoweredProgram::Parts {
     out.compute(Picoseconds{0});
   }
 
+  int first_channel_of(std::size_t stream, int plan) const {
+    const auto& all = first_channel[stream];
+    if (all.size() == 1) return all.front().second;
+    return std::lower_bound(all.begin(), all.end(), std::pair{plan, 0})->second;
+  }
+
   void called_step(Actor actor, Lane lane, const Found& found, const Program::Task& task, int i, Step& out) const {
     const auto stream = static_cast<std::size_t>(stream_of[static_cast<std::size_t>(lane)]);
     const Program::Call& call = call_of(task);
@@ -232,23 +240,25 @@ struct LoweredProgram::Parts {
       wait.steps += steps_after(actor, wait.lane, found.iteration, found.task);
     }
     const auto& chunk_of = first_chunk[static_cast<std::size_t>(task.call)];
+    const int first = first_channel_of(stream, call.plan);
     for (Op& op : out.ops) {
       op.region.first += chunk_of[static_cast<std::size_t>(op.region.buffer)];
       if (op.operand.count > 0) op.operand.first += chunk_of[static_cast<std::size_t>(op.operand.buffer)];
       if (op.peer < 0) continue;
       if (!call.members.empty()) op.peer = call.members[static_cast<std::size_t>(op.peer)];
       if (op.channel >= channels) too_many_channels(op.channel, channels);
-      op.channel = static_cast<std::uint16_t>(op.channel + first_channel[stream]);
+      op.channel = static_cast<std::uint16_t>(op.channel + first);
     }
   }
 
   std::shared_ptr<const Program> owned;
   const Program& program;
   Lane lanes = 0;
-  int channels = all_channels;                                    // of each stream that calls
+  int channels = all_channels;                                    // of each pair of a stream and a plan
   std::vector<Lane> base;                                         // [stream] its first lane
   std::vector<Stream> stream_of;                                  // [lane]
-  std::vector<int> first_channel;                                 // [stream]
+  std::vector<int> plan_of;                                       // [channel / channels]
+  std::vector<std::vector<std::pair<int, int>>> first_channel;    // [stream] of its plans, in order: plan, channel
   std::vector<std::array<std::uint32_t, n_buffers>> first_chunk;  // [call][buffer]
   std::array<Layout, n_buffers> layout;
   std::vector<Members> members;  // [call]
@@ -360,6 +370,15 @@ LoweredProgram::LoweredProgram(const CheckedProgram& program, int room, WatchedW
     : program_(program),
       parts_(std::make_shared<const Parts>(program.program_, room, work)),
       schedule_(make(parts_), proof_of(program)) {}
+
+std::vector<std::uint16_t> LoweredProgram::plan_of_channel() const {
+  const std::vector<int>& plans = parts_->plan_of;
+  if (std::all_of(plans.begin(), plans.end(), [](int plan) { return plan == 0; })) return {};
+  std::vector<std::uint16_t> found;
+  for (const int plan : plans)
+    found.insert(found.end(), static_cast<std::size_t>(parts_->channels), static_cast<std::uint16_t>(plan));
+  return found;
+}
 
 LoweredProgram::LaneRange LoweredProgram::lanes_of(Stream stream) const {
   const auto s = static_cast<std::size_t>(stream);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "sim/program/program.hpp"
 
@@ -13,8 +14,8 @@ namespace ringsim {
 /// Stream s has as many lanes as the widest call on it; its tasks follow one another on the first. A task that computes
 /// is one step. A call is a step that launches it (and waits for what it comes after), the steps of its schedule, and a
 /// step that joins its lanes; its other lanes wait for the launch. So streams and their `after` need only the first
-/// lanes. Regions are moved behind those of the calls before; the channels of the n streams that call lie
-/// channels_apart(n) from each other.
+/// lanes. Regions are moved behind those of the calls before. Calls of different streams or plans have different
+/// channels: those of the n pairs of a stream and a plan that occur lie channels_apart(n) from each other.
 ///
 /// Memory: 4 bytes a lane, 8 bytes a chunk of all calls, and the steps of the tasks of one iteration for each kind of
 /// actor (by role and by place in the calls); not the iterations, nor the messages.
@@ -49,6 +50,8 @@ class LoweredProgram {
 
   const Program& program() const { return program_.program(); }
   const CheckedSchedule& schedule() const { return schedule_; }
+  /// As RunOptions::plan_of_channel, up to the last channel in use; empty if all calls have plan 0.
+  std::vector<std::uint16_t> plan_of_channel() const;
   /// The place of a step on any lane. The first lane of a stream has a step of every task; the others those of calls
   /// alone. O(log tasks).
   StepPlace place_of(Actor actor, Lane lane, int step) const;

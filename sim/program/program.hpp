@@ -72,6 +72,8 @@ struct Program {
     std::string name;
     CheckedSchedule schedule;
     Members members;  ///< [actor of the schedule] which actor of the program; empty: the same numbers
+    /// By which of RunOptions::plans its messages move.
+    int plan = 0;
     /// What its data is. all_reduce: each becomes the sum over the schedule's ranks, divided by `divisor`; reduce,
     /// gather: the same at the root alone (of a gather it stands for everybody's part); broadcast, scatter: what the
     /// root has (of a scatter a part of it); send_recv: see `into`. No other collective has variables.

@@ -14,7 +14,6 @@
 #include "sim/base/error.hpp"
 #include "sim/base/key_index.hpp"
 #include "sim/network/network.hpp"
-#include "sim/run/protocol.hpp"
 #include "sim/schedule/lanes.hpp"
 #include "sim/topology/routes.hpp"
 
@@ -48,14 +47,10 @@ class CompiledRoutes {
   CompiledRoutes(const CompiledRoutes&) = delete;
   CompiledRoutes& operator=(const CompiledRoutes&) = delete;
 
-  /// `by_channel`: a pair's channels differ, whatever the policy. The network and the protocol must outlive it.
-  /// Makes room for `n_expected` routes; there may be more.
-  CompiledRoutes(Routing::Policy policy, bool by_channel, const Protocol& protocol, Network& network,
-                 std::size_t n_expected)
-      : policy_(policy),
-        by_channel_(policy == Routing::Policy::ecmp || by_channel),
-        protocol_(protocol),
-        network_(network) {
+  /// `by_channel`: a pair's channels may differ. The network must outlive it. Makes room for `n_expected` routes; there
+  /// may be more.
+  CompiledRoutes(Routing::Policy policy, bool by_channel, Network& network, std::size_t n_expected)
+      : policy_(policy), by_channel_(by_channel), network_(network) {
     ensure(policy != Routing::Policy::flow_spray || !by_channel, "a label is a channel, or the number of a message");
     known_.expect(n_expected);
   }
@@ -76,7 +71,7 @@ class CompiledRoutes {
     const auto label = static_cast<std::uint16_t>(UINT16_MAX - (kind == LinkKind::reduce ? 1 : 0));
     const std::uint64_t key = key_of(actor, actor, label);
     if (const std::uint32_t found = known_.find(key); found != unknown) return found;
-    routes_.push_back(compiled({.legs = {{.links = {work.link}, .shares = {work.weight}}}}, Picoseconds{0}));
+    routes_.push_back(compiled({.legs = {{.links = {work.link}, .shares = {work.weight}}}}));
     return know(key, size() - 1);
   }
 
@@ -181,7 +176,7 @@ class CompiledRoutes {
     if (parts.empty()) routes_.push_back({.carried = Bytes{}, .n_parts = nowhere});
     if (parts.size() > 1)
       routes_.push_back({.carried = Bytes{}, .first = whole + 1, .n_parts = static_cast<std::uint16_t>(parts.size())});
-    for (const Path& path : parts) routes_.push_back(compiled(path, protocol_.latency(path.type)));
+    for (const Path& path : parts) routes_.push_back(compiled(path));
     std::uint32_t turns = 1;
     for (const Path& path : parts) {
       turns = std::max(turns, path.turns);
@@ -220,15 +215,13 @@ class CompiledRoutes {
     return sums;
   }
 
-  /// `beyond`: of its last leg.
-  Route compiled(const Path& path, Picoseconds beyond) {
+  Route compiled(const Path& path) {
     ensure(path.legs.size() <= UINT16_MAX, "a path has less than 65536 legs");
     Route route{.carried = Bytes{},
                 .first = static_cast<std::uint32_t>(legs_.size()),
                 .n_legs = static_cast<std::uint16_t>(path.legs.size())};
     for (std::size_t i = 0; i < path.legs.size(); ++i) {
-      Leg leg = path.legs[i];
-      if (i + 1 == path.legs.size()) leg.beyond = beyond;
+      const Leg& leg = path.legs[i];
       const std::uint32_t number = network_.add_leg(leg, i == 0, i + 1 == path.legs.size());
       ensure(number == legs_.size(), "the network numbers its legs in order");
       legs_.push_back({.first_link = static_cast<std::uint32_t>(links_.size()),
@@ -246,7 +239,6 @@ class CompiledRoutes {
   bool by_channel_;  // channels of a pair may take ways of their own
   bool has_choice_ = false;
   int copies_ = 1;  // for how many equal messages one stands
-  const Protocol& protocol_;
   Network& network_;
   std::vector<Route> routes_;
   Known known_{routes_};

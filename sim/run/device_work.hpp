@@ -15,21 +15,6 @@
 
 namespace ringsim {
 
-/// Puts before the paths what bounds the device's sends: the link of its copies, if that has a rate of its own, and the
-/// link of channel `label` (CompiledRoutes::label()).
-inline void leave_device(const Topology& topology, const DeviceLinks& device, std::uint32_t label,
-                         std::vector<Path>& parts) {
-  std::vector<LinkId> first;
-  if (const LinkId copy = device.copy.link; copy != no_link && topology.has_own_resource(copy)) first.push_back(copy);
-  if (!device.channels.empty()) first.push_back(device.channels[label % device.channels.size()]);
-  for (Path& path : parts) {
-    if (path.legs.empty()) continue;
-    Leg& leg = path.legs.front();
-    leg.links.insert(leg.links.begin(), first.begin(), first.end());
-    if (!leg.shares.empty()) leg.shares.insert(leg.shares.begin(), first.size(), 1);
-  }
-}
-
 /// Additions and copies of a run whose topology has rates of devices. Each belongs to one operation of a lane, which is
 /// done when it is; work of one device shares the device's rate as messages share a link.
 ///

@@ -193,7 +193,7 @@ class Paths {
         group_(group),
         placement_(placement),
         link_bytes_(link_bytes),
-        routes_(topology, options.transport, options.routing),
+        routes_(topology, options.plans.front().transport, options.routing),
         user_(topology.n_resources(), -1) {}
 
   /// The paths of one stride.
@@ -345,7 +345,7 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
     expect_symmetry(checked);
     LanesInStep lanes(checked, options);
-    if (options.transport.nics == Transport::Nics::per_channel && lanes.n_lanes() > 1)
+    if (options.plans.front().transport.nics == Transport::Nics::per_channel && lanes.n_lanes() > 1)
       refuse("the lanes of a rank may leave by NICs of their own");
     Folding made{.ranks = schedule.actors, .one = schedule};
     made.one.actors = 1;

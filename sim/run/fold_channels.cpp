@@ -20,7 +20,7 @@ namespace {
 class EqualChannels {
  public:
   EqualChannels(const Schedule& schedule, const Piecewise& made, const RunOptions& options)
-      : schedule_(schedule), made_(made), options_(options), protocol_(*options.protocol) {}
+      : schedule_(schedule), made_(made), options_(options), protocol_(*options.plans.front().protocol) {}
 
   void expect() {
     const auto is_first = [&](const Cast& cast) { return cast.rank == made_.casts.front().rank; };
@@ -107,7 +107,8 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
   if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
     refuse("the schedule is not proved from that of one channel");
   if (moves_packets(options.model)) refuse("the model is {}", to_string(options.model));
-  if (options.routing.policy != Routing::Policy::fixed || options.transport.nics == Transport::Nics::per_channel)
+  if (options.routing.policy != Routing::Policy::fixed ||
+      options.plans.front().transport.nics == Transport::Nics::per_channel)
     refuse("the way of a message may depend on its channel");
   if (topology.has_channel_rates()) refuse("channels of a device have a rate, each its own");
   if (options.record_path) refuse("the critical path is recorded");

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
-#include "sim/run/device_work.hpp"
+#include "sim/run/planned_routes.hpp"
 #include "sim/run/refusal.hpp"
 #include "sim/schedule/piecewise.hpp"
 
@@ -106,7 +106,7 @@ struct Sending {
 /// Conditions 2 and 4 of the ranks that are simulated. Returns [rank * lanes + lane].
 std::vector<Sending> sendings(const Schedule& schedule, int simulated, const RunOptions& options) {
   std::vector<Sending> all(index_of(simulated) * static_cast<std::size_t>(schedule.lanes));
-  const Protocol& protocol = *options.protocol;
+  const Protocol& protocol = *options.plans.front().protocol;
   int slots = 0;  // that a message fills
   Step step;
   for (Actor rank = 0; rank < simulated; ++rank)
@@ -167,9 +167,8 @@ class TurningLinks {
         options_(options),
         placement_(placement),
         n_(static_cast<int>(placement.size())),
-        routes_(topology, options.transport, options.routing),
-        by_channel_(options.routing.policy == Routing::Policy::ecmp ||
-                    options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates()) {}
+        routes_(topology, options),
+        by_channel_(differ_by_channel(topology, options)) {}
 
   /// Follows the messages of the ranks that are simulated through all turns by `by`. Returns [link] which stands for
   /// it.
@@ -200,7 +199,6 @@ class TurningLinks {
     if (parts.size() != 1) refuse("messages are cut into {} parts", parts.size());
     const NodeId node = placement_[index_of(from)];
     if (parts[0].legs.empty()) refuse("two ranks sit on {}", topology_.node(node).name);
-    if (const DeviceLinks* device = topology_.device(node)) leave_device(topology_, *device, label, parts);
     return paths_.emplace(Pair{from, to, label}, std::move(parts[0])).first->second;
   }
 
@@ -271,7 +269,7 @@ class TurningLinks {
   const RunOptions& options_;
   const std::vector<NodeId>& placement_;
   int n_;
-  Routes routes_;
+  PlannedRoutes routes_;
   bool by_channel_;
   Actor by_ = 1;
   std::map<Pair, Path> paths_;
@@ -283,7 +281,7 @@ class TurningLinks {
 FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                const std::vector<NodeId>& placement) {
   const Schedule& schedule = checked.schedule();
-  TurningSchedule turning(checked, *options.protocol);
+  TurningSchedule turning(checked, *options.plans.front().protocol);
   if (moves_packets(options.model) || !shares_all_links(options.model))
     refuse("the model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)

@@ -21,7 +21,8 @@ namespace ringsim {
 template <class Run>
 class MessagesAhead {
  public:
-  explicit MessagesAhead(Run& run) : run_(run), transfers_(run.transfers_), trails_(run.trails_) {}
+  explicit MessagesAhead(Run& run)
+      : run_(run), transfers_(run.transfers_), trails_(run.trails_), largest_(run.options_.plans.size()) {}
 
   /// A message starts, both of whose ends have begun; the step of lane `cause` began last.
   void met(std::uint32_t index, LaneNumber cause) {
@@ -49,15 +50,19 @@ class MessagesAhead {
     transfer.marks = {.sender_was_last = true};  // adds: see caught_up()
     transfer.route = run_.route_from(place.lane, op.peer, op.channel, kept);
     transfer.parts_under_way = 0;
-    largest_ = std::max(largest_, size);
+    Bytes& largest = largest_[run_.options_.plan_number(op.channel)];
+    largest = std::max(largest, size);
     Start& start = watch(index, by);
     start.rest = size;
     start.slot = slot;
     if (in_slot_.size() <= slot) in_slot_.resize(slot + 1);
     in_slot_[slot] = index;
   }
-  /// Lane `by` freed slots for so many more bytes of the message.
-  void room(std::uint32_t slot, Bytes more, LaneNumber by) { give_room(in_slot_[slot], more, by); }
+  /// Lane `by` freed n slots for more of the message.
+  void room(std::uint32_t slot, int n, LaneNumber by) {
+    const std::uint32_t index = in_slot_[slot];
+    give_room(index, run_.protocol(transfers_[index].channel).slot * n, by);
+  }
 
   /// The receive of a message that has run ahead begins.
   void caught_up(const Message<Bytes>& message) {
@@ -143,8 +148,8 @@ class MessagesAhead {
     for (Start& start : starts_) ends.push_back(&start.trail.path_end);
   }
 
-  /// Size of the largest message that ran ahead.
-  Bytes largest() const { return largest_; }
+  /// Size of the largest message of calls of that plan that ran ahead.
+  Bytes largest(std::size_t plan) const { return largest_[plan]; }
 
  private:
   // What whichever end of a message comes second must know. Of a part that started when slots were given back: its own
@@ -202,7 +207,7 @@ class MessagesAhead {
       return false;
     }
     const int ahead = run_.lanes_.step(sender) - run_.lanes_.step(receiver);
-    const Protocol& protocol = *run_.options_.protocol;
+    const Protocol& protocol = run_.protocol(transfers_[index].channel);
     const bool needed_them = by != sender || ahead >= protocol.slots / protocol.slots_of(transfers_[index].size);
     return needed_them && trails_.begin_unlike(sender, receiver, now());
   }
@@ -268,8 +273,8 @@ class MessagesAhead {
   std::vector<Start> starts_;           // [transfer]
   std::vector<std::uint32_t> in_slot_;  // [slot] the transfer
   Step step_;                           // room for left()
-  Bytes largest_;
-  std::vector<SimTime> freed_;  // [lane] when it last freed slots
+  std::vector<Bytes> largest_;          // [plan]
+  std::vector<SimTime> freed_;          // [lane] when it last freed slots
 };
 
 }  // namespace ringsim

@@ -14,6 +14,7 @@
 #include "sim/run/compiled_routes.hpp"
 #include "sim/run/device_work.hpp"
 #include "sim/run/lane_trails.hpp"
+#include "sim/run/planned_routes.hpp"
 #include "sim/run/posts.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/run_disturbed.hpp"
@@ -34,12 +35,11 @@ class Movement {
         schedule_(schedule),
         options_(options),
         placement_(placement),
-        routes_(topology, options.transport, options.routing),
+        routes_(topology, options),
         network_(make_network(options.model, options.packet, topology, engine_)),
-        ways_(options.routing.policy,
-              options.transport.nics == Transport::Nics::per_channel || topology.has_channel_rates(), *options.protocol,
-              *network_, static_cast<std::size_t>(schedule.actors)),
-        staged_(options.transport.staging, transfers_, ways_, *network_, engine_) {}
+        ways_(options.routing.policy, differ_by_channel(topology, options), *network_,
+              static_cast<std::size_t>(schedule.actors)),
+        staged_(options, transfers_, ways_, *network_, engine_) {}
 
   /// Starts a message, or a part of one: it is posted, if need be, and goes.
   void set_out(std::uint32_t index) {
@@ -125,7 +125,6 @@ class Movement {
 
   std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label) {
     std::vector<Path> parts = find_parts_between(from, to, label);
-    if (const DeviceLinks* device = topology_.device(node_of(from))) leave_device(topology_, *device, label, parts);
     self().take_simulated_links(parts);
     return parts;
   }
@@ -229,7 +228,7 @@ class Movement {
   const RunOptions& options_;
   std::vector<NodeId> placement_;  // [actor], then the ends of background messages
   Engine<Event> engine_;
-  Routes routes_;
+  PlannedRoutes routes_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Posts<Run>> posts_;  // only if posting takes time
   CompiledRoutes ways_;

@@ -65,11 +65,14 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
     why_not = "devices post messages one after another";
   else if (topology.has_work_rates())
     why_not = "devices add or copy at a rate, which all of them would have to share alike";
+  else if (options.plans.size() > 1)
+    why_not = "calls differ in protocol or links";
   if (!why_not.empty()) return std::nullopt;
 
-  const bool may_run_ahead = options.protocol->done_when_left;
+  const Protocol& protocol = *options.plans.front().protocol;
+  const bool may_run_ahead = protocol.done_when_left;
   if (may_run_ahead)
-    why_not = fmt::format("under protocol {} ranks may run ahead of each other", options.protocol->name);
+    why_not = fmt::format("under protocol {} ranks may run ahead of each other", protocol.name);
   else if (topology.has_channel_rates())
     why_not = "channels of a device have a rate, each its own";
   else if (const auto folding = fold(topology, checked, options, placement, why_not))
@@ -99,12 +102,25 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
   return std::nullopt;
 }
 
+void expect_plans(const CheckedSchedule& checked, const RunOptions& options) {
+  ensure(!options.plans.empty(), "calls have a plan");
+  ensure(options.plans.size() == 1 || options.plan_of_channel.size() == std::size_t{1} << 16,
+         "every channel has a plan, if there are several");
+  const Protocol& first = *options.plans.front().protocol;
+  for (const CallPlan& plan : options.plans) {
+    const Protocol& protocol = *plan.protocol;
+    ensure(protocol.slots == first.slots && protocol.done_when_left == first.done_when_left,
+           "all protocols of a run have as many slots, and a send is done at the same event");
+    ensure(std::has_single_bit(static_cast<std::uint64_t>(protocol.align.count)),
+           "a protocol cuts data in multiples of a power of two");
+    expect_enough_slots(checked, protocol);
+  }
+}
+
 }  // namespace
 
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
-  expect_enough_slots(checked, *options.protocol);
-  ensure(std::has_single_bit(static_cast<std::uint64_t>(options.protocol->align.count)),
-         "a protocol cuts data in multiples of a power of two");
+  expect_plans(checked, options);
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   std::string why_not;
   // A message is two operations.

@@ -8,10 +8,9 @@
 
 #include "sim/check/check.hpp"
 #include "sim/network/network_model.hpp"
+#include "sim/run/call_plan.hpp"
 #include "sim/run/disturbance.hpp"
-#include "sim/run/protocol.hpp"
 #include "sim/run/timeline.hpp"
-#include "sim/topology/routes.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace ringsim {
@@ -35,8 +34,11 @@ struct Traffic {
 struct RunOptions {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;  ///< for the model of that name
-  Transport transport;
-  const Protocol* protocol = &no_protocol();
+  /// How messages move, of each call; at least one. All have as many slots, and their sends are done at the same event.
+  std::vector<CallPlan> plans{CallPlan{}};
+  /// [channel] its plan, of all 2^16 numbers; empty: all have the first. LoweredProgram::plan_of_channel() of a
+  /// program.
+  std::vector<std::uint16_t> plan_of_channel;
   Routing routing;
   Disturbance disturbance;
   /// The node of each actor, [actor]. Empty: ranks on topology.ranks(), helpers on topology.helpers(), in order.
@@ -73,6 +75,11 @@ struct RunOptions {
   /// a rounded byte. With packets that are spread, which take whole turns, they are what really crossed. No run is
   /// folded then.
   std::function<void(const Traffic&)> on_traffic;
+
+  std::size_t plan_number(std::uint32_t channel) const {
+    return plan_of_channel.empty() ? 0 : plan_of_channel[channel];
+  }
+  const CallPlan& plan(std::uint32_t channel) const { return plans[plan_number(channel)]; }
 };
 
 /// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun

@@ -212,7 +212,7 @@ class Disturber {
     for (const auto& [resource, bandwidth] : applied.rates) run_.network_->set_bandwidth(resource, bandwidth);
     // Restored and down again at one instant: no link has changed, but the last restoring may have gone by.
     if (!applied.routes_changed) return expect_a_way_some_day();
-    detours_ = std::make_unique<Routes>(run_.topology_, run_.options_.transport, run_.options_.routing, states_.down());
+    detours_ = std::make_unique<PlannedRoutes>(run_.topology_, run_.options_, states_.down());
     run_.ways_.forget();
     run_.lanes_.forget_kept();
     if (!applied.gone.empty()) give_up_ways(applied.gone);
@@ -359,8 +359,8 @@ class Disturber {
 
   // The pieces that have left on the last leg arrive; all others are given up.
   void give_up_staged(std::uint32_t index, const Taken& taken) {
-    const std::int64_t slot = run_.options_.transport.staging.size.count;
     const auto& transfer = run_.transfers_[index];
+    const std::int64_t slot = run_.options_.plan(transfer.channel).transport.staging.size.count;
     const auto& way = run_.ways_[transfer.route];
     const std::uint32_t last = way.n_legs - 1;
     const Staged& staged = run_.staged_.of(index);
@@ -505,7 +505,7 @@ class Disturber {
   Run& run_;
   const Disturbance& what_;
   LinkStates states_;
-  std::unique_ptr<Routes> detours_;
+  std::unique_ptr<PlannedRoutes> detours_;
   bool delays_ = false;
   std::vector<SimTime> late_;      // [lane]
   std::vector<Picoseconds> slow_;  // [lane]

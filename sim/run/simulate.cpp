@@ -54,7 +54,7 @@ class Run : private Movement<Run> {
         by_channels_(part.by_channels),
         is_folded_(folding_ != nullptr || by_turns_ != nullptr),
         has_any_order_(by_turns_ != nullptr || by_channels_ != nullptr),
-        lanes_(schedule_, options.protocol->slots, *this),
+        lanes_(schedule_, options.plans.front().protocol->slots, *this),
         trails_(topology, lanes_, folding_, !options.disturbance.empty(), options.stop) {
     if (!options.jobs.empty()) {
       ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
@@ -62,12 +62,14 @@ class Run : private Movement<Run> {
     }
     if (options.record_path) trails_.record(jobs_.size());
     keeps_routes_ = ways_.are_fixed() && folding_ == nullptr;
-    is_followed_ = options.protocol->done_when_left || options.record_path || has_any_order_;
-    protocol_adds_ = options.protocol->adds_bytes();
+    runs_ahead_ = options.plans.front().protocol->done_when_left;
+    is_followed_ = runs_ahead_ || options.record_path || has_any_order_;
+    protocol_adds_ = std::any_of(options.plans.begin(), options.plans.end(),
+                                 [](const CallPlan& plan) { return plan.protocol->adds_bytes(); });
     may_hold_ = !options.disturbance.empty() || options.enough;
     is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message;
     needs_slots_ = checked.proof().slots_needed > 0;
-    if (options.protocol->done_when_left) {
+    if (runs_ahead_) {
       ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
       network_->expect_left();
     }
@@ -104,9 +106,11 @@ class Run : private Movement<Run> {
   using Note = Bytes;
   Bytes note(const Op& op) const {
     const Bytes data = schedule_.size(op.region);
-    return protocol_adds_ ? options_.protocol->on_wire(data) : data;
+    return protocol_adds_ ? protocol(op.channel).on_wire(data) : data;
   }
-  int slots(Bytes size) const { return options_.protocol->slots_of(size); }
+  int slots(Bytes size, std::uint64_t connection) const {
+    return protocol(static_cast<std::uint16_t>(connection)).slots_of(size);
+  }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
     if (is_folded_) [[unlikely]]
@@ -152,7 +156,7 @@ class Run : private Movement<Run> {
     bytes_sent_ += size;
     ahead_->left(slot, place, size, by, kept);
   }
-  void room(std::uint32_t slot, int n, LaneNumber by) { ahead_->room(slot, options_.protocol->slot * n, by); }
+  void room(std::uint32_t slot, int n, LaneNumber by) { ahead_->room(slot, n, by); }
   bool holds(LaneNumber lane) { return may_hold_ && (is_over_ || (disturber_ && disturber_->holds(lane))); }
   void begins(LaneNumber lane) {
     trails_.begins(lane, engine_.now());
@@ -315,13 +319,15 @@ class Run : private Movement<Run> {
     cause == sender ? end_own_op(sender, time) : end_other_op(sender, cause, time);
   }
 
+  const Protocol& protocol(std::uint16_t channel) const { return *options_.plan(channel).protocol; }
+
   bool adds_take_time(LaneNumber lane) const {
     return work_ && work_->takes_time(lanes_.actor(lane), LinkKind::reduce);
   }
   /// A message that is there is added up by its receiver; `trail` leads to this moment.
   [[gnu::noinline]] void add(std::uint32_t index, const Trail& trail) {
     const Transfer& transfer = transfers_[index];
-    work_->begin(transfer.receiver, LinkKind::reduce, options_.protocol->data_of(transfer.size), trail);
+    work_->begin(transfer.receiver, LinkKind::reduce, protocol(transfer.channel).data_of(transfer.size), trail);
   }
 
   JobTimeline& job_of(LaneNumber lane) { return jobs_[options_.jobs[static_cast<std::size_t>(lanes_.lane_of(lane))]]; }
@@ -484,15 +490,19 @@ class Run : private Movement<Run> {
   /// Nothing of the schedule is under way, and its lanes wait for each other.
   [[noreturn]] void all_wait() const {
     // The proof counts messages.
-    if (const Protocol& protocol = *options_.protocol; needs_slots_ && ahead_ && ahead_->largest() > protocol.slot)
+    for (std::size_t plan = 0; needs_slots_ && ahead_ && plan < options_.plans.size(); ++plan) {
+      const Protocol& protocol = *options_.plans[plan].protocol;
+      const Bytes largest = ahead_->largest(plan);
+      if (largest <= protocol.slot) continue;
       throw SettingError(
           SettingError::Setting::protocol,
           fmt::format(
               "under protocol {} messages of up to {} do not run ahead of their receivers as far as the "
               "schedule {} needs them to: a connection has {} slots of {}, and at {} us all wait for each other",
-              protocol.name, format(ahead_->largest()), schedule_.algorithm, protocol.slots, format(protocol.slot),
+              protocol.name, format(largest), schedule_.algorithm, protocol.slots, format(protocol.slot),
               microseconds(engine_.now().time_since_epoch())),
           "cut it into smaller chunks, or take smaller sizes");
+    }
     for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
       if (!lanes_.is_through(lane))
         throw InvariantError(fmt::format("the simulation stalled: actor {}, lane {}, waits in step {} of schedule {}",
@@ -510,6 +520,7 @@ class Run : private Movement<Run> {
   Trails trails_;
   bool keeps_routes_ = false;   // with the connections; folded, rank 0 has one connection to all its peers
   bool protocol_adds_ = false;  // bytes to those of the data
+  bool runs_ahead_ = false;     // a message may leave before its receive begins
   bool is_followed_ = false;    // ahead_, or the critical path is recorded, or ties are weighed
   bool is_watched_ = false;     // jobs, spans or a caller want to know of every message
   bool needs_slots_ = false;    // so says the proof

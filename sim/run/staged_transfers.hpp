@@ -11,6 +11,7 @@
 #include "sim/base/engine.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/compiled_routes.hpp"
+#include "sim/run/run.hpp"
 #include "sim/run/transfers.hpp"
 #include "sim/topology/routes.hpp"
 
@@ -41,14 +42,14 @@ struct Staged {
 /// arrived. All references must outlive it.
 class StagedTransfers {
  public:
-  StagedTransfers(const Staging& staging, Transfers& transfers, CompiledRoutes& ways, Network& network,
+  StagedTransfers(const RunOptions& options, Transfers& transfers, CompiledRoutes& ways, Network& network,
                   const Engine<Event>& engine)
-      : staging_(staging), transfers_(transfers), ways_(ways), network_(network), engine_(engine) {}
+      : options_(options), transfers_(transfers), ways_(ways), network_(network), engine_(engine) {}
 
   /// The transfer takes its place behind those that its connection has under way; its first piece starts if it can.
   void begin(std::uint32_t index) {
     Transfer& transfer = transfers_[index];
-    const std::int64_t slot = staging_.size.count;
+    const std::int64_t slot = staging(transfer).size.count;
     const std::int64_t whole = transfer.size.count / slot;
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(staged_.size()));
@@ -172,6 +173,8 @@ class StagedTransfers {
     std::vector<ConnectionLeg> legs;
   };
 
+  const Staging& staging(const Transfer& transfer) const { return options_.plan(transfer.channel).transport.staging; }
+
   std::uint32_t connection_of(const Transfer& transfer) {
     const auto [entry, is_new] =
         connection_numbers_.try_emplace(static_cast<std::uint64_t>(transfer.route) << 16 | transfer.channel,
@@ -188,9 +191,9 @@ class StagedTransfers {
     LegProgress& progress = staged.legs[leg];
     if (leg > 0 && staged.legs[leg - 1].arrived <= progress.started) return;
     const bool needs_room = leg + 1 < connection.legs.size();
-    if (needs_room && here.rooms >= staging_.depth) return;
     const Transfer& transfer = transfers_[staged.transfer];
-    const std::int64_t slot = staging_.size.count;
+    if (needs_room && here.rooms >= staging(transfer).depth) return;
+    const std::int64_t slot = staging(transfer).size.count;
     const std::int64_t size = std::min(slot, transfer.size.count - progress.started * slot);
     if (needs_room) ++here.rooms;
     here.moving = true;
@@ -200,7 +203,7 @@ class StagedTransfers {
     network_.start(ways_[transfer.route].first + number, {size}, piece_of(staged.transfer, number));
   }
 
-  const Staging& staging_;
+  const RunOptions& options_;
   Transfers& transfers_;
   CompiledRoutes& ways_;
   Network& network_;

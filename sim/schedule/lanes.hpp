@@ -55,7 +55,7 @@ inline constexpr std::uint32_t nothing_kept = UINT32_MAX;
 ///   void begins(LaneNumber lane)                          a step begins: its waits are met
 ///   void woken(LaneNumber lane, LaneNumber by)            the waits of a parked lane are met; `by` completed a step
 /// and may give
-///   int slots(const Note&)              how many slots a message fills; without: one each
+///   int slots(const Note&, std::uint64_t connection)    how many slots a message fills; without: one each
 ///   void room(std::uint32_t slot, int n, LaneNumber by)
 ///                                       n slots are free for a message that left(), the first ones or more; the rest
 ///                                       of it needs none once it has matched()
@@ -323,9 +323,9 @@ class LaneRunner {
     handler_.matched(message, box.kept);
     if (message.slot == no_slot) return;
     free_slots_.push_back(message.slot);
-    if (box.sends == 0 || has_all_slots(last(box))) return;
+    if (box.sends == 0 || has_all_slots(box, last(box))) return;
     Half* next = &box.first;
-    while (has_all_slots(*next)) next = &waiting_[next->next];
+    while (has_all_slots(box, *next)) next = &waiting_[next->next];
     give_slots(box, *next, message.receiver.lane);
     while (box.held < slots_ && next->next != none) {
       next = &waiting_[next->next];
@@ -335,17 +335,17 @@ class LaneRunner {
 
   Half& last(Mailbox& box) { return box.sends == 1 ? box.first : waiting_[box.last]; }
 
-  int needs(const Half& half) const {
-    if constexpr (requires { handler_.slots(half.note); })
-      return handler_.slots(half.note);
+  int needs(const Mailbox& box, const Half& half) const {
+    if constexpr (requires { handler_.slots(half.note, box.connection); })
+      return handler_.slots(half.note, box.connection);
     else
       return 1;
   }
-  bool has_all_slots(const Half& half) const { return half.held == needs(half); }
+  bool has_all_slots(const Mailbox& box, const Half& half) const { return half.held == needs(box, half); }
 
   // As many as it lacks, or as there are.
   void give_slots(Mailbox& box, Half& half, LaneNumber by) {
-    const int more = std::min(needs(half) - half.held, slots_ - box.held);
+    const int more = std::min(needs(box, half) - half.held, slots_ - box.held);
     half.held += more;
     box.held += more;
     if (half.slot == no_slot) {

@@ -136,8 +136,7 @@ Timeline run_of(const Scenario& scenario, bool fold) {
   const CheckedSchedule schedule = schedule_of(scenario, placed, nullptr);
   RunOptions options{.model = scenario.model,
                      .packet = scenario.packet,
-                     .transport = scenario.transport,
-                     .protocol = scenario.protocol,
+                     .plans = {{.protocol = scenario.protocol, .transport = scenario.transport}},
                      .routing = setup.routing,
                      .placement = placed.ranks,
                      .fold = fold,

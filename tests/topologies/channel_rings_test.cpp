@@ -239,7 +239,8 @@ TEST_CASE("k rings over k NICs take 2(N-1)(a + S/(N k b)), to the picosecond") {
   CHECK(rings.orders.size() == 3);
   CollectiveRequest request{.ranks = 4, .bytes = 120'000'000_B, .channels = 3, .orders = rings.orders};
   const auto time = [&](Transport::Nics nics) {
-    return run(topology, check(make_schedule(*find_algorithm("ring"), request, {})), {.transport = {.nics = nics}})
+    return run(topology, check(make_schedule(*find_algorithm("ring"), request, {})),
+               {.plans = {{.transport = {.nics = nics}}}})
         .duration();
   };
   // 6 steps of 1 us + 120 MB / 4 / (3 x 10 GB/s) = 1 ms.
@@ -253,7 +254,7 @@ TEST_CASE("channels of a p5 carry equal bytes over its 32 ports, and the same ri
   const ChannelRings rings = rings_of(topology);
   CollectiveRequest request{.ranks = 16, .bytes = 32_MiB, .channels = 32, .orders = rings.orders};
   const Timeline timeline =
-      run(topology, check(make_schedule(*find_algorithm("ring"), request, {})), {.transport = by_channel});
+      run(topology, check(make_schedule(*find_algorithm("ring"), request, {})), {.plans = {{.transport = by_channel}}});
   std::map<std::int64_t, int> ports;
   for (std::uint32_t l = 0; l < topology.n_links(); ++l)
     if (topology.node(topology.link({l}).to).kind == NodeKind::network_switch) ++ports[timeline.link_bytes[l].count];
@@ -266,8 +267,8 @@ TEST_CASE("rings of two p5 stay on NVLink and below the PCIe switches of their N
   const CollectiveRequest request{.ranks = 16, .bytes = 32_MiB, .channels = 32, .orders = rings_of(topology).orders};
   /// Most bytes on a link of the kind.
   const auto over = [&](const Transport& transport, const auto& is_one) {
-    const Timeline timeline =
-        run(topology, check(make_schedule(*find_algorithm("ring"), request, {})), {.transport = transport});
+    const Timeline timeline = run(topology, check(make_schedule(*find_algorithm("ring"), request, {})),
+                                  {.plans = {{.transport = transport}}});
     Bytes most;
     for (std::uint32_t l = 0; l < topology.n_links(); ++l)
       if (is_one(topology.link({l}))) most = std::max(most, timeline.link_bytes[l]);

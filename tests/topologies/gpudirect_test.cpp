@@ -41,7 +41,7 @@ Timeline all_pairs(const Topology& topology, Bytes bytes, bool both_ways, bool g
   const CollectiveRequest request{.op = CollectiveOp::pairs, .ranks = n, .bytes = bytes, .both_ways = both_ways};
   Transport transport;
   if (!gpudirect) transport.gdr_level = PathType::loc;
-  return run(topology, check(direct->make(request, {})), {.transport = transport});
+  return run(topology, check(direct->make(request, {})), {.plans = {{.transport = transport}}});
 }
 
 /// What each of the links "nodeN.FROM* -> nodeN.TO*" carried, in their order, in units of p: "4p 4p 0p 0p".

@@ -92,9 +92,9 @@ double simulated_GBps(const Copy& copy, bool both_ways) {
   const auto level = path_type(copy.p2p_level);
   REQUIRE((direct && level));
   const CollectiveRequest pair{.op = CollectiveOp::pairs, .ranks = 2, .bytes = 1_GiB, .both_ways = both_ways};
-  const Timeline line =
-      run(t, check(direct->make(pair, {})),
-          {.transport = {.p2p_level = *level}, .placement = {at(t, "node0." + copy.from), at(t, "node0." + copy.to)}});
+  const Timeline line = run(t, check(direct->make(pair, {})),
+                            {.plans = {{.transport = {.p2p_level = *level}}},
+                             .placement = {at(t, "node0." + copy.from), at(t, "node0." + copy.to)}});
   const double bytes = static_cast<double>(line.bytes_sent.count);
   return bytes / static_cast<double>(line.duration().count()) * 1e3;
 }

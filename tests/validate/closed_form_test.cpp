@@ -395,7 +395,7 @@ TEST_CASE("where a form under a protocol holds the simulation agrees, with slots
               if (model == NetworkModel::packet && bytes > 1'000'000_B) continue;
               const CheckedSchedule checked = check(find_algorithm("ring")->make(request, arguments));
               const Picoseconds simulated =
-                  run(net, checked, {.model = model, .protocol = find_protocol(protocol)}).duration();
+                  run(net, checked, {.model = model, .plans = {{.protocol = find_protocol(protocol)}}}).duration();
               CAPTURE(simulated.count());
               CAPTURE(expected.time.count());
               CHECK(expected.agrees(simulated));
@@ -420,7 +420,7 @@ TEST_CASE("the paths of cables within a host are NVLink's, and a protocol's late
   CHECK(expected.holds());
   CHECK(expected.time == ns(4 * (10 + 2800 + 100)));
   CHECK(run(net, check(find_algorithm("ring")->make({.ranks = 3, .bytes = 300_B}, {})),
-            {.protocol = find_protocol("simple")})
+            {.plans = {{.protocol = find_protocol("simple")}}})
             .duration() == expected.time);
 }
 

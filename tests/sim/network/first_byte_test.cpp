@@ -211,8 +211,8 @@ Case draw_collective(test::Draw& draw) {
     made.messages = *messages;
     const Picoseconds found = duration(made, NetworkModel::fair, Convention::at_once);
     CAPTURE(schedule.algorithm);
-    REQUIRE(found ==
-            run(made.topology, check(schedule), {.transport = direct}).duration());  // so these are its messages
+    REQUIRE(found == run(made.topology, check(schedule), {.plans = {{.transport = direct}}})
+                         .duration());  // so these are its messages
     if (found != duration(made, NetworkModel::fair, Convention::latency_first)) return made;
   }
 }

@@ -73,7 +73,7 @@ Topology two_relays(Picoseconds near, Picoseconds far, Picoseconds nearest = 0us
 Timeline one_message(const Topology& net, NodeId from, NodeId to, std::vector<LinkChange> changes,
                      NetworkModel model = NetworkModel::fair) {
   RunOptions options{.model = model, .disturbance = {.links = std::move(changes)}, .placement = {from, to}};
-  options.transport.staging = {.size = 1'000'000_B, .depth = 8};
+  options.plans.front().transport.staging = {.size = 1'000'000_B, .depth = 8};
   return run(net, check(direct_pairs(2, 10'000'000_B, false)), options);
 }
 
@@ -333,7 +333,7 @@ TEST_CASE("a NIC whose cable is down is used no more, and messages cut for all N
   const auto out_of = [&](int nic) { return link_between(net, fmt::format("node0.nic{}", nic), "leaf0"); };
   const auto used = [&](Transport::Nics nics, std::vector<LinkChange> changes) {
     RunOptions options{.disturbance = {.links = std::move(changes)}, .placement = {from, to}};
-    options.transport.nics = nics;
+    options.plans.front().transport.nics = nics;
     const Timeline found = run(net, check(direct_pairs(2, 8'000'000_B, false)), options);
     std::vector<std::int64_t> kilobytes;
     for (int nic = 0; nic < 4; ++nic) kilobytes.push_back(found.link_bytes[out_of(nic).value].count / 1000);

@@ -113,12 +113,13 @@ Drawn draw_run(std::uint64_t seed) {
   Draw draw(seed);
   Topology net = random_topology(draw);
   RunOptions options;
-  options.protocol = find_protocol(draw.one_of(std::array{"none", "none", "simple", "ll", "ll128"}));
+  options.plans.front().protocol = find_protocol(draw.one_of(std::array{"none", "none", "simple", "ll", "ll128"}));
   options.model = draw.one_of(std::array{NetworkModel::fair, NetworkModel::ideal});
   if (draw.once_in(2))
-    options.transport.staging = {.size = {draw.number(16, 512) * 1024}, .depth = static_cast<int>(draw.number(1, 4))};
-  if (draw.once_in(2)) options.transport.gdr_level = PathType::loc;
-  if (draw.once_in(8)) options.transport.nics = Transport::Nics::all;
+    options.plans.front().transport.staging = {.size = {draw.number(16, 512) * 1024},
+                                               .depth = static_cast<int>(draw.number(1, 4))};
+  if (draw.once_in(2)) options.plans.front().transport.gdr_level = PathType::loc;
+  if (draw.once_in(8)) options.plans.front().transport.nics = Transport::Nics::all;
   const auto ranks = static_cast<int>(draw.number(2, static_cast<std::int64_t>(net.ranks().size())));
   std::vector<NodeId> places(net.ranks().begin(), net.ranks().end());
   if (draw.once_in(2)) draw.shuffle(places);
@@ -172,7 +173,7 @@ TEST_CASE("random runs over channels report the same to the picosecond, folded a
     CAPTURE(seed);
     const Drawn drawn = draw_run(seed);
     CAPTURE(drawn.schedule.algorithm);
-    CAPTURE(drawn.options.protocol->name);
+    CAPTURE(drawn.options.plans.front().protocol->name);
     CAPTURE(to_string(drawn.options.model));
     std::string said;
     try {
@@ -185,9 +186,9 @@ TEST_CASE("random runs over channels report the same to the picosecond, folded a
       continue;
     }
     ++n_folded[drawn.schedule.algorithm.substr(0, drawn.schedule.algorithm.find(' '))];
-    ++n_folded[std::string(drawn.options.protocol->name)];
+    ++n_folded[std::string(drawn.options.plans.front().protocol->name)];
     ++n_folded[std::string(to_string(drawn.options.model))];
-    if (drawn.options.transport.gdr_level == PathType::loc) ++n_folded["staged"];
+    if (drawn.options.plans.front().transport.gdr_level == PathType::loc) ++n_folded["staged"];
   }
   constexpr int few = static_cast<int>(runs / 200);  // the rarest of them is one run of 130
   for (const char* algorithm : algorithms) {
@@ -245,7 +246,7 @@ TEST_CASE("what the argument does not cover is simulated in full, and says why")
        {Routing::Policy::ecmp, Routing::Policy::flow_spray, Routing::Policy::packet_spray})
     CHECK(refusal([&](RunOptions& options) { options.routing.policy = policy; }) ==
           "the way of a message may depend on its channel");
-  CHECK(refusal([](RunOptions& options) { options.transport.nics = Transport::Nics::per_channel; }) ==
+  CHECK(refusal([](RunOptions& options) { options.plans.front().transport.nics = Transport::Nics::per_channel; }) ==
         "the way of a message may depend on its channel");
   CHECK(refusal([](RunOptions& options) { options.record_path = true; }) == "the critical path is recorded");
   CHECK(refusal([](RunOptions& options) { options.record_spans = true; }) == "every message is recorded");
@@ -254,7 +255,7 @@ TEST_CASE("what the argument does not cover is simulated in full, and says why")
         "every message is recorded");
   CHECK(said([](RunOptions& options) { options.jobs.assign(4, 0); }) == "several jobs share the run");
   // 65536 B per channel are two slots of 8 x 64 KiB on the wire.
-  CHECK(is_one_channel(said([](RunOptions& options) { options.protocol = find_protocol("ll"); })));
+  CHECK(is_one_channel(said([](RunOptions& options) { options.plans.front().protocol = find_protocol("ll"); })));
 }
 
 TEST_CASE("channels that are not alike are simulated in full") {
@@ -265,7 +266,7 @@ TEST_CASE("channels that are not alike are simulated in full") {
   // Rounded up to 16 bytes on the wire 1000 and 1001 are equal, 1008 and 1009 are not.
   Protocol protocol = *find_protocol("simple");
   protocol.align = 16_B;
-  const RunOptions simple{.protocol = &protocol};
+  const RunOptions simple{.plans = {{.protocol = &protocol}}};
   CHECK(is_one_channel(both_ways(net, exchanges(4001, 4), simple)));
   CHECK(has(both_ways(net, exchanges(4033, 4), simple), "4033 bytes in 4 chunks are not equal in all channels"));
 
@@ -284,7 +285,7 @@ TEST_CASE("messages of 4000 bytes that may start with some of their slots before
   Protocol protocol = *find_protocol("simple");
   const auto said = [&](Bytes slot) {
     protocol.slot = slot;
-    return both_ways(net, exchanges(16'000, 4), {.protocol = &protocol});
+    return both_ways(net, exchanges(16'000, 4), {.plans = {{.protocol = &protocol}}});
   };
   CHECK(is_one_channel(said(4000_B)));
   CHECK(is_one_channel(said(1000_B)));  // 4 of 8 slots

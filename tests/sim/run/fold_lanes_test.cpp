@@ -180,7 +180,7 @@ TEST_CASE("in nodes with NVSwitches a ring folds over 1 to 8 channels as it does
             n_folded += why_not.empty() ? 1 : 0;
           }
           for (const char* protocol : {"ll", "ll128", "simple"}) {
-            const std::string why_not = both_ways(net, checked, {.protocol = find_protocol(protocol)});
+            const std::string why_not = both_ways(net, checked, {.plans = {{.protocol = find_protocol(protocol)}}});
             CHECK(
                 (why_not.empty() ||  // folded by turns
                  why_not.starts_with(fmt::format("under protocol {} ranks may run ahead of each other; ", protocol))));

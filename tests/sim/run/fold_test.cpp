@@ -223,9 +223,10 @@ TEST_CASE("the example scenarios come out the same, folded where that is possibl
       if (!scenario.main().ranks.empty() || scenario.main().shuffle || scenario.main().best_ring ||
           scenario.main().servers_on_cpu || scenario.main().algorithm->in_fabric || scenario.main().request.ranks < 2)
         continue;  // placed otherwise
-      const std::string why_not =
-          both_ways(net, schedule_of(scenario),
-                    {.model = scenario.model, .transport = scenario.transport, .routing = routing_of(net, scenario)});
+      const std::string why_not = both_ways(net, schedule_of(scenario),
+                                            {.model = scenario.model,
+                                             .plans = {{.transport = scenario.transport}},
+                                             .routing = routing_of(net, scenario)});
       ++(why_not.empty() ? n_folded : n_whole);
     }
   }
@@ -279,7 +280,7 @@ TEST_CASE("messages that are cut, spread or sent several ways in turn are simula
   CHECK(ring_on(hosts(7, 2)) == "");
   Transport all_nics;
   all_nics.nics = Transport::Nics::all;
-  CHECK(ring_on(hosts(7, 2), {.transport = all_nics}) == "messages are cut into 2 parts");
+  CHECK(ring_on(hosts(7, 2), {.plans = {{.transport = all_nics}}}) == "messages are cut into 2 parts");
 
   TopologyBuilder builder;
   for (int g = 0; g < 4; ++g) builder.add_gpu(fmt::format("gpu{}", g));

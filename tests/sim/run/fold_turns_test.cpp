@@ -75,8 +75,7 @@ struct Case {
         setup(set_up(scenario)),
         schedule(schedule_of(scenario, setup.collectives.front(), nullptr)),
         options{.model = scenario.model,
-                .transport = scenario.transport,
-                .protocol = scenario.protocol,
+                .plans = {{.protocol = scenario.protocol, .transport = scenario.transport}},
                 .routing = setup.routing,
                 .placement = setup.collectives.front().ranks,
                 .fold_from = 0} {}
@@ -127,7 +126,7 @@ TEST_CASE("a path that takes a link and its image is not folded by turns") {
   }
   for (std::size_t s = 0; s < 5; ++s) builder.add_cable(switches[s], switches[(s + 1) % 5], cable);
   const Topology net = builder.build();
-  RunOptions options{.protocol = find_protocol("simple"), .fold_from = 0};
+  RunOptions options{.plans = {{.protocol = find_protocol("simple")}}, .fold_from = 0};
   for (std::uint32_t rank = 0; rank < 5; ++rank) options.placement.push_back(NodeId{rank});
   const Schedule rings =
       over_channels(ring_all_reduce(5, 10'000'000_B), {.channels = 2}, {{0, 1, 2, 3, 4}, {0, 2, 4, 1, 3}});
@@ -205,7 +204,7 @@ TEST_CASE("channels with a rate of their own fold, as long as all ranks have it,
     using Rates = std::optional<DeviceRates>;
     CHECK(is_one_node(said([&](NodeId) { return Rates({.channel = rate}); }), 4));
     RunOptions one_nic = one.options;
-    one_nic.transport.nics = Transport::Nics::nearest;
+    one_nic.plans.front().transport.nics = Transport::Nics::nearest;
     const Topology rated = one.setup.topology.with_rates([&](NodeId) { return Rates({.channel = rate}); }, 8);
     CHECK(both_ways(rated, one.schedule, one_nic).find(" stand for all") != std::string::npos);
     CHECK(has(said([&](NodeId) { return Rates({.reduce = 100_GBps, .channel = rate}); }), "devices add or copy"));
@@ -255,7 +254,7 @@ TEST_CASE("hosts with a GPU each are folded to one of them, and not if a cable d
       builder.add_cable(nic, hub, {.bandwidth = {speed}, .latency = latency, .kind = LinkKind::infiniband});
     }
     return both_ways(builder.build(), check(ring_all_reduce(8, 840_KiB)),
-                     {.protocol = find_protocol("simple"), .fold_from = 0});
+                     {.plans = {{.protocol = find_protocol("simple")}}, .fold_from = 0});
   };
   CHECK(said(0, Picoseconds{0}).starts_with("1 of 8 ranks stand for all: rank r + 1 does what r does, "));
   CHECK(has(said(1, Picoseconds{0}), " is not like that of "));
@@ -306,7 +305,7 @@ TEST_CASE("a protocol that rounds messages up folds any ring whose chunks it mak
   const Case one({.nodes = 2, .channels = 1});
   Protocol protocol = *find_protocol("simple");
   RunOptions options = one.options;
-  options.protocol = &protocol;
+  options.plans.front().protocol = &protocol;
   const auto said = [&](std::int64_t align, std::int64_t bytes) {
     protocol.align = {align};
     return both_ways(one.setup.topology, check(ring_all_reduce(16, {bytes})), options);

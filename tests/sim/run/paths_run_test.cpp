@@ -54,7 +54,7 @@ TEST_CASE("one GPU with four NICs moves at the rate of its own PCIe link") {
   const Topology t = two_hosts(1, {cable, cable, cable, cable});
   const Timeline one = pairs(t, 2, {150'000'000}, {});
   CHECK(one.duration() == ms(15));
-  const Timeline four = pairs(t, 2, {150'000'000}, {.transport = {.nics = Transport::Nics::all}});
+  const Timeline four = pairs(t, 2, {150'000'000}, {.plans = {{.transport = {.nics = Transport::Nics::all}}}});
   CHECK(four.duration() == ms(10));
   CHECK(four.transfers == 1);
   CHECK(t.link_name(t.resource(four.bottleneck->resource).link).starts_with("g0 -> p"));
@@ -69,20 +69,20 @@ TEST_CASE("one GPU with four NICs moves at the rate of its own PCIe link") {
 TEST_CASE("a message cut over unequal NICs waits for its slowest part") {
   // 10 GB/s and 2 GB/s: halves of 60 MB. The slow half takes 30 ms; one fast NIC alone takes 12 ms.
   const Topology t = two_hosts(1, {cable, {.bandwidth = 2_GBps}});
-  CHECK(pairs(t, 2, {120'000'000}, {.transport = {.nics = Transport::Nics::all}}).duration() == ms(30));
+  CHECK(pairs(t, 2, {120'000'000}, {.plans = {{.transport = {.nics = Transport::Nics::all}}}}).duration() == ms(30));
   CHECK(pairs(t, 2, {120'000'000}, {}).duration() == ms(12));
 }
 
 TEST_CASE("a size that the NICs do not divide is cut into parts that differ by a byte, and none is lost") {
   const Topology t = two_hosts(2, {cable, cable, cable});
-  const Timeline line = pairs(t, 4, {1'000'001}, {.transport = {.nics = Transport::Nics::all}});
+  const Timeline line = pairs(t, 4, {1'000'001}, {.plans = {{.transport = {.nics = Transport::Nics::all}}}});
   CHECK(line.bytes_sent == Bytes{2'000'002});
   std::vector<std::int64_t> carried;
   for (std::uint32_t l = 0; l < t.n_links(); ++l)
     if (t.link_name({l}).ends_with(" -> s")) carried.push_back(line.link_bytes[l].count);
   CHECK(carried == std::vector<std::int64_t>{666'668, 666'668, 666'666, 0, 0, 0});
   // Empty messages are delivered as well.
-  CHECK(pairs(t, 4, {0}, {.transport = {.nics = Transport::Nics::all}}).transfers == 2);
+  CHECK(pairs(t, 4, {0}, {.plans = {{.transport = {.nics = Transport::Nics::all}}}}).transfers == 2);
 }
 
 TEST_CASE("without peer access both copies of a message share the host's memory, which is half duplex") {
@@ -96,11 +96,11 @@ TEST_CASE("without peer access both copies of a message share the host's memory,
   s.cable("m", "c", {.bandwidth = 20_GBps, .kind = LinkKind::memory, .duplex = Duplex::half});
   s.builder.describe_host(0, {.peer_access = PathType::nvl});
   const Topology t = s.builder.build();
-  const Timeline line = pairs(t, 2, {100'000'000}, {.transport = {.staging = {{1'000'000}, 8}}});
+  const Timeline line = pairs(t, 2, {100'000'000}, {.plans = {{.transport = {.staging = {{1'000'000}, 8}}}}});
   // 99 pieces overlap at 10 GB/s (9.9 ms), one is alone at each end at 15 GB/s (1/15 ms each).
   CHECK(line.duration().count() == doctest::Approx(9.9e9 + 2e9 / 15).epsilon(1e-9));
   CHECK(t.resource_name(line.bottleneck->resource) == "m <-> c");
-  const Timeline refused = pairs(t, 2, {100'000'000}, {.transport = {.p2p_level = PathType::loc}});
+  const Timeline refused = pairs(t, 2, {100'000'000}, {.plans = {{.transport = {.p2p_level = PathType::loc}}}});
   CHECK(refused.duration() > ms(100.0 / 15));
 }
 

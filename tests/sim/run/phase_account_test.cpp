@@ -181,7 +181,7 @@ TEST_CASE("every algorithm's account is that of its whole timeline, and its part
       for (const Topology* net : {&hub, &line}) {
         if (in_switch || schedule.actors < 2) continue;
         for (const char* protocol : {"none", "simple"}) {
-          RunOptions options{.protocol = find_protocol(protocol), .record_spans = true};
+          RunOptions options{.plans = {{.protocol = find_protocol(protocol)}}, .record_spans = true};
           for (int a = 0; a < schedule.actors; ++a) options.placement.push_back(NodeId{static_cast<std::uint32_t>(a)});
           const Accounted done = accounted(*net, schedule, options);
           Picoseconds sum{0};

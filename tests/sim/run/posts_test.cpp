@@ -68,7 +68,7 @@ TEST_CASE("in a ring each rank has one message to post, which adds a post to eac
   CHECK(plain == 8 * (1us + 2us));
   CHECK(run(posting(net, 3us), ring).duration() == plain + 8 * 3us);
   // With slots: a send is done when it has left, a receive is what the next send waits for.
-  RunOptions ahead{.protocol = find_protocol("simple")};
+  RunOptions ahead{.plans = {{.protocol = find_protocol("simple")}}};
   CHECK(run(posting(net, 3us), ring, ahead).duration() == run(net, ring, ahead).duration() + 8 * 3us);
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("random schedules under random protocols run as the naive reference do
     n_ahead += schedule->proof().slots_needed > 0 ? 1 : 0;
     const NetworkModel model = draw.once_in(2) ? NetworkModel::ideal : NetworkModel::fair;
     const auto expected = naive::simulate(net, model, schedule->schedule(), protocol);
-    const RunOptions options{.model = model, .protocol = &protocol, .record_spans = true};
+    const RunOptions options{.model = model, .plans = {{.protocol = &protocol}}, .record_spans = true};
     if (expected.stalled) {
       CHECK_THROWS_AS(run(net, *schedule, options), InputError);
       ++n_stalled;
@@ -173,7 +173,8 @@ TEST_CASE("rings, exchanges and trees under NCCL's protocols runs on NVLink as t
       for (Protocol protocol : protocols()) {
         CAPTURE(protocol.name);
         if (protocol.slots > 0) protocol.align = 16_B;  // as NCCL cuts
-        const RunOptions options{.model = NetworkModel::ideal, .protocol = &protocol, .record_spans = true};
+        const RunOptions options{
+            .model = NetworkModel::ideal, .plans = {{.protocol = &protocol}}, .record_spans = true};
         check_equal(run(net, check(schedule), options), naive::simulate(net, NetworkModel::ideal, schedule, protocol));
       }
     }

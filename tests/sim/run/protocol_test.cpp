@@ -29,7 +29,8 @@ constexpr const char* nccl[] = {"ll", "ll128", "simple"};
 
 Timeline run_with(const std::string& protocol, const Topology& topology, const Schedule& schedule,
                   NetworkModel model = NetworkModel::fair) {
-  return run(topology, check(schedule), {.model = model, .protocol = find_protocol(protocol), .record_spans = true});
+  return run(topology, check(schedule),
+             {.model = model, .plans = {{.protocol = find_protocol(protocol)}}, .record_spans = true});
 }
 
 /// g0 - g1 - g2 - g3 - g0: cables of 10 GB/s, in turn of 1 us and of 14 us.
@@ -117,7 +118,7 @@ TEST_CASE("what a message is rounded up by takes its time, and counts as sent") 
   const auto ran = [&](std::int64_t align) {
     protocol.align = {align};
     const Topology net = star(3, {.bandwidth = 1_GBps, .latency = 1us});
-    return run(net, check(ring_all_reduce(3, 100_B)), {.protocol = &protocol});
+    return run(net, check(ring_all_reduce(3, 100_B)), {.plans = {{.protocol = &protocol}}});
   };
   CHECK(ran(16).bytes_sent == 3 * 4 * 48_B);
   CHECK(ran(16).duration() == 4 * (2us + 48ns));  // two links
@@ -203,7 +204,7 @@ TEST_CASE("a message over two NICs is done for its sender when the last part of 
   const Topology net = s.builder.build();
   const auto time = [&](Bytes size, Picoseconds busy) {
     return run(net, check(stream(1, size, busy)),
-               {.transport = {.nics = Transport::Nics::all}, .protocol = find_protocol("simple")});
+               {.plans = {{.protocol = find_protocol("simple"), .transport = {.nics = Transport::Nics::all}}}});
   };
   CHECK(time(4'000'000_B, 0us).actor_finish[0] == SimTime{1ms});
   CHECK(time(4'000'000_B, 0us).duration() == 1ms + 7us + Picoseconds{11'300'000});
@@ -227,7 +228,7 @@ TEST_CASE("a cable that is cut while a message waits for slots is not taken when
   const Topology net = builder.build();
   const LinkChange cut{.to = LinkChange::To::down, .at = SimTime{6ms}, .links = {link_between(net, "a", "near")}};
   const Timeline line = run(net, check(stream(1, 4_MiB + 1000_B, 10ms)),
-                            {.protocol = find_protocol("simple"), .disturbance = {.links = {cut}}});
+                            {.plans = {{.protocol = find_protocol("simple")}}, .disturbance = {.links = {cut}}});
   CHECK(line.duration() == 10ms + 1us + 2 * 5us);
   CHECK(line.link_bytes[link_between(net, "a", "near").value] == 4_MiB);
   CHECK(line.link_bytes[link_between(net, "a", "far").value] == 1000_B);
@@ -247,8 +248,8 @@ TEST_CASE(
   }
   const Topology net = builder.build();
   const LinkChange cut{.to = LinkChange::To::down, .at = SimTime{100us}, .links = {link_between(net, "a", "near")}};
-  const Timeline line =
-      run(net, check(stream(1, 3_MiB, 2ms)), {.protocol = find_protocol("simple"), .disturbance = {.links = {cut}}});
+  const Timeline line = run(net, check(stream(1, 3_MiB, 2ms)),
+                            {.plans = {{.protocol = find_protocol("simple")}}, .disturbance = {.links = {cut}}});
   CHECK(line.duration() == 2ms);
   CHECK(line.link_bytes[link_between(net, "a", "near").value] == 1'000'000_B);
   CHECK(line.link_bytes[link_between(net, "a", "far").value] == 3_MiB - 1'000'000_B);
@@ -284,7 +285,7 @@ TEST_CASE("what runs ahead shares ports with what is waited for, so that a late 
   const CheckedSchedule schedule = check(recursive_doubling_all_reduce(8, 16'777'216_B));
   const Picoseconds x{1'342'177'280}, a = 1us, s = x / 4, late = 200us;
   const auto time = [&](const char* protocol, Picoseconds by, NetworkModel model = NetworkModel::fair) {
-    RunOptions options{.model = model, .protocol = find_protocol(protocol)};
+    RunOptions options{.model = model, .plans = {{.protocol = find_protocol(protocol)}}};
     options.disturbance.late = {{0, SimTime{by}}};
     return run(net, schedule, options).duration();
   };
@@ -343,7 +344,8 @@ TEST_CASE("lanes that wait for each other end the run with an error, though back
   const Topology net = star(4, {.bandwidth = 10_GBps, .latency = 1us});
   for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair, NetworkModel::packet}) {
     for (const Bytes traffic : {100_B, 1'000'000_B}) {
-      RunOptions options{.model = model, .protocol = find_protocol("simple"), .placement = {NodeId{0}, NodeId{1}}};
+      RunOptions options{
+          .model = model, .plans = {{.protocol = find_protocol("simple")}}, .placement = {NodeId{0}, NodeId{1}}};
       // One shares a port with the schedule, one does not. Rank 0 is 20 ms late: of the small ones 1024 have started
       // long before that.
       options.disturbance = {.late = {{0, SimTime{20ms}}},

@@ -105,13 +105,14 @@ Drawn draw_run(std::uint64_t seed, bool disturbed) {
   const auto ranks = static_cast<std::size_t>(
       draw.number(2, std::min<std::int64_t>(6, static_cast<std::int64_t>(net.ranks().size()))));
   RunOptions options;
-  options.protocol = find_protocol(draw.one_of(std::array{"none", "simple", "ll", "ll128"}));
+  options.plans.front().protocol = find_protocol(draw.one_of(std::array{"none", "simple", "ll", "ll128"}));
   options.model = draw.one_of(std::array{NetworkModel::fair, NetworkModel::ideal});
   if (draw.once_in(12)) options.model = NetworkModel::packet;
   if (draw.once_in(2))
-    options.transport.staging = {.size = {draw.number(16, 512) * 1024}, .depth = static_cast<int>(draw.number(1, 4))};
-  if (draw.once_in(2)) options.transport.gdr_level = PathType::loc;
-  if (draw.once_in(3)) options.transport.nics = Transport::Nics::all;
+    options.plans.front().transport.staging = {.size = {draw.number(16, 512) * 1024},
+                                               .depth = static_cast<int>(draw.number(1, 4))};
+  if (draw.once_in(2)) options.plans.front().transport.gdr_level = PathType::loc;
+  if (draw.once_in(3)) options.plans.front().transport.nics = Transport::Nics::all;
   options.routing.policy = static_cast<Routing::Policy>(draw.number(0, 3));
   std::vector<NodeId> distinct(net.ranks().begin(), net.ranks().end());
   std::shuffle(distinct.begin(), distinct.end(), draw.random);

@@ -163,7 +163,7 @@ TEST_CASE("a message that is no multiple of the slot ends with a smaller one") {
   // 1000 B in slots of 300 at 1 B/ns: 300 to fill, then 1000 on the second leg.
   const Topology net = build(Ring{.ranks = 4, .link = {.bandwidth = 1_GBps}});
   RunOptions options;
-  options.transport.staging = {.size = 300_B, .depth = 8};
+  options.plans.front().transport.staging = {.size = 300_B, .depth = 8};
   CHECK(run_on(net, messages({1000_B, 0_B}), options).duration() == 1300ns);
 }
 
@@ -172,12 +172,12 @@ TEST_CASE("with one room the legs take turns; with two the latency is what stall
   const Topology far = build(Ring{.ranks = 4, .link = {.bandwidth = 1_GBps, .latency = 1us}});
   const Schedule message = messages({4000_B, 0_B});  // 4 slots of 1000 B: 1 us each
   RunOptions options;
-  options.transport.staging = {.size = 1000_B, .depth = 1};
+  options.plans.front().transport.staging = {.size = 1000_B, .depth = 1};
   CHECK(run_on(net, message, options).duration() == 8us);  // in, out, in, out, ...
   // A room is filled (1 us), the slot arrives (1 us), and leaves (1 us): the next starts 3 us later. The last one
   // starts at 9, leaves its room at 12 and arrives at 13.
   CHECK(run_on(far, message, options).duration() == 13us);
-  options.transport.staging.depth = 2;
+  options.plans.front().transport.staging.depth = 2;
   CHECK(run_on(net, message, options).duration() == 5us);  // 4 and one to fill
   // Slots start at 0, 1, then when a room is free: 3, 4. They arrive a leg later at 2, 3, 5, 6; the last is out at 7.
   CHECK(run_on(far, message, options).duration() == 8us);

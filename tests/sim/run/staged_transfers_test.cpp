@@ -54,7 +54,7 @@ Schedule messages(const std::vector<Sent>& sent, bool in_turn = false) {
 RunOptions in_pieces(const Topology& net, Bytes size, int depth) {
   RunOptions options{.placement = {NodeId{0}, NodeId{static_cast<std::uint32_t>(net.n_nodes() - 1)}},
                      .record_spans = true};
-  options.transport.staging = {.size = size, .depth = depth};
+  options.plans.front().transport.staging = {.size = size, .depth = depth};
   return options;
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("of one connection no message overtakes another, whatever the protocol
   for (const char* protocol : {"none", "ll", "ll128", "simple"}) {
     CAPTURE(protocol);
     RunOptions options = in_pieces(net, 1000_B, 2);
-    options.protocol = find_protocol(protocol);
+    options.plans.front().protocol = find_protocol(protocol);
     const std::vector<Arrival> there =
         arrivals(run(net, check(messages({{40000_B}, {100_B}, {20000_B}, {0_B}})), options));
     REQUIRE(there.size() == 4);
