@@ -337,4 +337,18 @@ PointId ScenarioFile::id(std::size_t i) const {
   return id;
 }
 
+std::vector<const LibraryCall*> calls_of(const Scenario& scenario) {
+  std::vector<const LibraryCall*> found;
+  const auto take = [&](const LibraryCall& call) {
+    if (call.number == static_cast<int>(found.size())) found.push_back(&call);
+  };
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    const LibraryRun* library = scenario.library_of(j);
+    if (library == nullptr) continue;
+    take(library->call);
+    for (const auto& [bytes, call] : library->exchanges) take(call);
+  }
+  return found;
+}
+
 }  // namespace ringsim

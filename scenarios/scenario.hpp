@@ -56,6 +56,7 @@ struct BackgroundSpec {
 };
 
 struct TrainingSpec;
+struct LibraryRun;
 
 /// A collective and its participants.
 struct Job {
@@ -75,6 +76,8 @@ struct Job {
   Picoseconds start{0};
   std::vector<std::size_t> after;       ///< [job] those that a GPU is done with before it begins
   std::string pointer = "/collective";  ///< where the scenario says it; "/training/regime", "/jobs/0/collective"
+  /// What the library has decided for a job other than the first; else nullptr.
+  std::shared_ptr<const LibraryRun> library;
   /// What a job other than the first trains; its collective is that of all its gradients. Else nullptr.
   std::shared_ptr<const TrainingSpec> training;
 
@@ -122,35 +125,43 @@ struct TrainingSpec {
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
 };
 
-/// What a communication library has decided: scenario key `library`. Algorithm, order, channels, NICs and launch are in
-/// the scenario's own members.
-struct LibraryRun {
-  /// One of the sizes that a training step exchanges.
-  struct Exchange {
-    Arguments arguments;  ///< of the job's algorithm
-    int channels = 1;
-    Picoseconds beyond{0};  ///< what its kernels take beyond launch and steps: `once`, and the rank's own part
-  };
+/// What a communication library has decided for one collective.
+struct LibraryCall {
   /// Shares of the links' rates; network: of NICs' rates.
   struct Shares {
     double nvlink = 1, pcie = 1, network = 1;
+
+    bool operator==(const Shares&) const = default;
   };
-  std::string name, version;   ///< "nccl", "2.30.7"
-  nccl::LibraryPlan plan;      ///< of a training step that of the largest exchange
-  nccl::TunerMachine machine;  ///< as the library sees it
-  /// The graph of the plan's rings or trees: that of the file that NCCL_GRAPH_FILE names, or `crossing`; nullptr: they
-  /// are searched for.
+  nccl::LibraryPlan plan;
+  const Algorithm* algorithm = nullptr;  ///< the schedule that stands for its kernels
+  Arguments arguments;
+  int channels = 1;
+  bool channel_rings = false;  ///< Job::channel_rings
+  /// The graph of the plan's rings or trees: that of the file that NCCL_GRAPH_FILE names, or LibraryRun::crossing;
+  /// nullptr: they are searched for.
   std::shared_ptr<const nccl::SearchGraph> graph;
+  std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
+  Transport transport;
+  Picoseconds launch{0};    ///< before its first step, with what the protocol takes once
+  Picoseconds own_pass{0};  ///< copying or adding up a rank's own part, which no wire hides
+  Shares reached;           ///< what the plan's kernels move
+  Bandwidth channel;        ///< of a GPU's channel: what it sends at most; 0: no limit
+  int number = 0;  ///< of its CallPlan in the run: equal for calls whose messages move alike (setup/call_plans.hpp)
+};
+
+/// What a communication library has decided: scenario key `library`. Algorithm, order, channels, NICs and launch of the
+/// scenario's own collective are also in the scenario's own members.
+struct LibraryRun {
+  std::string name, version;                          ///< "nccl", "2.30.7"
+  LibraryCall call;                                   ///< of a training step that of the largest exchange
+  nccl::TunerMachine machine;                         ///< as the library sees it
   std::string graph_file;                             ///< empty: none
   std::shared_ptr<const nccl::SearchGraph> crossing;  ///< the machine's rings, if they cross NICs
-  std::shared_ptr<const Protocol> protocol;           ///< with the steps of the library's kernels on these GPUs
-  Picoseconds own_pass{0};                            ///< copying or adding up a rank's own part, which no wire hides
-  Shares reached;                                     ///< what the plan's kernels move
   /// What the search takes links to carry: what rings by Simple move. NCCL searches once, before any message, with
   /// speeds of its own for links, which are near to that (a V100's NVLink 20 of 25 GB/s, src/graph/topo.h).
-  Shares searched;
-  Bandwidth channel;                    ///< of a GPU's channel: what it sends at most; 0: no limit
-  std::map<Bytes, Exchange> exchanges;  ///< of a training step, by size
+  LibraryCall::Shares searched;
+  std::map<Bytes, LibraryCall> exchanges;  ///< of a training step, by size
 };
 
 /// What devices of each kind do with data within themselves; if nothing is said, it takes no time.
@@ -166,7 +177,7 @@ struct Scenario {
   std::string hash;  ///< XXH3-128 of this point's canonical form, 32 hex digits
   TopologySpec topology;
   std::optional<TrainingSpec> training;  ///< then jobs[0] is the collective of all its gradients
-  std::optional<LibraryRun> library;     ///< then jobs[0] is what it does
+  std::optional<LibraryRun> library;     ///< then jobs[0] is what it does; others have their own
   std::vector<Job> jobs;  ///< [0] the scenario's own collective, "main"; then others that run at the same time
   Transport transport;
   const Protocol* protocol = &no_protocol();  ///< of the simulator's, or the library's
@@ -193,6 +204,10 @@ struct Scenario {
   }
   /// True if all jobs together have a result, "all": the time of collectives. One that trains has steps instead.
   bool has_total() const { return by_program() && jobs.size() > 1 && !trains(); }
+  /// What the library has decided for job j; nullptr: there is none.
+  const LibraryRun* library_of(std::size_t j) const {
+    return j > 0 ? jobs[j].library.get() : library ? &*library : nullptr;
+  }
   /// What job j trains; nullptr: it is a collective.
   const TrainingSpec* training_of(std::size_t j) const {
     if (j > 0) return jobs[j].training.get();
@@ -203,6 +218,9 @@ struct Scenario {
     return training || std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.training != nullptr; });
   }
 };
+
+/// [LibraryCall::number] the first call of each number, in the order of jobs and sizes; empty without a library.
+std::vector<const LibraryCall*> calls_of(const Scenario& scenario);
 
 /// What tells a point from others, without building it.
 struct PointId {

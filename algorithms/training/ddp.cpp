@@ -128,6 +128,7 @@ class DdpWriter : StepWriter {
     Program::Call call{.name = fmt::format("bucket {}", b),
                        .schedule = step_.schedules[b],
                        .members = {},
+                       .plan = bucket.plan,
                        .variables = {},
                        .divisor = step_.schedules[b].schedule().collective.ranks};
     for (const Bucket::Tensor& tensor : bucket.tensors)
@@ -140,8 +141,9 @@ class DdpWriter : StepWriter {
   void add_helpers() {
     if (out_.actors == out_.ranks) return;
     for (std::size_t b = 0; b < step_.buckets.size(); ++b)
-      stream(communication_)
-          .push_back({.name = {}, .time = {}, .call = static_cast<int>(b), .after = {}, .touches = {}});
+      if (step_.schedules[b].schedule().actors > out_.ranks)
+        stream(communication_)
+            .push_back({.name = {}, .time = {}, .call = static_cast<int>(b), .after = {}, .touches = {}});
     out_.roles.push_back(take_role());
     out_.role_of.assign(static_cast<std::size_t>(out_.actors), 0);
     std::fill(out_.role_of.begin() + out_.ranks, out_.role_of.end(), 1);

@@ -28,6 +28,7 @@ struct Bucket {
   /// Horovod: the cycle at whose end it goes, counted from the start of the step. PyTorch: -1.
   std::int64_t cycle = -1;
   Picoseconds beyond{0};  ///< what its all-reduce takes beyond the launch and what is simulated
+  int plan = 0;           ///< Program::Call::plan of its all-reduce
 };
 
 /// PyTorch's rule (torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size; Li et al., VLDB 2020):

@@ -17,11 +17,8 @@
 
 namespace ringsim::scenarios {
 
-namespace {
-
 using Canonical = nlohmann::json;
 
-/// Keys that the library decides.
 void refuse_decided(const Json& written, const Blame& blame) {
   const auto refuse = [&](const std::string& pointer) {
     std::string path = pointer.substr(1);
@@ -29,20 +26,27 @@ void refuse_decided(const Json& written, const Blame& blame) {
     blame.fail(pointer, "cannot be combined with a library, which decides it",
                fmt::format("leave it out (--set {}=null), or leave \"library\" out (--set library=null)", path));
   };
-  if (written.contains("collective"))
-    for (const char* key : {"algorithm", "order", "seed", "servers_on"})
-      if (written["collective"].contains(key)) refuse(fmt::format("/collective/{}", key));
+  const auto refuse_in = [&](const Json& job, const std::string& pointer) {
+    if (job.contains("collective"))
+      for (const char* key : {"algorithm", "order", "seed", "servers_on"})
+        if (job["collective"].contains(key)) refuse(fmt::format("{}/collective/{}", pointer, key));
+    if (job.contains("training") && job["training"].contains("regime") && job["training"]["regime"].is_object() &&
+        job["training"]["regime"].contains("algorithm"))
+      refuse(pointer + "/training/regime/algorithm");
+  };
+  refuse_in(written, "");
+  for (std::size_t i = 0; written.contains("jobs") && i < written["jobs"].size(); ++i)
+    refuse_in(written["jobs"][i], fmt::format("/jobs/{}", i));
   if (written.contains("transport"))
     for (const char* key : {"protocol", "launch", "channels", "chunk", "nics"})
       if (written["transport"].contains(key)) refuse(fmt::format("/transport/{}", key));
-  if (written.contains("training") && written["training"].contains("regime") &&
-      written["training"]["regime"].is_object() && written["training"]["regime"].contains("algorithm"))
-    refuse("/training/regime/algorithm");
 }
 
+namespace {
+
 /// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.
-std::optional<PathType> said_p2p_level(const Canonical& canonical, const Json& written) {
-  const PathType level = path_type(canonical["transport"]["p2p_level"].get<std::string>()).value();
+std::optional<PathType> said_p2p_level(const Canonical& canonical, const Canonical& transport, const Json& written) {
+  const PathType level = path_type(transport["p2p_level"].get<std::string>()).value();
   const Canonical& env = canonical["library"]["env"];
   bool said = level == PathType::loc || env.contains("NCCL_P2P_LEVEL");  // NCCL_P2P_DISABLE=0 says nothing
   for (const char* key : {"p2p_level", "NCCL_P2P_LEVEL"})
@@ -51,11 +55,11 @@ std::optional<PathType> said_p2p_level(const Canonical& canonical, const Json& w
 }
 
 /// What users say of how far GPUDirect reaches; nothing: NCCL's own rule. Variables are resolved.
-std::optional<PathType> said_gdr_level_of(const Canonical& canonical, const Json& written) {
+std::optional<PathType> said_gdr_level_of(const Canonical& canonical, const Canonical& transport, const Json& written) {
   bool said = canonical["library"]["env"].contains("NCCL_NET_GDR_LEVEL");
   for (const char* key : {"gdr_level", "NCCL_NET_GDR_LEVEL", "gpudirect"})
     said = said || (written.contains("transport") && written["transport"].contains(key));
-  return said ? path_type(canonical["transport"]["gdr_level"].get<std::string>()) : std::nullopt;
+  return said ? path_type(transport["gdr_level"].get<std::string>()) : std::nullopt;
 }
 
 std::optional<bool> flag_said(const Canonical& env, const char* variable) {
@@ -63,9 +67,10 @@ std::optional<bool> flag_said(const Canonical& env, const char* variable) {
 }
 
 /// How far GPUDirect reaches by that release, on this machine.
-PathType gdr_level_of(const Canonical& canonical, const Json& written, const nccl::TunerMachine& machine, int minor) {
+PathType gdr_level_of(const Canonical& canonical, const Canonical& transport, const Json& written,
+                      const nccl::TunerMachine& machine, int minor) {
   const std::optional<bool> c2c = flag_said(canonical["library"]["env"], "NCCL_NET_GDR_C2C");
-  if (const std::optional<PathType> said = said_gdr_level_of(canonical, written))
+  if (const std::optional<PathType> said = said_gdr_level_of(canonical, transport, written))
     return nccl::said_gdr_level(*said, minor, c2c, machine.arm);
   return nccl::gdr_level(minor, c2c);
 }
@@ -241,7 +246,8 @@ nccl::TunerMachine machine_of(const Members& members, const std::string& pointer
 
 /// The collective of its first group, with the names of that group as its ranks: what NCCL decides for it, all groups
 /// do. So they must lie alike.
-Canonical of_first_group(const Canonical& collective, const TopologySpec& topology, const Blame& blame) {
+Canonical of_first_group(const Canonical& collective, const std::string& pointer, const TopologySpec& topology,
+                         const Blame& blame) {
   const auto* cluster = std::get_if<Cluster>(&topology);
   const char* key = collective.contains("groups") ? "groups" : "split";
   if (!collective.contains(key) || cluster == nullptr || cluster->parts.size() != 1) return collective;
@@ -252,7 +258,7 @@ Canonical of_first_group(const Canonical& collective, const TopologySpec& topolo
     for (int node = 0; node < part.nodes; ++node)
       for (const Machine::Device& device : part.machine->devices)
         if (device.kind == NodeKind::gpu) names.push_back(fmt::format("node{}.{}", node, device.name));
-  const auto groups = groups_of(collective, names.size(), "/collective", blame);
+  const auto groups = groups_of(collective, names.size(), pointer, blame);
   Canonical one = collective;
   int nodes = 0;                                   // of the group that was looked at before
   for (std::size_t g = groups.size(); g-- > 0;) {  // the first one comes last, and stays
@@ -261,10 +267,10 @@ Canonical of_first_group(const Canonical& collective, const TopologySpec& topolo
     one["ranks"] = std::move(own);
     const bool listed = collective.contains("groups");
     const Members members =
-        members_of(one, *cluster, listed ? fmt::format("/collective/groups/{}", g) : "/collective/ranks", blame);
+        members_of(one, *cluster, listed ? fmt::format("{}/groups/{}", pointer, g) : pointer + "/ranks", blame);
     if (nodes != 0 && members.nodes != nodes)
       blame.fail(
-          fmt::format("/collective/{}", key),
+          fmt::format("{}/{}", pointer, key),
           fmt::format("expected groups that lie alike next to a library, found group {} on {} and group {} on {} "
                       "nodes",
                       g, members.nodes, g + 1, nodes),
@@ -316,16 +322,14 @@ int in_turn_of(const Canonical& harness, int gpus, const Blame& blame) {
 
 }  // namespace
 
-Decider decider_of(Canonical& canonical, const Json& written, const std::string& part, Scenario& scenario,
-                   const Blame& blame, const Files& files) {
-  refuse_decided(written, blame);
+Decider decider_of(const Canonical& canonical, const Json& written, const Canonical& part, const std::string& where,
+                   Canonical& transport, Scenario& scenario, const Blame& blame, const Files& files) {
   const Canonical& library = canonical["library"];
   Decider out;
   out.settings = settings_of(library, blame, scenario);
-  std::optional<PathType> level = said_p2p_level(canonical, written);
-  const std::string names = canonical[part].contains("groups") ? "groups/0" : "ranks";
-  const std::string pointer = fmt::format("/{}/{}", part, names);
-  const Canonical first_group = of_first_group(canonical[part], scenario.topology, blame);
+  std::optional<PathType> level = said_p2p_level(canonical, transport, written);
+  const std::string pointer = fmt::format("{}/{}", where, part.contains("groups") ? "groups/0" : "ranks");
+  const Canonical first_group = of_first_group(part, where, scenario.topology, blame);
   const Cluster& cluster = one_kind(scenario.topology, blame);
   const Members members = members_of(first_group, cluster, pointer, blame);
   const auto machine_with = [&](bool cross_nic) {
@@ -338,8 +342,8 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
     crossing = nccl::crossing_rings(out.machine, *cluster.parts.front().machine, members.gpus, cables_of(cluster));
     if (!crossing) out.machine = machine_with(false);
   }
-  canonical["transport"]["p2p_level"] = to_string(*level);
-  canonical["transport"]["gdr_level"] = to_string(gdr_level_of(canonical, written, out.machine, out.settings.minor));
+  transport["p2p_level"] = to_string(*level);
+  transport["gdr_level"] = to_string(gdr_level_of(canonical, transport, written, out.machine, out.settings.minor));
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
   out.version = library["version"].get<std::string>();
@@ -356,8 +360,7 @@ Decider decider_of(Canonical& canonical, const Json& written, const std::string&
   const auto& warnings = out.graphs.file.warnings;
   scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
-  if (canonical.contains("harness"))
-    out.in_turn = in_turn_of(canonical["harness"], gpus_called(canonical[part], cluster), blame);
+  if (canonical.contains("harness")) out.in_turn = in_turn_of(canonical["harness"], gpus_called(part, cluster), blame);
   return out;
 }
 

@@ -35,12 +35,15 @@ struct Decider {
   nccl::CostConstants costs = nccl::fitted_costs();
 };
 
-/// `part`: "collective" or "training", which has the names of the ranks where not all GPUs take part. Writes the level
-/// of peer access into the canonical form, and warnings of the file that NCCL_GRAPH_FILE names, of numbers that the
-/// release has no use for and of releases that are too old into the scenario.
-/// Refuses keys that the library decides (`written` has those that the user gave), machines that are not modeled, and
-/// groups that do not lie alike: what NCCL decides for the first, all do.
-Decider decider_of(nlohmann::json& canonical, const Json& written, const std::string& part, Scenario& scenario,
-                   const Blame& blame, const Files& files);
+/// Refuses keys that the library decides, of which `written` has those that the user gave.
+void refuse_decided(const Json& written, const Blame& blame);
+
+/// `part`: the collective or training, which has the names of the ranks if not all GPUs take part, `pointer` where it
+/// is. Writes the level of peer access and of GPUDirect into `transport`, and warnings of the file that NCCL_GRAPH_FILE
+/// names, of numbers that the release has no use for and of releases that are too old into the scenario.
+/// Refuses machines that are not modeled, and groups that do not lie alike: what NCCL decides for the first, all do.
+Decider decider_of(const nlohmann::json& canonical, const Json& written, const nlohmann::json& part,
+                   const std::string& pointer, nlohmann::json& transport, Scenario& scenario, const Blame& blame,
+                   const Files& files);
 
 }  // namespace ringsim::scenarios

@@ -10,6 +10,7 @@
 
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/enum_of.hpp"
+#include "scenarios/meaning/library_decider.hpp"
 #include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_devices.hpp"
 #include "scenarios/meaning/meaning_disturbance.hpp"
@@ -18,13 +19,13 @@
 #include "scenarios/meaning/meaning_nics.hpp"
 #include "scenarios/meaning/meaning_topology.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
+#include "scenarios/meaning/meaning_transport.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/machines/device_words.hpp"
-#include "topologies/nccl/graph_use.hpp"
 
 namespace ringsim::scenarios {
 
@@ -78,13 +79,6 @@ void check_spellings(const Json& written, const Blame& blame) {
         (said["gpudirect"] == false ||
          level_of(said[level].is_string() ? said[level].get<std::string>() : said[level].dump()) == PathType::loc))
       refuse("gpudirect", level);
-}
-
-Transport transport_of(const Canonical& transport, CollectiveOp op) {
-  Transport out;
-  read_members(field_at("transport"), transport, out);
-  out.point_to_point = is_point_to_point(op);
-  return out;
 }
 
 void check_buffer(const PacketOptions& packet, const Blame& blame) {
@@ -320,6 +314,19 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
     return;  // the run says what is wrong with the graph
   }
 }
+
+/// What tells the messages of a pair apart is their channel here.
+void expect_no_flow_spray(const Scenario& scenario, const Blame& blame) {
+  if (!scenario.library || scenario.routing.policy != Routing::Policy::flow_spray) return;
+  const std::vector<const LibraryCall*> calls = calls_of(scenario);
+  if (calls.size() > 1)
+    blame.fail("/network/routing", "expected another policy next to calls that differ in protocol, found flow_spray",
+               "flow_spray tells messages of a pair apart by their number, calls by their channels");
+  if (calls.front()->channel.bytes_per_second > 0)
+    blame.fail("/network/routing", "expected another policy next to this library's channels, found flow_spray",
+               "flow_spray tells messages of a pair apart by their number, thread blocks by their channel");
+}
+
 }  // namespace
 
 Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& blame, const Files& files) {
@@ -349,31 +356,40 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
         out.warnings.push_back(blame.where(fmt::format("/training/{}", key)) +
                                ": has no effect: mode async counts updates and warmup_updates");
   }
-  if (by_library && written.contains("jobs") && !written["jobs"].empty())
-    blame.fail("/jobs", "cannot be combined with a library",
-               "each would need a protocol of its own, which is not modeled yet");
+  DecideJob decide_job;
   if (by_library && out.training && out.training->regime->kind == Regime::Kind::single) {
+    if (written.contains("jobs") && !written["jobs"].empty())
+      blame.fail("/training/regime", "expected a regime that exchanges, next to a library and jobs, found single",
+                 "leave the library out, and name the algorithms of the jobs");
     out.warnings.push_back(blame.where("/library") + ": it has no effect with the regime single: nothing is exchanged");
   } else if (by_library) {
+    refuse_decided(written, blame);
     share_variables(decided, written, blame);
     use_one_level(decided["transport"]);  // its variables are spelled as NCCL's
     select_nics(decided, out.topology, blame, out.warnings);
-    out.library = out.training ? decide_training(decided, written, out, blame, files)
-                               : decide(decided, written, out, blame, files);
+    decide_job = [&, transport = decided["transport"]](Canonical& job, const std::string& pointer,
+                                                       const TrainingSpec* training, Canonical& own_transport) {
+      own_transport = transport;
+      const LibraryPlace at{.part = job, .pointer = pointer, .transport = own_transport};
+      return training != nullptr ? decide_training(decided, written, *training, at, out, blame, files)
+                                 : decide(decided, written, at, out, blame, files);
+    };
+    out.library =
+        decide_job(decided[out.training ? "training" : "collective"], out.training ? "/training" : "/collective",
+                   out.training ? &*out.training : nullptr, decided["transport"]);
   }
-  take_jobs(canonical, written, gpus, blame, files, out);
+  take_jobs(canonical, written, gpus, decide_job, blame, files, out);
+  number_calls(out);
   if (out.trains()) check_beside_training(canonical, blame);
   if (out.training && out.training->async && out.main().request.channels > 1)
     out.warnings.push_back(blame.where("/transport/channels") +
                            ": has no effect: with mode async each shard goes in one message");
 
   check_spellings(written, blame);
-  out.transport = transport_of(canonical["transport"], out.main().request.op);
-  if (out.library && out.library->graph && out.transport.nics == Transport::Nics::per_channel)
-    out.transport.channel_nics = std::make_shared<const ChannelNics>(
-        nccl::nics_of(*out.library->graph, canonical["transport"]["channels"].get<int>()));
-  out.protocol =
-      out.library ? out.library->protocol.get() : find_protocol(canonical["transport"]["protocol"].get<std::string>());
+  out.transport =
+      out.library ? out.library->call.transport : transport_of(canonical["transport"], out.main().request.op);
+  out.protocol = out.library ? out.library->call.protocol.get()
+                             : find_protocol(canonical["transport"]["protocol"].get<std::string>());
   if (canonical["transport"].contains("launch"))
     out.launch = Picoseconds{canonical["transport"]["launch"].get<std::int64_t>()};
   out.routing = routing_of(canonical["network"], out.topology, blame, out.warnings);
@@ -382,9 +398,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
                "flow_spray tells messages of a pair apart by their number, per_channel by their channel");
-  if (out.library && out.library->channel.bytes_per_second > 0 && out.routing.policy == Routing::Policy::flow_spray)
-    blame.fail("/network/routing", "expected another policy next to this library's channels, found flow_spray",
-               "flow_spray tells messages of a pair apart by their number, thread blocks by their channel");
+  expect_no_flow_spray(out, blame);
   warn_of_denied_gpudirect(blame, out);
   warn_of_unequal_nics(blame, out);
   warn_of_one_way_for_all(blame, out);

@@ -244,25 +244,41 @@ std::vector<std::size_t> after_of(const Canonical& names, const std::vector<Job>
 }
 
 /// A job that trains: the exchange of its gradients, and the step around it.
-Job training_job_of(const Canonical& canonical, std::size_t i, std::size_t gpus, const Blame& blame, const Files& files,
-                    Scenario& out) {
-  const Canonical& training = canonical["jobs"][i]["training"];
+Job training_job_of(const Canonical& canonical, std::size_t i, std::size_t gpus, const DecideJob& decide,
+                    const Blame& blame, const Files& files, Scenario& out) {
+  Canonical training = canonical["jobs"][i]["training"], transport = canonical["transport"];
   const std::string pointer = fmt::format("/jobs/{}/training", i);
   TrainingSpec spec =
       training_of(training, gpus, compute_scale_of(canonical), blame.within(fmt::format("/jobs/{}", i)), out.warnings);
   if (spec.async)
     blame.fail(pointer + "/regime/mode", "expected the mode sync next to other jobs, found async",
                "a run of mode async ends by its count of updates, that of other jobs by their steps");
-  Job job = job_of(gradients_of(training, spec), Json::object(), out.topology, gpus, canonical["transport"],
-                   pointer + "/regime", blame, files, out.warnings);
+  std::shared_ptr<const LibraryRun> library;
+  if (decide && spec.regime->kind != Regime::Kind::single)
+    library = std::make_shared<const LibraryRun>(decide(training, pointer, &spec, transport));
+  Job job = job_of(gradients_of(training, spec), Json::object(), out.topology, gpus, transport, pointer + "/regime",
+                   blame, files, out.warnings);
+  job.library = std::move(library);
   if (spec.regime->kind == Regime::Kind::single) job.request.ranks = 1;
   job.training = std::make_shared<const TrainingSpec>(std::move(spec));
   return job;
 }
 
+Job collective_job_of(const Canonical& canonical, const Json& written, std::size_t i, std::size_t gpus,
+                      const DecideJob& decide, const Blame& blame, const Files& files, Scenario& out) {
+  Canonical collective = canonical["jobs"][i]["collective"], transport = canonical["transport"];
+  const std::string pointer = fmt::format("/jobs/{}/collective", i);
+  std::shared_ptr<const LibraryRun> library;
+  if (decide) library = std::make_shared<const LibraryRun>(decide(collective, pointer, nullptr, transport));
+  Job job = job_of(collective, written["jobs"][i]["collective"], out.topology, gpus, transport, pointer, blame, files,
+                   out.warnings);
+  job.library = std::move(library);
+  return job;
+}
+
 /// Appends the jobs of the list "jobs".
-void add_others(const Canonical& canonical, const Json& written, std::size_t gpus, const Blame& blame,
-                const Files& files, Scenario& out) {
+void add_others(const Canonical& canonical, const Json& written, std::size_t gpus, const DecideJob& decide,
+                const Blame& blame, const Files& files, Scenario& out) {
   std::vector<Job>& jobs = out.jobs;
   if (!canonical.contains("jobs")) return;
   for (std::size_t i = 0; i < canonical["jobs"].size(); ++i) {
@@ -273,10 +289,8 @@ void add_others(const Canonical& canonical, const Json& written, std::size_t gpu
                  fmt::format("expected the key \"collective\" or \"training\", found {}",
                              given.contains("training") ? "both" : "none"),
                  "a job is what its GPUs do, or what they train");
-    Job job = given.contains("training")
-                  ? training_job_of(canonical, i, gpus, blame, files, out)
-                  : job_of(given["collective"], written["jobs"][i]["collective"], out.topology, gpus,
-                           canonical["transport"], pointer + "/collective", blame, files, out.warnings);
+    Job job = given.contains("training") ? training_job_of(canonical, i, gpus, decide, blame, files, out)
+                                         : collective_job_of(canonical, written, i, gpus, decide, blame, files, out);
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     job.pointer = pointer + (job.training ? "/training/regime" : "/collective");
@@ -309,10 +323,10 @@ Job main_of(const Canonical& canonical, const Json& written, std::size_t gpus, c
 
 }  // namespace
 
-void take_jobs(const Canonical& canonical, const Json& written, std::size_t gpus, const Blame& blame,
-               const Files& files, Scenario& out) {
+void take_jobs(const Canonical& canonical, const Json& written, std::size_t gpus, const DecideJob& decide,
+               const Blame& blame, const Files& files, Scenario& out) {
   out.jobs = {main_of(canonical, written, gpus, blame, files, out)};
-  add_others(canonical, written, gpus, blame, files, out);
+  add_others(canonical, written, gpus, decide, blame, files, out);
   if (out.jobs.size() > 1 && out.training && out.training->async)
     blame.fail("/training/regime/mode", "expected the mode sync next to other jobs, found async",
                "a run of mode async ends by its count of updates, that of other jobs by their steps");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -20,9 +21,14 @@ Arguments arguments_of(const Algorithm& algorithm, const nlohmann::json& given);
 /// The number of the job of that name.
 std::optional<std::size_t> find_job(const std::vector<Job>& jobs, const std::string& name);
 
+/// Decides for a job's collective, or for its training (`training`: what that means), as the scenario's library does;
+/// `transport`: becomes that of the job. Empty: there is no library.
+using DecideJob = std::function<LibraryRun(nlohmann::json& part, const std::string& pointer,
+                                           const TrainingSpec* training, nlohmann::json& transport)>;
+
 /// Sets Scenario::jobs, and the ports that their helpers need on a star. Requires its topology and, where there is one,
 /// its training step. `gpus`: of the topology. `written`: as the user wrote it, for what was left out.
-void take_jobs(const nlohmann::json& canonical, const Json& written, std::size_t gpus, const Blame& blame,
-               const Files& files, Scenario& out);
+void take_jobs(const nlohmann::json& canonical, const Json& written, std::size_t gpus, const DecideJob& decide,
+               const Blame& blame, const Files& files, Scenario& out);
 
 }  // namespace ringsim::scenarios

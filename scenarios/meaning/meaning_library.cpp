@@ -10,6 +10,7 @@
 
 #include "scenarios/meaning/library_decider.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
+#include "scenarios/meaning/meaning_transport.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"
@@ -104,13 +105,13 @@ nccl::LibraryPlan point_to_point(const nccl::SendPlan& sends, int peers) {
 /// longer than one pass over the slower side at all sizes.
 Bytes host_piece(TunerProtocol protocol) { return {protocol == TunerProtocol::simple ? 65'536 : 4'096}; }
 
-CollectiveOp op_named(const Canonical& collective, const Blame& blame) {
+CollectiveOp op_named(const Canonical& collective, const Blame& blame, const std::string& pointer) {
   const auto name = collective["op"].get<std::string>();
   for (const CollectiveOp op : collective_ops()) {
     if (to_string(op) != name) continue;
     if (op == CollectiveOp::barrier || op == CollectiveOp::pairs)
       blame.fail(
-          "/collective/op", fmt::format("expected an operation of NCCL, found {}", name),
+          pointer + "/op", fmt::format("expected an operation of NCCL, found {}", name),
           "NCCL has all_reduce, all_gather, reduce_scatter, broadcast, reduce, and what sends and receives make");
     return op;
   }
@@ -208,30 +209,45 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
 /// Large enough for Simple to reach what it can.
 constexpr Bytes size_of_search{std::int64_t{1} << 30};
 
-LibraryRun library_run(const Decision& decision, CollectiveOp op, const Canonical& library, const Decider& by) {
-  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
-  out.plan = decision.plan;
-  out.machine = by.machine;
+/// What is decided for a collective, as its messages move. `transport`: of the scenario.
+LibraryCall call_of(const Decision& decision, CollectiveOp op, const Decider& by, Canonical transport) {
+  Canonical place{{"order", ""}};
+  write_decision(decision, op, by, place, transport);
+  LibraryCall out{.plan = decision.plan};
+  out.algorithm = find_algorithm(decision.algorithm["name"].get<std::string>());
+  ensure(out.algorithm != nullptr, "a library's algorithm is one of the catalog");
+  out.arguments = arguments_of(*out.algorithm, decision.algorithm);
+  out.channels = transport["channels"].get<int>();
+  out.channel_rings = place["order"] == "channel_rings";
   if (const nccl::SearchGraph* graph = graph_for(decision.plan, by); graph != nullptr && !nccl::sends_to_peers(op))
     out.graph = std::make_shared<const nccl::SearchGraph>(*graph);
+  out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
+  out.transport = transport_of(transport, op);
+  if (out.graph && out.transport.nics == Transport::Nics::per_channel)
+    out.transport.channel_nics = std::make_shared<const ChannelNics>(nccl::nics_of(*out.graph, out.channels));
+  out.launch = Picoseconds{transport["launch"].get<std::int64_t>()} + decision.costs.once;
+  out.own_pass = decision.own_pass;
+  out.reached = {decision.costs.nvlink, decision.costs.pcie, decision.costs.network};
+  out.channel = decision.costs.channel;
+  return out;
+}
+
+LibraryRun library_run(const Canonical& library, const Decider& by) {
+  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
+  out.machine = by.machine;
   out.graph_file = by.graphs.path;
   if (by.graphs.crossing) out.crossing = std::make_shared<const nccl::SearchGraph>(*by.graphs.crossing);
-  out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
-  const auto shares = [](const nccl::LibraryCosts& costs) {
-    return LibraryRun::Shares{costs.nvlink, costs.pcie, costs.network};
-  };
-  out.reached = shares(decision.costs);
-  out.channel = decision.costs.channel;
   const nccl::LibraryPlan rings{.algorithm = TunerAlgorithm::ring,
                                 .protocol = TunerProtocol::simple,
                                 .channels = by.machine.ring.count,
                                 .blocks = by.machine.ring.count};
-  out.searched = shares(nccl::library_costs(rings, by.machine,
-                                            {.op = CollectiveOp::all_reduce,
-                                             .bytes = size_of_search,
-                                             .chunk = nccl::chunk_of(TunerProtocol::simple),
-                                             .release = by.settings.release},
-                                            by.costs));
+  const nccl::LibraryCosts costs = nccl::library_costs(rings, by.machine,
+                                                       {.op = CollectiveOp::all_reduce,
+                                                        .bytes = size_of_search,
+                                                        .chunk = nccl::chunk_of(TunerProtocol::simple),
+                                                        .release = by.settings.release},
+                                                       by.costs);
+  out.searched = {costs.nvlink, costs.pcie, costs.network};
   return out;
 }
 
@@ -253,31 +269,30 @@ void share_variables(Canonical& canonical, const Json& written, const Blame& bla
   }
 }
 
-LibraryRun decide(Canonical& canonical, const Json& written, Scenario& scenario, const Blame& blame,
-                  const Files& files) {
-  const Decider by = decider_of(canonical, written, "collective", scenario, blame, files);
-  const CollectiveOp op = op_named(canonical["collective"], blame);
-  const Bytes bytes{canonical["collective"]["bytes"].get<std::int64_t>()};
+LibraryRun decide(const Canonical& canonical, const Json& written, const LibraryPlace& at, Scenario& scenario,
+                  const Blame& blame, const Files& files) {
+  const Decider by = decider_of(canonical, written, at.part, at.pointer, at.transport, scenario, blame, files);
+  const CollectiveOp op = op_named(at.part, blame, at.pointer);
+  const Bytes bytes{at.part["bytes"].get<std::int64_t>()};
   const Decision decision = decision_of(op, bytes, by, blame);
-  Canonical& transport = canonical["transport"];
-  write_decision(decision, op, by, canonical["collective"], transport);
-  transport["launch"] = transport["launch"].get<std::int64_t>() + decision.costs.once.count();
-  LibraryRun out = library_run(decision, op, canonical["library"], by);
-  out.own_pass = decision.own_pass;
+  LibraryRun out = library_run(canonical["library"], by);
+  out.call = call_of(decision, op, by, at.transport);
+  write_decision(decision, op, by, at.part, at.transport);
+  at.transport["launch"] = out.call.launch.count();
   return out;
 }
 
 namespace {
 
-/// Bucket sizes, and how many bytes go in buckets of each; of local_sgd all at once.
-std::map<Bytes, Bytes> exchanges_of(const TrainingSpec& training, const Blame& blame) {
-  std::map<Bytes, Bytes> out;
+/// Sizes of buckets; local_sgd exchanges all at once.
+std::set<Bytes> exchanges_of(const TrainingSpec& training, const Blame& blame) {
+  std::set<Bytes> out;
   switch (training.regime->kind) {
     case Regime::Kind::ddp:
-      for (const Bucket& bucket : training.step.buckets) out[bucket.bytes] += bucket.bytes;
+      for (const Bucket& bucket : training.step.buckets) out.insert(bucket.bytes);
       return out;
     case Regime::Kind::local_sgd:
-      return {{training.gradients(), training.gradients()}};
+      return {training.gradients()};
     default:
       blame.fail("/library",
                  fmt::format("expected the regime ddp or local_sgd with a library, found {}", training.regime->name),
@@ -287,47 +302,58 @@ std::map<Bytes, Bytes> exchanges_of(const TrainingSpec& training, const Blame& b
 
 }  // namespace
 
-LibraryRun decide_training(Canonical& canonical, const Json& written, Scenario& scenario, const Blame& blame,
-                           const Files& files) {
-  const TrainingSpec& training = *scenario.training;
-  const std::map<Bytes, Bytes> exchanges = exchanges_of(training, blame);
-  Decider by = decider_of(canonical, written, "training", scenario, blame, files);
+LibraryRun decide_training(const Canonical& canonical, const Json& written, const TrainingSpec& training,
+                           const LibraryPlace& at, Scenario& scenario, const Blame& blame, const Files& files) {
+  const std::set<Bytes> exchanges = exchanges_of(training, blame);
+  const Decider by = decider_of(canonical, written, at.part, at.pointer, at.transport, scenario, blame, files);
   constexpr CollectiveOp op = CollectiveOp::all_reduce;
-  // Two buckets may differ in protocol, but messages of a run have one. Most bytes decide.
-  using Choice = std::pair<TunerAlgorithm, TunerProtocol>;
-  std::map<Choice, Bytes> votes;
-  Bytes all;
-  for (const auto& [bytes, total] : exchanges) {
-    const nccl::LibraryPlan plan = plan_of(op, bytes, by.machine, by.settings, blame);
-    votes[{plan.algorithm, plan.protocol}] += total;
-    all += total;
-  }
-  const auto most =
-      std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const auto [algorithm, protocol] = most->first;
-  for (const auto& [choice, bytes] : votes)
-    if (choice != most->first)
-      scenario.warnings.push_back(fmt::format(
-          "{}: NCCL would exchange {:.1f} % of the bytes by {} and {}; a step is simulated with one algorithm and "
-          "protocol, {} and {}",
-          blame.where("/library"), 100 * static_cast<double>(bytes.count) / static_cast<double>(all.count),
-          to_string(choice.first), to_string(choice.second), to_string(algorithm), to_string(protocol)));
-  by.settings.algorithms = {algorithm};
-  by.settings.protocols = {protocol};
-
-  const Decision largest = decision_of(op, exchanges.rbegin()->first, by, blame);
-  Canonical& regime = canonical["training"]["regime"];
-  write_decision(largest, op, by, regime, canonical["transport"]);
-  LibraryRun out = library_run(largest, op, canonical["library"], by);
-  const Algorithm* name = find_algorithm(largest.algorithm["name"].get<std::string>());
-  ensure(name != nullptr, "a library's algorithm is one of the catalog");
-  for (const auto& [bytes, total] : exchanges) {
-    const Decision decision = decision_of(op, bytes, by, blame);
-    out.exchanges[bytes] = {.arguments = arguments_of(*name, decision.algorithm),
-                            .channels = channels_of(decision.plan, by),
-                            .beyond = decision.costs.once + decision.own_pass};
-  }
+  LibraryRun out = library_run(canonical["library"], by);
+  for (const Bytes bytes : exchanges)
+    out.exchanges[bytes] = call_of(decision_of(op, bytes, by, blame), op, by, at.transport);
+  out.call = out.exchanges.rbegin()->second;
+  write_decision(decision_of(op, *exchanges.rbegin(), by, blame), op, by, at.part["regime"], at.transport);
   return out;
+}
+
+namespace {
+
+bool same_nics(const Transport& a, const Transport& b) {
+  if (a.nics != b.nics || (a.channel_nics == nullptr) != (b.channel_nics == nullptr)) return false;
+  return a.channel_nics == nullptr || *a.channel_nics == *b.channel_nics;
+}
+
+/// True if messages of both may have one CallPlan.
+bool move_alike(const LibraryCall& a, const LibraryCall& b) {
+  return *a.protocol == *b.protocol && same_nics(a.transport, b.transport) &&
+         a.transport.gdr_level == b.transport.gdr_level && a.transport.p2p_level == b.transport.p2p_level &&
+         a.transport.point_to_point == b.transport.point_to_point && a.transport.staging == b.transport.staging &&
+         a.reached == b.reached && a.channel == b.channel &&
+         (a.channel.bytes_per_second == 0 || a.channels == b.channels);
+}
+
+void number(LibraryRun& run, std::vector<LibraryCall>& known) {
+  const auto number_of = [&](LibraryCall& call) {
+    const auto found =
+        std::find_if(known.begin(), known.end(), [&](const LibraryCall& other) { return move_alike(call, other); });
+    call.number = static_cast<int>(found - known.begin());
+    if (found == known.end()) known.push_back(call);
+  };
+  number_of(run.call);
+  for (auto& [bytes, call] : run.exchanges) number_of(call);
+}
+
+}  // namespace
+
+void number_calls(Scenario& scenario) {
+  if (!scenario.library) return;
+  std::vector<LibraryCall> known;
+  number(*scenario.library, known);
+  for (Job& job : scenario.jobs) {
+    if (!job.library) continue;
+    LibraryRun numbered = *job.library;
+    number(numbered, known);
+    job.library = std::make_shared<const LibraryRun>(std::move(numbered));
+  }
 }
 
 namespace {
@@ -349,14 +375,14 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
   for (const char* name :
        {"NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_P2P_LL_THRESHOLD"})
     out.emplace_back(name, fmt::format("it is about sends and receives to peers, and {} is none", to_string(op)));
-  const auto chosen = fmt::format("the library chooses {}", to_string(run.plan.algorithm));
-  if (run.plan.algorithm == TunerAlgorithm::nvls || run.plan.algorithm == TunerAlgorithm::nvls_tree) {
+  const auto chosen = fmt::format("the library chooses {}", to_string(run.call.plan.algorithm));
+  if (run.call.plan.algorithm == TunerAlgorithm::nvls || run.call.plan.algorithm == TunerAlgorithm::nvls_tree) {
     for (const char* name :
          {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_NTHREADS"})
       out.emplace_back(name, chosen + ", and it is about rings and trees");
     for (const char* name : {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"})
       out.emplace_back(name, chosen + ", and how it bounds the thread blocks of NVLS is not modeled");
-  } else if (run.plan.protocol == TunerProtocol::ll128) {
+  } else if (run.call.plan.protocol == TunerProtocol::ll128) {
     out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it is about LL and Simple");
   }
   if (op != CollectiveOp::all_reduce)
@@ -371,12 +397,12 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
 void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, const Blame& blame, Scenario& scenario) {
   std::string none;
   for (const TunerAlgorithm each : nccl::read_algorithms(named)) {
-    if (each == run.plan.algorithm) return;
+    if (each == run.call.plan.algorithm) return;
     none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
   }
   scenario.warnings.push_back(fmt::format("{}: NCCL {} has no {} here and falls back to {}",
                                           blame.where("/library/env/NCCL_ALGO"), run.version, none,
-                                          to_string(run.plan.algorithm)));
+                                          to_string(run.call.plan.algorithm)));
 }
 
 /// What a rank does with its own part, which `devices.gpu` has the rates of: sends and additions go by the costs of the
@@ -457,7 +483,8 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     warn_of_other_variables(written, blame, scenario);
     warn_of_releases(env, canonical["library"]["version"], blame, scenario);
     if (scenario.library && scenario.library->machine.ranks() > 1) {
-      const CollectiveOp op = scenario.training ? CollectiveOp::all_reduce : op_named(canonical["collective"], blame);
+      const CollectiveOp op =
+          scenario.training ? CollectiveOp::all_reduce : op_named(canonical["collective"], blame, "/collective");
       const auto idle = idle_variables(op, *scenario.library);
       for (const auto& [name, because] : idle)
         if (env.contains(name)) warn(fmt::format("/library/env/{}", name), because);
@@ -479,7 +506,7 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
     if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels have it already");
     if (gpu_says("channel") && scenario.library &&
-        !is_bound_by_blocks(scenario.library->plan, scenario.library->channel))
+        !is_bound_by_blocks(scenario.library->call.plan, scenario.library->call.channel))
       warn("/devices/gpu/channel",
            "what thread blocks send counts in rings and trees by Simple over NVLink; here the library's costs have it");
     return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "scenarios/decoder/blame.hpp"
 #include "scenarios/decoder/files.hpp"
@@ -14,18 +15,26 @@ namespace ringsim::scenarios {
 /// are said twice.
 void share_variables(nlohmann::json& canonical, const Json& written, const Blame& blame);
 
-/// Decides, and writes the decision into the canonical form, as if the user had chosen algorithm, order, channels, NICs
-/// and launch. Refuses keys that the library decides (`written` has those that the user gave), and what is not
-/// modeled. Requires the key `library`, and that share_variables() was called and spellings are resolved.
-/// Reads the file that NCCL_GRAPH_FILE names, whose warnings go to the scenario. Requires scenario.topology.
-LibraryRun decide(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame,
-                  const Files& files);
+/// Where a collective or a training stands that the library decides for.
+struct LibraryPlace {
+  nlohmann::json& part;       ///< the collective, or the training
+  std::string pointer;        ///< "/collective", "/jobs/0/training"
+  nlohmann::json& transport;  ///< of the scenario; a copy of its own for each job
+};
 
-/// Decides likewise for each of the exchanges of a training step. A step is simulated with one protocol and one
-/// algorithm for all of them: those that NCCL would take for most of the bytes; a warning says where it would take
-/// others. Requires scenario.topology and scenario.training.
-LibraryRun decide_training(nlohmann::json& canonical, const Json& written, Scenario& scenario, const Blame& blame,
-                           const Files& files);
+/// Decides, and writes the decision into the canonical form, as if the user had chosen algorithm, order, channels, NICs
+/// and launch. Refuses what is not modeled. Requires the key `library`, that refuse_decided() and share_variables()
+/// were called and spellings are resolved. Reads the file that NCCL_GRAPH_FILE names, whose warnings go to the
+/// scenario. Requires scenario.topology.
+LibraryRun decide(const nlohmann::json& canonical, const Json& written, const LibraryPlace& at, Scenario& scenario,
+                  const Blame& blame, const Files& files);
+
+/// Decides likewise for each of the exchanges of a training step, and writes down that of the largest.
+LibraryRun decide_training(const nlohmann::json& canonical, const Json& written, const TrainingSpec& training,
+                           const LibraryPlace& at, Scenario& scenario, const Blame& blame, const Files& files);
+
+/// Sets LibraryCall::number of all calls of the scenario; that of its own is 0.
+void number_calls(Scenario& scenario);
 
 /// Settings of the library, its harness and devices that change nothing, and variables whose effect is not modeled.
 /// `written`: as in decide(). Comes when scenario.varied is known.

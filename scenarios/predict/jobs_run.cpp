@@ -95,7 +95,12 @@ void JobsRun::add_calls(std::size_t job, const std::vector<const PlacedCollectiv
     }
     for (const Actor member : members) calls_[static_cast<std::size_t>(member)][job] = call;
     const std::string name = jobs_.size() > 1 ? its.name : std::string(to_string(its.request.op));
-    program_.calls.push_back({.name = name, .schedule = *schedule, .members = members, .variables = {}});
+    const LibraryRun* library = scenario_.library_of(job);
+    program_.calls.push_back({.name = name,
+                              .schedule = *schedule,
+                              .members = members,
+                              .plan = library == nullptr ? 0 : library->call.number,
+                              .variables = {}});
   }
 }
 
@@ -113,6 +118,12 @@ std::vector<SettingEffect> JobsRun::effects() const {
   return effects;
 }
 
+// What passes on a rank but its steps. The result of a job alone has its own pass apart.
+Picoseconds JobsRun::before_steps(std::size_t job) const {
+  const Picoseconds launch = launch_of(scenario_, job);
+  return scenario_.jobs.size() > 1 ? launch + own_pass_of(scenario_, job) : launch;
+}
+
 // A job's start is a task of its own, which waits for nothing.
 Program::Role JobsRun::role_of(const std::vector<int>& calls, bool is_rank) const {
   Program::Role role;
@@ -123,7 +134,7 @@ Program::Role JobsRun::role_of(const std::vector<int>& calls, bool is_rank) cons
     std::vector<Program::Task>& tasks = role.streams[j];
     if (job.start.count() > 0) tasks.push_back({.name = "start of " + job.name, .time = job.start});
     Program::Task call{.name = job.name, .call = calls[j]};
-    if (is_rank && job.request.ranks > 1) call.time = launch_of(scenario_);
+    if (is_rank && job.request.ranks > 1) call.time = before_steps(j);
     for (const std::size_t before : job.after) {
       const auto n = static_cast<int>(role.streams[before].size());
       if (n > 0) call.after.push_back({static_cast<Stream>(before), n, 0});

@@ -49,6 +49,7 @@ class JobsRun {
   /// Adds the calls of a job, and their ranks.
   void add_calls(std::size_t job, const std::vector<const PlacedCollective*>& groups,
                  const std::vector<PlacedSchedule>* schedules, const std::atomic<bool>* stop);
+  Picoseconds before_steps(std::size_t job) const;
   Program::Role role_of(const std::vector<int>& calls, bool is_rank) const;
 
   const Scenario& scenario_;

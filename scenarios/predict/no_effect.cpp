@@ -143,7 +143,7 @@ class Settings : public scenarios::RunFacts {
     });
   }
 
-  /// Of the messages of that channel.
+  /// Routes of the messages of that channel.
   Routes& routes(std::uint16_t channel = 0) {
     if (routes_.empty())
       for (const CallPlan& plan : options_.plans) routes_.emplace_back(topology_, plan.transport, options_.routing);
@@ -384,6 +384,17 @@ class Settings : public scenarios::RunFacts {
       return true;
     Scenario other = scenario_;
     change(other.transport);
+    const auto change_calls = [&](LibraryRun& library) {
+      change(library.call.transport);
+      for (auto& [bytes, call] : library.exchanges) change(call.transport);
+    };
+    if (other.library) change_calls(*other.library);
+    for (Job& job : other.jobs) {
+      if (job.library == nullptr) continue;
+      LibraryRun its = *job.library;
+      change_calls(its);
+      job.library = std::make_shared<const LibraryRun>(std::move(its));
+    }
     const auto rings = [&](const Scenario& scenario) {
       std::vector<std::string> out;
       for (const auto& groups : collectives_of(scenario, topology_))

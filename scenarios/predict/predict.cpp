@@ -1,6 +1,7 @@
 #include "scenarios/predict/predict.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -28,22 +29,54 @@ std::string algorithm_text(const Prediction& prediction) {
   return text;
 }
 
-std::string library_algorithm_of(const Scenario& scenario, const Job& job) {
-  if (!scenario.library) return "";
-  return nccl::sends_to_peers(job.request.op) ? "SendRecv" : std::string(to_string(scenario.library->plan.algorithm));
+namespace {
+
+/// Names of what the library takes for a job; of a training step each once, the one of most bytes first.
+std::string choices_of(const Scenario& scenario, std::size_t job, std::string ExchangeReport::*name,
+                       const std::string& alone) {
+  std::vector<std::pair<std::string, Bytes>> names;
+  for (const ExchangeReport& exchange : exchanges_of(scenario, job)) {
+    const auto known =
+        std::find_if(names.begin(), names.end(), [&](const auto& each) { return each.first == exchange.*name; });
+    Bytes& bytes = known == names.end() ? names.emplace_back(exchange.*name, Bytes{}).second : known->second;
+    bytes += exchange.bytes * exchange.times;
+  }
+  if (names.empty()) return alone;
+  std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [one, its] : names) text += (text.empty() ? "" : ", ") + one;
+  return text;
+}
+
+std::string library_protocol_of(const Scenario& scenario, std::size_t job) {
+  const LibraryRun* library = scenario.library_of(job);
+  if (library == nullptr) return "";
+  return choices_of(scenario, job, &ExchangeReport::protocol, std::string(to_string(library->call.plan.protocol)));
+}
+
+}  // namespace
+
+std::string library_algorithm_of(const Scenario& scenario, std::size_t job) {
+  const LibraryRun* library = scenario.library_of(job);
+  if (library == nullptr) return "";
+  if (nccl::sends_to_peers(scenario.jobs[job].request.op)) return "SendRecv";
+  return choices_of(scenario, job, &ExchangeReport::algorithm, std::string(to_string(library->call.plan.algorithm)));
 }
 
 std::string protocol_text(const Prediction& prediction) {
   return prediction.library_protocol.empty() ? std::string(prediction.protocol->name) : prediction.library_protocol;
 }
 
-Picoseconds launch_of(const Scenario& scenario) {
-  const Picoseconds launch = scenario.launch.value_or(scenario.protocol->launch);
+Picoseconds launch_of(const Scenario& scenario, std::size_t job) {
+  const LibraryRun* library = scenario.library_of(job);
+  const Picoseconds launch =
+      library != nullptr && job > 0 ? library->call.launch : scenario.launch.value_or(scenario.protocol->launch);
   return scenario.calibration ? launch + scenario.calibration->launch : launch;
 }
 
-Picoseconds own_pass_of(const Scenario& scenario) {
-  return scenario.library ? scenario.library->own_pass : Picoseconds{0};
+Picoseconds own_pass_of(const Scenario& scenario, std::size_t job) {
+  const LibraryRun* library = scenario.library_of(job);
+  return library != nullptr ? library->call.own_pass : Picoseconds{0};
 }
 
 bool is_disturbed(const Scenario& scenario) {
@@ -88,8 +121,9 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   result.protocol = find_protocol(scenario.protocol->name);  // which outlives the scenario
   if (scenario.library) {
     result.library = fmt::format("{} {}", scenario.library->name, scenario.library->version);
-    result.library_algorithm = library_algorithm_of(scenario, job);
-    result.library_protocol = to_string(scenario.library->plan.protocol);
+    result.library_algorithm = library_algorithm_of(scenario, j);
+    result.library_protocol = library_protocol_of(scenario, j);
+    if (const LibraryRun* its = scenario.library_of(j)) result.protocol = find_protocol(its->call.protocol->name);
   }
   if (scenario.calibration) result.calibration = to_string(*scenario.calibration);
   result.varied = scenario.varied;
@@ -242,8 +276,10 @@ void report_collective(const Topology& topology, const Timeline& timeline, Picos
   if (bytes && result.time.count() > 0) result.inter_node = {*bytes, gigabytes_per_second(*bytes, result.time)};
 }
 
-void report_training(const Topology& topology, const Timeline& timeline, const Work& work, Prediction& result) {
+void report_training(const Scenario& scenario, const Topology& topology, const Timeline& timeline, const Work& work,
+                     Prediction& result) {
   result.training = work.report(0);
+  result.training->exchanges = exchanges_of(scenario, 0);
   result.time = result.training->step;
   result.transfers = timeline.transfers;
   if (timeline.bottleneck) result.bottleneck = bottleneck_report(topology, *timeline.bottleneck, timeline.duration());
@@ -278,6 +314,7 @@ void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& t
     Picoseconds length = job.finish.time_since_epoch() - scenario.jobs[j].start;
     if (work.training(j) != nullptr) {
       one.training = work.report(j);
+      one.training->exchanges = exchanges_of(scenario, j);
       one.time = one.training->step;
       one.transfers = job.transfers;
       one.proof = work.training(j)->run().schedule().proof();
@@ -290,12 +327,24 @@ void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& t
   }
 }
 
+/// What the library takes for any of the jobs, each once.
+std::string all_jobs(const Scenario& scenario, std::string (*of)(const Scenario&, std::size_t job)) {
+  std::vector<std::string> names;
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j)
+    if (std::string one = of(scenario, j); std::find(names.begin(), names.end(), one) == names.end())
+      names.push_back(std::move(one));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// The result of all jobs together; its bottleneck is that of the run.
 Prediction total_of(const Scenario& scenario, const Setup& setup, const Topology& topology, const Timeline& timeline,
                     const JobsRun& run) {
   Prediction all = about(scenario, setup, 0);
   all.job = "all";
   all.is_total = true;
+  all.parameters.clear();
+  all.library_algorithm = all_jobs(scenario, library_algorithm_of);
+  all.library_protocol = all_jobs(scenario, library_protocol_of);
   all.groups = 0;
   all.request.ranks = run.n_gpus();
   all.time = run.time();
@@ -349,7 +398,6 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   Work work(scenario, setup, options);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,
-                         .plans = {{.protocol = scenario.protocol, .transport = scenario.transport}},
                          .routing = setup.routing,
                          .placement = work.placement(),
                          .fold = options.fold,
@@ -357,6 +405,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
                          .progress = options.progress};
   work.listen(run_options, options.recording != nullptr);
   const Topology topology = rated(setup.topology, scenario, work.called());
+  run_options.plans = call_plans(scenario, topology);
+  if (run_options.plans.size() > 1) run_options.plan_of_channel = work.plan_of_channel();
   run_options.disturbance = disturbance_of(topology, scenario, work.actors(), work.lanes());
   if (work.programs() != nullptr)
     run_options.disturbance.delays = [&](Actor actor, Lane lane, int step) {
@@ -393,7 +443,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   if (n > 1)
     report_jobs(scenario, setup, topology, timeline, work, result);
   else if (work.training(0) != nullptr)
-    report_training(topology, timeline, work, result);
+    report_training(scenario, topology, timeline, work, result);
   else
     report_collective(topology, timeline, (work.jobs() ? work.jobs()->time() : timeline.duration()) + launch + own_pass,
                       result);

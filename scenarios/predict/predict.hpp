@@ -58,7 +58,7 @@ struct Prediction {
   std::string library;  ///< "nccl 2.30.7"; empty if no library decided
   /// The library's names for what it decided: "Tree" and "LL128", as NCCL_ALGO and NCCL_PROTO have them, or
   /// "Send/Recv". Empty without a library. `algorithm` and `protocol` are the schedule and costs that simulate them.
-  std::string library_algorithm, library_protocol;
+  std::string library_algorithm, library_protocol;  ///< of several all, the one of most bytes first: "Simple, LL"
   std::string calibration;  ///< what was fitted, as to_string(Calibration); empty if the scenario has none
   std::optional<TrainingReport> training;  ///< of a training step; `time` is its step, `request` all its gradients
   Picoseconds time{0};
@@ -111,8 +111,9 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options = {})
 /// As predict() above, with a setup that was made before: set_up(scenario).
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options = {});
 
-/// What the scenario's library takes for the job, by the library's name: "Tree"; empty without a library.
-std::string library_algorithm_of(const Scenario& scenario, const Job& job);
+/// What the scenario's library takes for the job, by the library's name: "Tree"; of a training step all that it takes,
+/// the one of most bytes first: "Ring, Tree". Empty without a library.
+std::string library_algorithm_of(const Scenario& scenario, std::size_t job);
 
 /// "halving_doubling fold=naive": an algorithm with its parameters, in tables; a library's by the library's name:
 /// "Tree".
@@ -121,9 +122,9 @@ std::string algorithm_text(const Prediction& prediction);
 std::string protocol_text(const Prediction& prediction);
 
 /// The time before the first step of every collective: the scenario's, or the protocol's, and what a calibration adds.
-Picoseconds launch_of(const Scenario& scenario);
+Picoseconds launch_of(const Scenario& scenario, std::size_t job = 0);
 /// What a library's kernels take for a rank's own part, copied or added up apart from the schedule: it comes on top.
-Picoseconds own_pass_of(const Scenario& scenario);
+Picoseconds own_pass_of(const Scenario& scenario, std::size_t job = 0);
 /// True if faults, delays, background messages or other jobs act on the run.
 bool is_disturbed(const Scenario& scenario);
 

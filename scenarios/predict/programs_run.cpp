@@ -50,6 +50,10 @@ const CheckedSchedule& ProgramsRun::schedule() const {
   return beside_ ? beside_->schedule() : parts_.front().run->schedule();
 }
 
+std::vector<std::uint16_t> ProgramsRun::plan_of_channel() const {
+  return beside_ ? beside_->plan_of_channel() : parts_.front().run->lowered().plan_of_channel();
+}
+
 std::vector<std::size_t> ProgramsRun::jobs() const {
   std::vector<std::size_t> jobs;
   for (const Part& part : parts_) {

@@ -41,6 +41,8 @@ class ProgramsRun {
   ProgramsRun& operator=(const ProgramsRun&) = delete;
 
   const CheckedSchedule& schedule() const;
+  /// As RunOptions::plan_of_channel, up to the last channel in use.
+  std::vector<std::uint16_t> plan_of_channel() const;
   /// [lane] of which job, as RunOptions::jobs.
   std::vector<std::size_t> jobs() const;
   /// Those of a job of that part, but for the one that waits for its start.

@@ -45,28 +45,53 @@ void add_report(std::vector<RankReport>& reports, RankReport one, Actor actor, i
 
 }  // namespace
 
+std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t job) {
+  std::vector<ExchangeReport> found;
+  const LibraryRun* library = scenario.library_of(job);
+  const TrainingSpec* training = scenario.training_of(job);
+  if (library == nullptr || training == nullptr) return found;
+  for (const auto& [bytes, call] : library->exchanges) {
+    const auto times = std::count_if(training->step.buckets.begin(), training->step.buckets.end(),
+                                     [size = bytes](const Bucket& bucket) { return bucket.bytes == size; });
+    found.push_back({.bytes = bytes,
+                     .times = std::max<std::int64_t>(1, times),
+                     .algorithm = std::string(to_string(call.plan.algorithm)),
+                     .protocol = std::string(to_string(call.plan.protocol)),
+                     .channels = call.channels});
+  }
+  return found;
+}
+
 TrainingStep training_step_of(const Scenario& scenario) {
   TrainingStep step = scenario.training->step;
   if (!exchanges(scenario)) {
     step.buckets.clear();  // nobody to exchange gradients with
     return step;
   }
-  step.launch = launch_of(scenario);
-  if (!scenario.library) return step;
-  const auto& by_size = scenario.library->exchanges;
-  for (Bucket& bucket : step.buckets) bucket.beyond = by_size.at(bucket.bytes).beyond;
-  if (step.buckets.empty()) step.launch += by_size.at(scenario.training->gradients()).beyond;
+  if (!scenario.library) {
+    step.launch = launch_of(scenario);
+    return step;
+  }
+  // Each exchange has a launch of its own.
+  step.launch = scenario.calibration ? scenario.calibration->launch : Picoseconds{0};
+  for (Bucket& bucket : step.buckets) {
+    const LibraryCall& call = scenario.library->exchanges.at(bucket.bytes);
+    bucket.beyond = call.launch + call.own_pass;
+    bucket.plan = call.number;
+  }
+  if (step.buckets.empty()) step.launch += scenario.library->call.launch + scenario.library->call.own_pass;
   return step;
 }
 
 PlacedCollective bucket_of(const Scenario& scenario, const PlacedCollective& placed, Bytes bytes) {
+  if (scenario.library) {
+    const auto found = std::find_if(placed.exchanges.begin(), placed.exchanges.end(),
+                                    [&](const PlacedCollective& each) { return each.job.request.bytes == bytes; });
+    ensure(found != placed.exchanges.end(), "the library decides for every size that is exchanged");
+    return *found;
+  }
   PlacedCollective one = placed;
   one.job.request.bytes = bytes;
-  if (!scenario.library) return one;
-  const LibraryRun::Exchange& exchange = scenario.library->exchanges.at(bytes);
-  one.job.arguments = exchange.arguments;
-  one.job.request.channels = exchange.channels;
-  fit_channels(one.job.request);
   return one;
 }
 

@@ -36,6 +36,14 @@ struct RankReport {
   TrainingMemory memory;
 };
 
+/// What a library takes for one size of a step's exchanges.
+struct ExchangeReport {
+  Bytes bytes;
+  std::int64_t times = 1;           ///< in a step; of local_sgd in a round
+  std::string algorithm, protocol;  ///< by the library's names
+  int channels = 1;
+};
+
 /// What a training step took, and where its time went. Means over the steps that count, of the rank that ended last
 /// (of several, the first).
 struct TrainingReport {
@@ -52,9 +60,12 @@ struct TrainingReport {
   Bytes sent;                        ///< by all ranks and helpers, a step
   TrainingMemory memory;             ///< of the GPU that needs most
   std::optional<AsyncReport> async;  ///< of a server that waits for nobody. Means are then over all workers and updates
-  std::vector<RankReport> by_rank;   ///< ranks, then servers; neighbors that are alike in all of it are one entry
+  std::vector<ExchangeReport> exchanges;  ///< by size; none without a library
+  std::vector<RankReport> by_rank;        ///< ranks, then servers; neighbors that are alike in all of it are one entry
 };
 
+/// What the scenario's library takes for the exchanges of a job that trains, by size; empty if there is none.
+std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t job);
 /// The step without the schedules of its buckets: with the launch of a collective.
 TrainingStep training_step_of(const Scenario& scenario);
 /// The all-reduce of a bucket: with a library as it does that size.

@@ -119,6 +119,7 @@ void Work::take_trainings(int room, const PredictOptions& options) {
       auto alone = std::make_unique<Scenario>(scenario_);
       alone->training = *spec;
       alone->jobs = {scenario_.jobs[j]};
+      if (const LibraryRun* library = scenario_.library_of(j)) alone->library = *library;
       job.alone = std::move(alone);
     }
     const Scenario& its = job.alone ? *job.alone : scenario_;
@@ -189,6 +190,13 @@ void Work::take_several(const PredictOptions& options) {
 
 std::vector<CheckedSchedule> Work::called() const {
   return programs_ ? programs_->called() : std::vector<CheckedSchedule>{*collective_};
+}
+
+std::vector<std::uint16_t> Work::plan_of_channel() const {
+  ensure(programs_ != nullptr, "calls that differ are those of programs");
+  std::vector<std::uint16_t> found = programs_->plan_of_channel();
+  found.resize(std::size_t{1} << 16);
+  return found;
 }
 
 void Work::TrainingJob::take(std::unique_ptr<TrainingRun> its) {

@@ -30,8 +30,10 @@ class Work {
   std::vector<CheckedSchedule> called() const;
   const std::vector<std::vector<Actor>>& actors() const { return actors_; }  ///< [job][rank, perhaps helpers]
   const std::vector<NodeId>& placement() const { return placement_; }        ///< [actor]
-  const std::vector<std::string>& names() const { return names_; }           ///< [actor]
-  int n_ranks() const { return n_ranks_; }                                   ///< the first actors
+  /// As RunOptions::plan_of_channel, if calls differ in their plans.
+  std::vector<std::uint16_t> plan_of_channel() const;
+  const std::vector<std::string>& names() const { return names_; }  ///< [actor]
+  int n_ranks() const { return n_ranks_; }                          ///< the first actors
 
   ProgramsRun* programs() const { return programs_.get(); }             ///< nullptr: a collective by itself
   const JobsRun* jobs() const { return jobs_.get(); }                   ///< nullptr: no job is a collective

@@ -58,10 +58,29 @@ std::string put_in_best_ring(const Topology& topology, const Transport& transpor
                      ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
 }
 
+/// Rings for the channels of a library's call: of the graph that it takes, or found among `links`.
+ChannelRings rings_of_call(const Topology& links, const LibraryRun& library, const LibraryCall& call,
+                           const std::vector<NodeId>& ranks, const Transport& transport,
+                           const std::atomic<bool>* stop) {
+  if (!call.graph) return channel_rings(links, ranks, transport, stop);
+  const double each = library.machine.nodes > 1 ? call.graph->between : call.graph->inside;
+  return {.orders = nccl::rings_of(*call.graph, links, ranks, library.graph_file, library.version),
+          .each = {static_cast<std::int64_t>(1e9 * each)}};
+}
+
+/// A library's call for a collective; nullptr: there is no library.
+struct CalledBy {
+  const LibraryRun* library = nullptr;
+  const LibraryCall* call = nullptr;
+};
+
 /// Gives each channel a ring of its own, and says which they are. `links`: among which they are searched for.
-std::string take_channel_rings(const Topology& links, const Scenario& scenario, const std::vector<NodeId>& ranks,
-                               CollectiveRequest& request, const std::atomic<bool>* stop) {
-  ChannelRings rings = rings_for(links, scenario, ranks, scenario.transport, stop);
+std::string take_channel_rings(const Topology& links, const Scenario& scenario, const CalledBy& by,
+                               const std::vector<NodeId>& ranks, CollectiveRequest& request,
+                               const std::atomic<bool>* stop) {
+  ChannelRings rings = by.library == nullptr
+                           ? channel_rings(links, ranks, scenario.transport, stop)
+                           : rings_of_call(links, *by.library, *by.call, ranks, by.call->transport, stop);
   std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
   if (ranks.size() > 1) text += fmt::format(" of {} each", format(rings.each));
   for (std::size_t k = 0; k < rings.orders.size(); ++k) {
@@ -69,7 +88,7 @@ std::string take_channel_rings(const Topology& links, const Scenario& scenario, 
     for (const Actor rank : rings.orders[k]) text += ' ' + fmt::to_string(rank);
   }
   request.orders = std::move(rings.orders);
-  if (scenario.library) fit_channels(request);
+  if (by.library != nullptr) fit_channels(request);
   return text;
 }
 
@@ -102,13 +121,13 @@ struct Seen {
 
 /// A collective on these ranks.
 PlacedCollective placed_on(std::vector<NodeId> ranks, const Seen& seen, const Scenario& scenario, Job job,
-                           const std::atomic<bool>* stop) {
+                           const CalledBy& by, const std::atomic<bool>* stop) {
   const Topology& topology = seen.topology;
-  PlacedCollective placed{.job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}};
+  PlacedCollective placed{.job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}, .exchanges = {}};
   return blaming(scenario, placed.job.pointer, [&] {
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
-      placed.ring = take_channel_rings(seen.links, scenario, placed.ranks, placed.job.request, stop);
+      placed.ring = take_channel_rings(seen.links, scenario, by, placed.ranks, placed.job.request, stop);
     if (placed.job.uses_fabric()) {
       ReductionTree tree = by_the_algorithm(placed.job, [&] { return tree_for(placed.job, topology, placed.ranks); });
       placed.job.request.tree = std::move(tree.parents);
@@ -118,6 +137,37 @@ PlacedCollective placed_on(std::vector<NodeId> ranks, const Seen& seen, const Sc
   });
 }
 
+/// The exchanges of a training step by a library. Those by one graph, or by the search, have the same rings.
+void place_exchanges(const Seen& seen, const Scenario& scenario, const LibraryRun& library, PlacedCollective& placed,
+                     const std::atomic<bool>* stop) {
+  std::vector<std::pair<const LibraryCall*, std::vector<std::vector<Actor>>>> known;
+  for (const auto& [bytes, call] : library.exchanges) {
+    Job job = placed.job;
+    job.algorithm = call.algorithm;
+    job.arguments = call.arguments;
+    job.request.bytes = bytes;
+    job.request.channels = call.channels;
+    job.request.orders.clear();
+    job.request.tree.clear();
+    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& other) {
+      const auto &a = call.graph, &b = other.first->graph;
+      return (!a && !b) || (a && b && *a == *b);
+    });
+    if (call.channel_rings && same != known.end()) {
+      job.request.orders = same->second;
+      fit_channels(job.request);
+      job.channel_rings = false;
+    } else {
+      job.channel_rings = call.channel_rings;
+    }
+    placed.exchanges.push_back(placed_on(placed.ranks, seen, scenario, std::move(job), {&library, &call}, stop));
+    PlacedCollective& made = placed.exchanges.back();
+    if (call.channel_rings && same == known.end()) known.emplace_back(&call, made.job.request.orders);
+    made.job.channel_rings = call.channel_rings;
+    if (!made.helpers.empty()) placed.helpers = made.helpers;  // the switches that join the ranks, whichever need them
+  }
+}
+
 /// [group]
 std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scenario, std::size_t j,
                                          const std::atomic<bool>* stop) {
@@ -125,7 +175,13 @@ std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scena
   const TrainingSpec* spec = scenario.training_of(j);
   std::vector<NodeId> ranks = blaming(scenario, job.pointer, [&] { return places(seen.topology, job); });
   if (spec != nullptr && spec->regime->kind == Regime::Kind::single) ranks.resize(1);
-  if (job.groups.empty()) return {placed_on(std::move(ranks), seen, scenario, job, stop)};
+  const LibraryRun* library = scenario.library_of(j);
+  const CalledBy by{library, library == nullptr ? nullptr : &library->call};
+  if (job.groups.empty()) {
+    std::vector<PlacedCollective> one{placed_on(std::move(ranks), seen, scenario, job, by, stop)};
+    if (library != nullptr) place_exchanges(seen, scenario, *library, one.front(), stop);
+    return one;
+  }
   std::vector<PlacedCollective> placed;
   Job of_group = job;  // there may be thousands
   of_group.groups.clear();
@@ -133,7 +189,7 @@ std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scena
   for (const std::vector<int>& group : job.groups) {
     std::vector<NodeId> members;
     for (const int place : group) members.push_back(ranks[static_cast<std::size_t>(place)]);
-    placed.push_back(placed_on(std::move(members), seen, scenario, of_group, stop));
+    placed.push_back(placed_on(std::move(members), seen, scenario, of_group, by, stop));
   }
   return placed;
 }
@@ -176,30 +232,61 @@ void place_on_cpus(const Topology& topology, const Scenario& scenario, std::vect
 
 }  // namespace
 
-Topology topology_for_search(const Scenario& scenario) {
-  if (!scenario.library) return topology_of(scenario);
-  Scenario seen = scenario;
-  seen.library->reached = seen.library->searched;
-  return topology_of(seen);
-}
+namespace {
 
-Topology topology_without_kernels(const Scenario& scenario) {
-  if (!scenario.library) return topology_of(scenario);
-  Scenario plain = scenario;
-  plain.library.reset();
-  return topology_of(plain);
-}
-
-Topology topology_of(const Scenario& scenario) {
+/// The topology with links at these shares of their rates.
+Topology topology_at(const Scenario& scenario, const LibraryCall::Shares& reached) {
   Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
   ClassScales scales = scenario.calibration ? scenario.calibration->classes : ClassScales{};
-  if (scenario.library) {
-    scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= scenario.library->reached.nvlink;
-    scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= scenario.library->reached.pcie;
-    scales.bandwidth[static_cast<std::size_t>(LinkClass::nic)] *= scenario.library->reached.network;
-  }
+  scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= reached.nvlink;
+  scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= reached.pcie;
+  scales.bandwidth[static_cast<std::size_t>(LinkClass::nic)] *= reached.network;
   if (scales == ClassScales{}) return topology;
   return blaming(scenario, "/calibration", [&] { return scaled(topology, scales); });
+}
+
+/// What the kernels of any of its calls reach of each class of links.
+LibraryCall::Shares most_reached(const std::vector<const LibraryCall*>& calls) {
+  if (calls.empty()) return {};
+  LibraryCall::Shares most = calls.front()->reached;
+  for (const LibraryCall* call : calls) {
+    most.nvlink = std::max(most.nvlink, call->reached.nvlink);
+    most.pcie = std::max(most.pcie, call->reached.pcie);
+    most.network = std::max(most.network, call->reached.network);
+  }
+  return most;
+}
+
+}  // namespace
+
+Topology topology_for_search(const Scenario& scenario) {
+  return topology_at(scenario, scenario.library ? scenario.library->searched : LibraryCall::Shares{});
+}
+
+Topology topology_without_kernels(const Scenario& scenario) { return topology_at(scenario, {}); }
+
+Topology topology_of(const Scenario& scenario) { return topology_at(scenario, most_reached(calls_of(scenario))); }
+
+std::vector<CallPlan> call_plans(const Scenario& scenario, const Topology& topology) {
+  const std::vector<const LibraryCall*> calls = calls_of(scenario);
+  if (calls.size() < 2) return {{.protocol = scenario.protocol, .transport = scenario.transport}};
+  const LibraryCall::Shares most = most_reached(calls);
+  std::vector<CallPlan> plans;
+  int device_channels = 0;
+  for (const LibraryCall* call : calls) {
+    CallPlan& plan = plans.emplace_back();
+    plan.protocol = call->protocol.get();
+    plan.transport = call->transport;
+    plan.first_device_channel = device_channels;
+    plan.n_device_channels = call->channel.bytes_per_second > 0 ? call->channels : 0;
+    device_channels += plan.n_device_channels;
+    if (call->reached == most) continue;
+    const Topology slower = topology_at(scenario, call->reached);
+    for (std::uint32_t l = 0; l < slower.n_links(); ++l)
+      plan.costs.push_back(static_cast<double>(topology.link({l}).bandwidth.bytes_per_second) /
+                           static_cast<double>(slower.link({l}).bandwidth.bytes_per_second));
+  }
+  return plans;
 }
 
 namespace {
@@ -232,10 +319,17 @@ LinkId link_over(const Topology& topology, const std::string& name) {
 }
 }  // namespace
 
+namespace {
+bool limits_channels(const Scenario& scenario) {
+  const std::vector<const LibraryCall*> calls = calls_of(scenario);
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const LibraryCall* call) { return call->channel.bytes_per_second > 0; });
+}
+}  // namespace
+
 bool has_rates(const Scenario& scenario) {
   if (scenario.library)  // its costs have what kernels take besides
-    return scenario.library->channel.bytes_per_second > 0 ||
-           (scenario.devices.gpu && scenario.devices.gpu->post.count() > 0);
+    return limits_channels(scenario) || (scenario.devices.gpu && scenario.devices.gpu->post.count() > 0);
   if (scenario.devices.gpu || scenario.devices.cpu) return true;
   const auto* graph = std::get_if<Graph>(&scenario.topology);
   return graph != nullptr && std::any_of(graph->nodes.begin(), graph->nodes.end(),
@@ -246,12 +340,14 @@ Topology rated(const Topology& topology, const Scenario& scenario, const std::ve
   if (!has_rates(scenario)) return topology;
   if (scenario.library) {
     DeviceRates gpu;
-    if (scenario.library->channel.bytes_per_second > 0) gpu.channel = scenario.library->channel;
+    for (const LibraryCall* call : calls_of(scenario))
+      if (call->channel.bytes_per_second > 0)
+        gpu.channels.insert(gpu.channels.end(), static_cast<std::size_t>(call->channels), call->channel);
     if (scenario.devices.gpu) gpu.post = scenario.devices.gpu->post;
     const auto of_gpus = [&](NodeId id) {
       return topology.node(id).kind == NodeKind::gpu ? std::optional(gpu) : std::nullopt;
     };
-    return topology.with_rates(of_gpus, scenario.main().request.channels);
+    return topology.with_rates(of_gpus, 0);
   }
   const auto* graph = std::get_if<Graph>(&scenario.topology);
   const DeviceSpec& kinds = scenario.devices;
@@ -285,15 +381,23 @@ Topology rated(const Topology& topology, const Scenario& scenario, const std::ve
 std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
                                                           const std::atomic<bool>* stop) {
   std::vector<std::vector<PlacedCollective>> placed;
-  const auto searches = [](const Job& job) { return job.channel_rings; };
-  const bool by_library =
-      scenario.library && !scenario.library->graph && std::any_of(scenario.jobs.begin(), scenario.jobs.end(), searches);
-  const std::optional<Topology> as_cabled = by_library ? std::optional(topology_for_search(scenario)) : std::nullopt;
-  const Seen seen{topology, as_cabled ? *as_cabled : topology};
+  std::optional<Topology> as_searched;  // by the library of the job
+  LibraryCall::Shares searched;
   // Helpers that are neither switches nor on CPUs take the extra ports in order.
   std::size_t helpers = 0;
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const Job& job = scenario.jobs[j];
+    const LibraryRun* library = scenario.library_of(j);
+    const auto searches = [](const LibraryCall& call) { return call.channel_rings && !call.graph; };
+    const bool by_library =
+        library != nullptr &&
+        (searches(library->call) || std::any_of(library->exchanges.begin(), library->exchanges.end(),
+                                                [&](const auto& exchange) { return searches(exchange.second); }));
+    if (by_library && (!as_searched || searched != library->searched)) {
+      as_searched = topology_at(scenario, library->searched);
+      searched = library->searched;
+    }
+    const Seen seen{topology, by_library ? *as_searched : topology};
     placed.push_back(placed_job(seen, scenario, j, stop));
     if (job.uses_fabric()) continue;
     if (job.servers_on_cpu) {
@@ -312,11 +416,8 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
 
 ChannelRings rings_for(const Topology& topology, const Scenario& scenario, const std::vector<NodeId>& ranks,
                        const Transport& transport, const std::atomic<bool>* stop) {
-  if (!scenario.library || !scenario.library->graph) return channel_rings(topology, ranks, transport, stop);
-  const LibraryRun& library = *scenario.library;
-  const double each = library.machine.nodes > 1 ? library.graph->between : library.graph->inside;
-  return {.orders = nccl::rings_of(*library.graph, topology, ranks, library.graph_file, library.version),
-          .each = {static_cast<std::int64_t>(1e9 * each)}};
+  if (!scenario.library) return channel_rings(topology, ranks, transport, stop);
+  return rings_of_call(topology, *scenario.library, scenario.library->call, ranks, transport, stop);
 }
 
 void fit_channels(CollectiveRequest& request) {

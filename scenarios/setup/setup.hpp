@@ -8,6 +8,7 @@
 
 #include "scenarios/scenario.hpp"
 #include "sim/check/check.hpp"
+#include "sim/run/call_plan.hpp"
 #include "topologies/search/channel_rings.hpp"
 
 namespace ringsim {
@@ -17,6 +18,8 @@ struct PlacedCollective {
   Job job;                             ///< of an algorithm in the fabric: its request has the tree of switches
   std::vector<NodeId> ranks, helpers;  ///< [rank], [actor - ranks]
   std::string ring;                    ///< as ring_order_of()
+  /// The exchanges of a training step by a library: one of each size, in their order, with its algorithm and rings.
+  std::vector<PlacedCollective> exchanges;
 
   /// Helpers with ports of their own: all but switches of the fabric.
   std::vector<NodeId> endpoints() const { return job.uses_fabric() ? std::vector<NodeId>{} : helpers; }
@@ -41,6 +44,9 @@ Topology topology_for_search(const Scenario& scenario);
 /// The machine as it is: links at their own rates. With a library topology_of() has the rates that its kernels reach,
 /// which are fitted to measurements.
 Topology topology_without_kernels(const Scenario& scenario);
+/// [LibraryCall::number] how the messages of its calls move; without a library the scenario's one plan. `topology`: as
+/// rated() made it.
+std::vector<CallPlan> call_plans(const Scenario& scenario, const Topology& topology);
 /// True if devices take time for work on their own data.
 bool has_rates(const Scenario& scenario);
 /// The topology with what devices take for work on their own data, as a run needs it: links that come after all others.

@@ -44,6 +44,8 @@ struct Protocol {
   Picoseconds nvlink{0}, pcie{0}, network{0};  ///< what a message takes beyond its links' latencies
   Picoseconds launch{0};                       ///< before the first step
 
+  bool operator==(const Protocol&) const = default;
+
   /// True if on_wire() may be more than the data.
   bool adds_bytes() const { return wire != payload || align.count > 1; }
   /// What a message with so much data is on the links.

@@ -24,6 +24,8 @@ namespace ringsim {
 struct Staging {
   Bytes size{512L * 1024};
   int depth = 8;
+
+  bool operator==(const Staging&) const = default;
 };
 
 /// The NIC of each GPU by channel, with the names that both have within a host ("gpu0", "nic0"), the same on all hosts.
@@ -34,6 +36,8 @@ struct ChannelNics {
   std::vector<std::map<std::string, std::string, std::less<>>> nic_of;  ///< [channel modulo their number] by GPU
   /// nullptr: nothing is said of that GPU.
   const std::string* find(int connection, std::string_view gpu) const;
+
+  bool operator==(const ChannelNics&) const = default;
 };
 
 /// The rules by which paths between devices are chosen, NCCL's if it has them.

@@ -135,7 +135,7 @@ Topology Topology::with_rates(const std::function<std::optional<DeviceRates>(Nod
     if (of->channel)
       for (int channel = 0; channel < channels; ++channel)
         device.channels.push_back(to_itself(LinkKind::channel, *of->channel));
-    for (const Bandwidth rate : of->more_channels) device.channels.push_back(to_itself(LinkKind::channel, rate));
+    for (const Bandwidth rate : of->channels) device.channels.push_back(to_itself(LinkKind::channel, rate));
     rated.has_work_rates_ = rated.has_work_rates_ || of->copy || of->reduce;
     rated.has_posts_ = rated.has_posts_ || of->post.count() > 0;
     rated.has_channel_rates_ = rated.has_channel_rates_ || !device.channels.empty();

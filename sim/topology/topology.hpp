@@ -137,8 +137,8 @@ struct DeviceRates {
   /// Limits what one of its channels (a thread block) sends, over all receivers. Collectives that share a device share
   /// its channels.
   std::optional<Bandwidth> channel;
-  /// Of channels that come after these, each with its own: those of collectives that share none of their blocks.
-  std::vector<Bandwidth> more_channels;
+  /// Likewise of channels that come after those of with_rates(), each with a rate of its own.
+  std::vector<Bandwidth> channels;
   /// What passes before the first byte of an addition, or of a copy within it: a kernel's launch.
   Picoseconds start{0};
   /// What it takes to post a message that leaves its host, one after another: a library's proxy thread.

@@ -235,7 +235,7 @@ TEST_CASE("what the library decides cannot be set next to it") {
   CHECK(
       has(refusal(one_dgx_a100,
                   {R"(jobs=[{"name": "b", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}}])"}),
-          "/jobs: cannot be combined with a library"));
+          "/jobs/0/collective/algorithm: cannot be combined with a library"));
 }
 
 TEST_CASE("what is not modeled is refused by name") {
@@ -439,7 +439,7 @@ TEST_CASE("a plugin's latency makes the tuner take fewer steps between nodes") {
   Overrides with = sizes;
   with.emplace_back(R"(library={"name": "nccl", "plugin": "aws-ofi-nccl"})");
   const Scenario plain = point(two_dgx_a100, sizes), plugged = point(two_dgx_a100, with);
-  CHECK(plugged.library.value().plan.tuner_us > plain.library.value().plan.tuner_us);
+  CHECK(plugged.library.value().call.plan.tuner_us > plain.library.value().call.plan.tuner_us);
   CHECK(plugged.main().algorithm->name == "double_binary_tree");
 }
 
@@ -564,7 +564,7 @@ TEST_CASE("a start of each channel comes on top of the launch, for all but the f
   const Overrides ring{"library.env.NCCL_ALGO=Ring", "library.env.NCCL_PROTO=Simple", "collective.bytes=64 MiB"};
   Overrides slow = ring;
   slow.emplace_back("devices.gpu.launch_channel=1.3 us");
-  const int blocks = point(one_dgx_a100, ring).library.value().plan.launched;
+  const int blocks = point(one_dgx_a100, ring).library.value().call.plan.launched;
   CHECK(blocks == 24);  // twice the 12 rings that the search finds
   CHECK(predicted(one_dgx_a100, slow).time - predicted(one_dgx_a100, ring).time == (blocks - 1) * 1'300'000_ps);
   slow.emplace_back("library.env.NCCL_MAX_NCHANNELS=1");

@@ -66,20 +66,64 @@ TEST_CASE("a step of one bucket takes its passes and what the library takes for 
     }
 }
 
-TEST_CASE("each bucket has channels and costs of its own, under the protocol of most bytes") {
-  // 40 KB go by LL when alone, 80 MB by Simple: 99.95 % of the bytes. The small bucket, which the last layer fills, is
-  // over long before the first layer's backward pass, so the large one alone counts.
+TEST_CASE("each bucket has the algorithm, protocol, channels and launch that the library takes for its size alone") {
+  // 40 KB go by LL, 80 MB by Simple. The small bucket, which the last layer fills, is over long before the first
+  // layer's backward pass, so the large one alone counts.
   const std::string text = step_of(1, {20'000'000, 10'000});
   const Scenario scenario = point(text, {"training.regime.buckets.first=1 KiB"});
   CHECK(scenario.protocol->name == "simple");
-  CHECK(scenario.library->exchanges.size() == 2);
-  CHECK(scenario.library->exchanges.at(40'000_B).channels < scenario.library->exchanges.at(80'000'000_B).channels);
-  CHECK(scenario.library->exchanges.at(40'000_B).beyond < scenario.library->exchanges.at(80'000'000_B).beyond);
-  CHECK(predicted(text, {"training.regime.buckets.first=1 KiB"}).time == 180ms + alone(1, 80'000'000).time);
-  REQUIRE(scenario.warnings.size() == 1);
-  CHECK(scenario.warnings.front() ==
-        "s.json: /library: NCCL would exchange 0.0 % of the bytes by Ring and LL; a step is simulated with one "
-        "algorithm and protocol, Ring and Simple");
+  REQUIRE(scenario.library->exchanges.size() == 2);
+  const LibraryCall &small = scenario.library->exchanges.at(40'000_B),
+                    &large = scenario.library->exchanges.at(80'000'000_B);
+  CHECK(small.protocol->name == "ll");
+  CHECK(large.protocol->name == "simple");
+  CHECK(small.channels < large.channels);
+  CHECK(small.launch < large.launch);
+  CHECK(small.number != large.number);
+  CHECK(scenario.warnings.empty());
+  const Prediction step = predicted(text, {"training.regime.buckets.first=1 KiB"});
+  CHECK(step.time == 180ms + alone(1, 80'000'000).time);
+  CHECK(step.library_algorithm == "Ring");
+  CHECK(step.library_protocol == "Simple, LL");  // most bytes first
+}
+
+TEST_CASE("buckets that the library exchanges one after another take the times that each takes alone") {
+  // No overlap, one step: the small bucket goes when all of the backward pass is done, the large one when the small one
+  // is. Ranks leave a ring of equal chunks together, so nothing overlaps. Of a tree some are earlier: there the sum is
+  // a bound. 2 nodes: 1 KB by Tree and LL, 80 MB by Ring and Simple.
+  for (const int nodes : {1, 2})
+    for (const std::int64_t parameters : {250, 16'000, 1'000'000}) {
+      CAPTURE(nodes);
+      CAPTURE(parameters);
+      const std::string text = step_of(nodes, {20'000'000, parameters});
+      const Overrides apart{"training.regime.buckets.first=1 B", "training.regime.overlap=false"};
+      const Picoseconds together = predicted(text, apart).time - 180ms,
+                        sum = alone(nodes, 4 * parameters).time + alone(nodes, 80'000'000).time;
+      CHECK(together <= sum);
+      CHECK(together > sum - sum / 200);
+    }
+}
+
+TEST_CASE(
+    "jobs by a library, one after another, take the sum of the times that each takes alone, and each its own plan") {
+  const std::string text = R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 2, "fabric": {"kind": "star", "link":
+                 {"bandwidth": "200 Gb/s", "latency": "1 us"}}},
+    "library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 KiB"},
+    "jobs": [{"name": "large", "collective": {"op": "all_reduce", "bytes": "1 GiB"}, "after": ["main"]}]})";
+  const auto one = [&](const char* bytes) {
+    return predicted(text, {"jobs=null", fmt::format("collective.bytes={}", bytes)});
+  };
+  const Prediction small = one("1 KiB"), large = one("1 GiB"), both = predicted(text);
+  REQUIRE(both.jobs.size() == 2);
+  CHECK(both.time == small.time);
+  CHECK(both.library_algorithm == small.library_algorithm);
+  CHECK(both.library_protocol == "LL");
+  CHECK(both.jobs[0].library_algorithm == large.library_algorithm);
+  CHECK(both.jobs[0].library_protocol == "Simple");
+  CHECK(both.jobs[0].request.channels == large.request.channels);
+  CHECK(both.jobs[1].is_total);
+  CHECK(both.jobs[1].time == small.time + large.time);
 }
 
 TEST_CASE("local SGD averages as the library does, every H steps") {

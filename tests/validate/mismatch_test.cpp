@@ -266,7 +266,7 @@ TEST_CASE("old releases start channels one by one, which is said if it matters a
   const auto starts = [](int blocks, double measured_us, const std::string& release) {
     ComparedRow each = row(1_MiB, 44, measured_us);
     each.scenario.library = LibraryRun{};
-    each.scenario.library->plan.launched = blocks;
+    each.scenario.library->call.plan.launched = blocks;
     return mismatches_of(std::vector<ComparedRow>{each}, release).at(0).starts;
   };
   CHECK(starts(24, 84, "") ==

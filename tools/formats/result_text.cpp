@@ -116,6 +116,16 @@ std::string ranks_of_step(const TrainingReport& training) {
   return ranks.fitted();
 }
 
+/// What a library takes for each size that a training step exchanges.
+std::string exchanges_of_step(const TrainingReport& training) {
+  if (training.exchanges.empty()) return "";
+  Table sizes({"exchanges", "a step", "algorithm", "protocol", "channels"});
+  for (const ExchangeReport& one : training.exchanges)
+    sizes.add(
+        {format(one.bytes), fmt::to_string(one.times), one.algorithm, one.protocol, fmt::to_string(one.channels)});
+  return sizes.fitted();
+}
+
 /// "16 MiB all_reduce ring": what the result is of.
 std::string heading_of_result(const Prediction& r, const std::vector<std::string>& extra) {
   std::string heading = fmt::format("{}{} {} {}", r.job.empty() ? "" : r.job + ": ", format(r.request.bytes),
@@ -148,7 +158,7 @@ std::string explanation(const std::vector<Result>& results, const std::vector<st
     text += '\n' + wrapped(heading) + '\n';
     if (!r.ring.empty()) text += wrapped("ring: " + r.ring) + '\n';
     if (!r.job.empty() && r.links.empty()) continue;  // printed with the first job
-    if (r.training) text += ranks_of_step(*r.training);
+    if (r.training) text += ranks_of_step(*r.training) + exchanges_of_step(*r.training);
     Table links({"links", "kind", "count", "busiest carried", "utilization"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), format(group.most),

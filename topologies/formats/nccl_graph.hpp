@@ -39,6 +39,8 @@ struct SearchGraph {
   bool same_channels = true;                                           ///< all channels visit the GPUs in one order
   std::vector<Channel> channels;
   int line = 0;  ///< in the file
+
+  bool operator==(const SearchGraph&) const = default;
 };
 
 /// The graphs of a file that have channels: NCCL searches for those of none as if they were not there.

@@ -341,7 +341,7 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
 bool helpers_add(const Scenario& scenario, const PlacedCollective& placed) {
   if (placed.job.request.op != CollectiveOp::all_reduce) return false;
   return !placed.helpers.empty() ||
-         (scenario.library && scenario.library->plan.algorithm == nccl::TunerAlgorithm::nvls_tree);
+         (scenario.library && scenario.library->call.plan.algorithm == nccl::TunerAlgorithm::nvls_tree);
 }
 
 /// What `placed` asks of a bound.

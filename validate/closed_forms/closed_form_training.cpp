@@ -37,6 +37,7 @@ class TrainingForm {
         step_(training_step_of(scenario)) {}
 
   std::optional<ClosedForm> form() {
+    if (calls_of(scenario_).size() > 1) assume("exchanges differ in protocol, and in what they reach of links");
     if (spec_.slowdown > 1'000'000) assume("collectives slow kernels that run next to them");
     if (!exchanges(scenario_) && spec_.microbatches == 1) return alone();
     if (step_.host_launch.count() > 0 && !step_.host_waits)

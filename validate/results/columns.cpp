@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
@@ -60,6 +61,23 @@ Json of_collective(const Result& r, Of of) {
 }
 
 bool has_bandwidth(const Result& r) { return !is_training(r) && !r.prediction.is_total; }
+
+/// "simple", or "simple, ll" of exchanges that differ.
+std::string protocols_of(const Prediction& p) {
+  if (p.library_protocol.find(", ") == std::string::npos) return std::string(p.protocol->name);
+  std::string text = p.library_protocol;
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return is_letter(c) ? static_cast<char>(c | 0x20) : c; });
+  return text;
+}
+/// True if a library chose, and chose one number of channels.
+bool has_one_plan(const Result& r) {
+  const Prediction& p = r.prediction;
+  if (p.library.empty() || p.is_total || !p.training) return !p.library.empty() && !p.is_total;
+  return std::all_of(p.training->exchanges.begin(), p.training->exchanges.end(), [&](const ExchangeReport& exchange) {
+    return exchange.channels == p.training->exchanges.front().channels;
+  });
+}
 
 /// A figure of a training step; null of a collective.
 template <class Of>
@@ -140,22 +158,21 @@ constexpr std::array columns{
            .above = "{}"},
     Column{.name = "library_algorithm",
            .unit = "",
-           .meaning = "with a library: its name for the algorithm, such as Ring, Tree, NVLS, NVLSTree or SendRecv",
+           .meaning = "with a library: its name for the algorithm, such as Ring, Tree, NVLS, NVLSTree or SendRecv; "
+                      "of a training step all that its exchanges take, the one of most bytes first",
            .in = In::some_rows,
            .value = [](const Result& r) { return text_or_null(r.prediction.library_algorithm); }},
-    Column{
-        .name = "channels",
-        .unit = "",
-        .meaning = "how many channels the library uses at this size",
-        .in = In::some_rows,
-        .value =
-            [](const Result& r) { return r.prediction.library.empty() ? Json() : Json(r.prediction.request.channels); },
-        .heading = "channels",
-        .above = "{} channels"},
+    Column{.name = "channels",
+           .unit = "",
+           .meaning = "how many channels the library uses at this size; null if exchanges of a step, or jobs, differ",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return has_one_plan(r) ? Json(r.prediction.request.channels) : Json(); },
+           .heading = "channels",
+           .above = "{} channels"},
     Column{.name = "protocol",
            .unit = "",
-           .meaning = "none, ll, ll128 or simple",
-           .value = [](const Result& r) { return Json(r.prediction.protocol->name); },
+           .meaning = "none, ll, ll128 or simple; of exchanges that differ all: simple, ll",
+           .value = [](const Result& r) { return Json(protocols_of(r.prediction)); },
            .heading = "protocol",
            .above = "protocol {}",
            .shown = [](const Result& r) { return protocol_text(r.prediction); },
@@ -587,6 +604,14 @@ constexpr std::array columns{
                       "received_bytes over the links of its node, memory",
            .in = In::details,
            .value = [](const Result& r) { return is_training(r) ? ranks_of(*r.prediction.training) : Json(nullptr); },
+           .in_csv = false},
+    Column{.name = "exchanges",
+           .unit = "",
+           .meaning = "of a training step with a library, a list of the sizes that are exchanged: bytes, times in a "
+                      "step, algorithm, protocol, channels",
+           .in = In::details,
+           .value =
+               [](const Result& r) { return is_training(r) ? exchanges_json(*r.prediction.training) : Json(nullptr); },
            .in_csv = false},
     Column{.name = "staleness",
            .unit = "",

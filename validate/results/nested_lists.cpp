@@ -78,6 +78,17 @@ Json ranks_of(const TrainingReport& training) {
   return ranks;
 }
 
+Json exchanges_json(const TrainingReport& training) {
+  Json all = Json::array();
+  for (const ExchangeReport& one : training.exchanges)
+    all.push_back({{"bytes", one.bytes.count},
+                   {"times", one.times},
+                   {"algorithm", one.algorithm},
+                   {"protocol", one.protocol},
+                   {"channels", one.channels}});
+  return all;
+}
+
 Json staleness_of(const AsyncReport& async) {
   Json histogram = Json::array(), workers = Json::array();
   for (const auto& [staleness, updates] : async.histogram) histogram.push_back({staleness, updates});

@@ -299,7 +299,7 @@ class AlternativeList {
            .most_us = 50,
            .label = "each remote peer costs {} us"},
           "NCCL's proxy thread: its core, the NIC's driver");
-    const auto starts_several = [](const ComparedRow& row) { return row.scenario.library->plan.launched > 1; };
+    const auto starts_several = [](const ComparedRow& row) { return row.scenario.library->call.plan.launched > 1; };
     if (last_.scenario.library && may_start_channels_alone(release_) &&
         std::any_of(rows_.begin(), rows_.end(), starts_several))
       fit({.key = "devices.gpu.launch_channel", .unit_us = 1, .most_us = 20, .label = "each channel starts in {} us"},
@@ -336,16 +336,16 @@ std::string version_set(const std::string& version) { return fmt::format("librar
 /// All that a library decides, and what its kernels cost, but for its release.
 std::string decided(const Scenario& scenario) {
   const LibraryRun& library = *scenario.library;
-  const nccl::LibraryPlan& plan = library.plan;
-  const Protocol& protocol = *library.protocol;
+  const nccl::LibraryPlan& plan = library.call.plan;
+  const Protocol& protocol = *library.call.protocol;
   std::string out = fmt::format("{} {} {} {} {} {} {} {}", to_string(plan.algorithm), to_string(plan.protocol),
                                 plan.channels, plan.blocks, plan.launched, plan.running,
-                                library.channel.bytes_per_second, scenario.main().request.channels);
+                                library.call.channel.bytes_per_second, scenario.main().request.channels);
   for (const auto& [name, number] : scenario.main().arguments.numbers) out += fmt::format(" {}={}", name, number);
-  for (const Picoseconds each :
-       {protocol.nvlink, protocol.pcie, protocol.network, library.own_pass, scenario.launch.value_or(Picoseconds{0})})
+  for (const Picoseconds each : {protocol.nvlink, protocol.pcie, protocol.network, library.call.own_pass,
+                                 scenario.launch.value_or(Picoseconds{0})})
     out += fmt::format(" {}", each.count());
-  for (const auto& shares : {library.reached, library.searched})
+  for (const auto& shares : {library.call.reached, library.searched})
     out += fmt::format(" {} {} {}", shares.nvlink, shares.pcie, shares.network);
   const Transport& transport = scenario.transport;
   return out + fmt::format(" {} {} {} {} {}", protocol.slots, to_string(transport.gdr_level),

@@ -58,7 +58,7 @@ std::optional<std::string> above_the_plan(const ComparedRow& row) {
 std::string starts_of_channels(const ComparedRow& row) {
   constexpr double each_us = 1.3, worth_saying = 0.25;  // of what is missing
   if (!row.scenario.library) return "";
-  const int more = row.scenario.library->plan.launched - 1;
+  const int more = row.scenario.library->call.plan.launched - 1;
   const double missing = row.measured_us() - row.predicted_us();
   if (more * each_us < worth_saying * missing) return "";
   return fmt::format(
@@ -149,7 +149,7 @@ void predict_at(const std::vector<const ComparedRow*>& rows, const std::string& 
 /// What NCCL's formula takes `trial` to last, over what it takes the choice to last; 1 if it does not choose.
 double formula_ratio(const Scenario& trial, const Scenario& choice) {
   if (!trial.library || !choice.library) return 1;
-  const double chosen = choice.library->plan.tuner_us, other = trial.library->plan.tuner_us;
+  const double chosen = choice.library->call.plan.tuner_us, other = trial.library->call.plan.tuner_us;
   return chosen > 0 && other > 0 ? other / chosen : 1;
 }
 

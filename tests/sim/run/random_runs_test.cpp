@@ -99,6 +99,19 @@ struct Drawn {
   RunOptions options;
 };
 
+/// Every other channel moves by another protocol with slots, and links cost it more.
+void add_plan(Draw& draw, const Topology& net, RunOptions& options) {
+  if (options.plans.front().protocol->slots == 0) return;
+  if (options.routing.policy == Routing::Policy::flow_spray) return;
+  CallPlan other = options.plans.front();
+  other.protocol = find_protocol(draw.one_of(std::array{"simple", "ll", "ll128"}));
+  for (std::size_t l = 0; l < net.n_links(); ++l) other.costs.push_back(1 + static_cast<double>(draw.number(0, 8)) / 8);
+  options.plans.push_back(std::move(other));
+  options.plan_of_channel.resize(std::size_t{1} << 16);
+  for (std::size_t channel = 1; channel < options.plan_of_channel.size(); channel += 2)
+    options.plan_of_channel[channel] = 1;
+}
+
 Drawn draw_run(std::uint64_t seed, bool disturbed) {
   Draw draw(seed);
   Topology net = random_topology(draw);
@@ -114,6 +127,7 @@ Drawn draw_run(std::uint64_t seed, bool disturbed) {
   if (draw.once_in(2)) options.plans.front().transport.gdr_level = PathType::loc;
   if (draw.once_in(3)) options.plans.front().transport.nics = Transport::Nics::all;
   options.routing.policy = static_cast<Routing::Policy>(draw.number(0, 3));
+  if (draw.once_in(4)) add_plan(draw, net, options);
   std::vector<NodeId> distinct(net.ranks().begin(), net.ranks().end());
   std::shuffle(distinct.begin(), distinct.end(), draw.random);
   options.placement.assign(distinct.begin(), distinct.begin() + static_cast<std::ptrdiff_t>(ranks));
