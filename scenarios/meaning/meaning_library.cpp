@@ -197,6 +197,10 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
     const bool by_channel = decision.plan.algorithm != TunerAlgorithm::nvls;
     if (by_channel) place["order"] = "channel_rings";
     if (by.machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
+  } else if (by.machine.nodes > 1) {
+    // A GPU's channels take turns at its NICs (src/transport/net.cc asks ncclTopoGetNetDev for the channel's).
+    // aws-ofi-nccl makes one device of all ports of a GPU, over which it spreads a message: much the same.
+    transport["nics"] = "per_channel";
   }
   transport["channels"] = channels_of(decision.plan, by);
   if (by.machine.through_host && by.machine.nodes == 1 && !by.own_staging)

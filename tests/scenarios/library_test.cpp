@@ -542,6 +542,21 @@ TEST_CASE("NCCL_MIN_CTAS and the older names of NCCL_MIN_NCHANNELS bound the sam
   CHECK(has(point(one_dgx_a100, old).warnings.at(0), "NCCL 2.14.3 does not know it; 2.17 is the first"));
 }
 
+TEST_CASE("sends to other nodes take all ports of a GPU in turn: AWS's p5 has four") {
+  // 16 ranks, 1 GiB: each sends 8/16 of it to the other node, 512 MiB over 4 ports of 12.5 GB/s: 10.74 ms, and what
+  // Simple and steps take. Over one port: 42.9 ms. Measured with 2.28.7: 12.95 ms (aws-gpu-communication-benchmark
+  // fd167f9, data/nccl_alltoall.csv).
+  const std::string sends = on_star("aws-p5", 2, "100 Gb/s", "2.28.7", "all_to_all", "1 GiB");
+  const Picoseconds time = predicted(sends).time;
+  CHECK(time > 10'737'000'000_ps);
+  CHECK(time < 12'000'000'000_ps);
+  CHECK(point(sends).transport.nics == Transport::Nics::per_channel);
+  // A GPU with one NIC takes that.
+  const std::string one = on_star("hgx-h100", 2, "400 Gb/s", "2.28.7", "all_to_all", "1 GiB");
+  CHECK(predicted(one).time > 10'737'000'000_ps);
+  CHECK(predicted(one).time < 12'000'000'000_ps);
+}
+
 TEST_CASE("variables of sends and receives change these alone, which is said of others") {
   const std::string sends = on_star("gh200", 8, "200 Gb/s", "2.20.5", "send_recv", "512 MiB");
   for (const std::string variable : {"NCCL_MIN_P2P_NCHANNELS=16", "NCCL_NCHANNELS_PER_NET_PEER=2"}) {
