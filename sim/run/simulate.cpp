@@ -111,6 +111,7 @@ class Run : private Movement<Run> {
   int slots(Bytes size, std::uint64_t connection) const {
     return protocol(static_cast<std::uint16_t>(connection)).slots_of(size);
   }
+  int most_slots(std::uint64_t connection) const { return protocol(static_cast<std::uint16_t>(connection)).slots; }
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
     if (is_folded_) [[unlikely]]

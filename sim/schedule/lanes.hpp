@@ -56,6 +56,7 @@ inline constexpr std::uint32_t nothing_kept = UINT32_MAX;
 ///   void woken(LaneNumber lane, LaneNumber by)            the waits of a parked lane are met; `by` completed a step
 /// and may give
 ///   int slots(const Note&, std::uint64_t connection)    how many slots a message fills; without: one each
+///   int most_slots(std::uint64_t connection)            how many slots it has; without: as the constructor says
 ///   void room(std::uint32_t slot, int n, LaneNumber by)
 ///                                       n slots are free for a message that left(), the first ones or more; the rest
 ///                                       of it needs none once it has matched()
@@ -296,7 +297,7 @@ class LaneRunner {
     half.add = op.what == Do::receive_add;
     if (slots_ == 0) return;
     half.held = 0;
-    if (is_send && box.held < slots_) give_slots(box, half, number);  // some are free only if nobody lacks any
+    if (is_send && box.held < most_slots(box)) give_slots(box, half, number);  // some are free only if nobody lacks any
   }
 
   // The operation meets the first that waits.
@@ -327,7 +328,7 @@ class LaneRunner {
     Half* next = &box.first;
     while (has_all_slots(box, *next)) next = &waiting_[next->next];
     give_slots(box, *next, message.receiver.lane);
-    while (box.held < slots_ && next->next != none) {
+    while (box.held < most_slots(box) && next->next != none) {
       next = &waiting_[next->next];
       give_slots(box, *next, message.receiver.lane);
     }
@@ -335,6 +336,12 @@ class LaneRunner {
 
   Half& last(Mailbox& box) { return box.sends == 1 ? box.first : waiting_[box.last]; }
 
+  int most_slots(const Mailbox& box) const {
+    if constexpr (requires { handler_.most_slots(box.connection); })
+      return handler_.most_slots(box.connection);
+    else
+      return slots_;
+  }
   int needs(const Mailbox& box, const Half& half) const {
     if constexpr (requires { handler_.slots(half.note, box.connection); })
       return handler_.slots(half.note, box.connection);
@@ -345,7 +352,7 @@ class LaneRunner {
 
   // As many as it lacks, or as there are.
   void give_slots(Mailbox& box, Half& half, LaneNumber by) {
-    const int more = std::min(needs(box, half) - half.held, slots_ - box.held);
+    const int more = std::min(needs(box, half) - half.held, most_slots(box) - box.held);
     half.held += more;
     box.held += more;
     if (half.slot == no_slot) {

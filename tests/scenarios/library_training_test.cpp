@@ -87,6 +87,18 @@ TEST_CASE("each bucket has the algorithm, protocol, channels and launch that the
   CHECK(step.library_protocol == "Simple, LL");  // most bytes first
 }
 
+TEST_CASE("buckets by NVLSTree, whose connections have more slots, and by LL go in one step") {
+  // Two nodes of 8 H100: 80 MB by NVLSTree; 40 KB by LL, over before the other begins.
+  const Overrides h100{"topology.node=hgx-h100"};
+  Overrides step{"topology.node=hgx-h100", "training.regime.buckets.first=1 KiB"};
+  const Prediction found = predicted(step_of(2, {20'000'000, 10'000}), step);
+  CHECK(found.library_algorithm == "NVLSTree, Tree");
+  CHECK(found.library_protocol == "Simple, LL");
+  const LibraryRun library = point(step_of(2, {20'000'000, 10'000}), step).library.value();
+  CHECK(library.exchanges.at(40'000_B).protocol->slots != library.exchanges.at(80'000'000_B).protocol->slots);
+  CHECK(found.time == 180ms + alone(2, 80'000'000, h100).time);
+}
+
 TEST_CASE("buckets that the library exchanges one after another take the times that each takes alone") {
   // No overlap, one step: the small bucket goes when all of the backward pass is done, the large one when the small one
   // is. Ranks leave a ring of equal chunks together, so nothing overlaps. Of a tree some are earlier: there the sum is
