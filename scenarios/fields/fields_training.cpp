@@ -67,6 +67,35 @@ Field layers_field() {
           .members = {layer}};
 }
 
+Field transformer_field() {
+  const auto figure = [](const char* name, const char* doc, std::int64_t max, bool required) {
+    return Field{.name = name, .type = Type::whole, .doc = doc, .required = required, .min = 1, .max = max};
+  };
+  const auto flag = [](const char* name, const char* doc, const char* fallback) {
+    return Field{.name = name, .type = Type::boolean, .doc = doc, .fallback = fallback};
+  };
+  Field layers = figure("layers", "Layers.", 100'000, true),
+        ffn = figure("ffn", "Inner size of the MLP; of one expert.", 10'000'000, true);
+  layers.words = {"num_layers", "num_hidden_layers"};
+  ffn.words = {"ffn_hidden_size", "intermediate_size"};
+  return {.name = "transformer",
+          .type = Type::object,
+          .doc = "A decoder by the figures of its model card; instead of `model`.",
+          .examples = {R"({"layers": 32, "hidden": 4096, "heads": 32, "ffn": 11008, "vocabulary": 32000})"},
+          .members = {
+              std::move(layers), figure("hidden", "Size of a token's vector.", 1'000'000, true),
+              figure("heads", "Heads of the attention.", 100'000, true),
+              figure("kv_heads", "Heads of keys and values; default: heads.", 100'000, false),
+              figure("head_dim", "Size of a head; default: hidden / heads.", 1'000'000, false), std::move(ffn),
+              figure("vocabulary", "Words.", 10'000'000, true),
+              figure("positions", "Learned positions; default: none.", 100'000'000, false),
+              figure("experts", "Experts of each layer; default: none.", 10'000, false),
+              figure("top_k", "How many of them a token meets.", 10'000, false),
+              flag("gated", "The MLP has two matrices up to its inner size, as SwiGLU has.", "true"),
+              flag("tied", "The head is the embedding.", "false"),
+              flag("biases", "Matrices have biases, norms are LayerNorm, Q, K and V one matrix, as in GPT.", "false")}};
+}
+
 Field workload_field() {
   std::vector<std::string> models;
   for (const auto& [name, text] : workload_files()) models.push_back(name);
@@ -107,6 +136,14 @@ Field workload_field() {
                 "other models are not modeled yet; say what their layers are: \"layers\": [{\"name\": \"all\", "
                 "\"parameters\": 2500000, \"forward\": \"7 ms\", \"backward\": \"13 ms\"}]"},
            layers_field(),
+           transformer_field(),
+           {.name = "sequence",
+            .type = Type::whole,
+            .doc = "Tokens of a sample, with a transformer or the card of one; default: the card's.",
+            .min = 1,
+            .max = 100'000'000,
+            .examples = {"4096"},
+            .words = {"seq_length", "seq_len", "sequence_length"}},
            {.name = "batch",
             .type = Type::whole,
             .doc = "Samples per GPU and step.",
@@ -143,7 +180,7 @@ Field workload_field() {
             .max = 8},
            compute},
       .named_by = "model",
-      .one_of = {{"model", "layers"}, {"batch", "global_batch"}}};
+      .one_of = {{"model", "layers", "transformer"}, {"batch", "global_batch"}}};
 }
 
 Field buckets_field() {

@@ -10,6 +10,7 @@
 
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/fields/workload_files.hpp"
+#include "scenarios/meaning/transformer.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim::scenarios {
@@ -144,11 +145,20 @@ void take_buckets(const Canonical& regime, TrainingSpec& out, const Blame& blame
 
 }  // namespace
 
-Workload workload_named(const std::string& name) {
+Workload workload_named(const std::string& name, std::optional<std::int64_t> sequence) {
   const auto& files = workload_files();
   const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
   ensure(found != files.end(), "the table of fields names the workloads");
   const Json file = parse_json(found->second, "scenarios/workloads/" + name + ".json");
+  if (file.contains("transformer")) {
+    Workload workload = workload_of(transformer_of(Canonical(file["transformer"])),
+                                    sequence.value_or(file["sequence"].get<std::int64_t>()));
+    workload.source = file["source"].get<std::string>();
+    return workload;
+  }
+  if (sequence)
+    throw InputError("", fmt::format("expected a sequence only for a transformer's card, found the model {}", name),
+                     "its layers are counted for one length: " + file["sample"].get<std::string>());
   Workload workload;
   workload.sample = file["sample"].get<std::string>();
   workload.source = file["source"].get<std::string>();
@@ -324,24 +334,62 @@ void divide_batch(const Canonical& workload, std::int64_t ranks, TrainingSpec& o
 
 }  // namespace
 
+namespace {
+
+void expect_one_model(const Canonical& workload, const Blame& blame) {
+  std::string found;
+  int n = 0;
+  for (const char* key : {"model", "layers", "transformer"}) {
+    if (!workload.contains(key)) continue;
+    found += fmt::format("{}{}", n++ == 0 ? "" : " and ", key);
+  }
+  if (n != 1)
+    blame.fail("/training/workload",
+               fmt::format("expected either model, layers or transformer, found {}", n == 0 ? "none" : found));
+}
+
+Workload layers_of(const Canonical& workload, const Blame& blame) {
+  const std::string at = "/training/workload";
+  const auto blamed = [&](const std::string& pointer, const auto& make) {
+    try {
+      return make();
+    } catch (const InputError& error) {
+      blame.fail(pointer + error.where(), error.message(), error.hint());
+    }
+  };
+  std::optional<std::int64_t> sequence;
+  if (workload.contains("sequence")) sequence = workload["sequence"].get<std::int64_t>();
+  if (workload.contains("model"))
+    return blamed(at + "/sequence", [&] { return workload_named(workload["model"].get<std::string>(), sequence); });
+  if (workload.contains("transformer")) {
+    if (!sequence)
+      blame.fail(at, "expected the key \"sequence\" with a transformer, found none",
+                 "sequence: tokens of a sample, such as 4096");
+    return blamed(at + "/transformer", [&] { return workload_of(transformer_of(workload["transformer"]), *sequence); });
+  }
+  if (sequence) blame.fail(at + "/sequence", "expected a sequence only with a transformer or its card, found layers");
+  return workload_written(workload["layers"]);
+}
+
+}  // namespace
+
 TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double speed, const Blame& blame,
                          std::vector<std::string>& warnings) {
   TrainingSpec out;
   const Canonical& workload = canonical["workload"];
-  if (workload.contains("model") == workload.contains("layers"))
-    blame.fail("/training/workload", fmt::format("expected either model or layers, found {}",
-                                                 workload.contains("model") ? "both" : "neither"));
+  expect_one_model(workload, blame);
   if (workload.contains("batch") == workload.contains("global_batch"))
     blame.fail(
         "/training/workload",
         fmt::format("expected either batch or global_batch, found {}", workload.contains("batch") ? "both" : "neither"),
         "batch: samples per GPU; global_batch: of all GPUs together");
-  Workload made = workload.contains("model") ? workload_named(workload["model"].get<std::string>())
-                                             : workload_written(workload["layers"]);
+  Workload made = layers_of(workload, blame);
   out.regime = find_regime(canonical["regime"]["name"].get<std::string>());
   ensure(out.regime != nullptr, "the table of fields names the regimes");
   const Regime::Kind kind = out.regime->kind;
-  out.workload = workload.contains("model") ? workload["model"].get<std::string>() : "layers";
+  out.workload = workload.contains("model")    ? workload["model"].get<std::string>()
+                 : workload.contains("layers") ? "layers"
+                                               : "transformer";
   out.batch = workload[workload.contains("batch") ? "batch" : "global_batch"].get<std::int64_t>();
   out.bytes_per_parameter = out.step.bytes_per_element = workload["bytes_per_parameter"].get<int>();
   const Field& row = field_at("training");

@@ -24,7 +24,9 @@ struct Workload {
   std::vector<std::int64_t> macs;  ///< [layer] of the forward pass, one sample
   std::string sample, source;
 };
-Workload workload_named(const std::string& name);
+/// `sequence`: tokens of a sample, for a transformer; none: its own. Throws InputError (`where` empty) if another
+/// model is given one.
+Workload workload_named(const std::string& name, std::optional<std::int64_t> sequence = {});
 
 /// "125 TFLOP/s" in operations per second. Throws InputError (empty `where`).
 std::int64_t parse_flops(const std::string& text);

@@ -138,6 +138,45 @@ TEST_CASE(
   CHECK(both.jobs[1].time == small.time + large.time);
 }
 
+TEST_CASE(
+    "jobs by LL, LL128 and Simple, which reach unlike shares of the links, take the sum of what each takes alone") {
+  // Rings of equal chunks on one node: all GPUs are done together, so nothing overlaps.
+  const std::string text = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
+    "library": "nccl", "collective": {"op": "all_gather", "bytes": "64 KiB"},
+    "jobs": [{"name": "b", "collective": {"op": "all_gather", "bytes": "4 MiB"}, "after": ["main"]},
+             {"name": "c", "collective": {"op": "all_gather", "bytes": "256 MiB"}, "after": ["b"]}]})";
+  Picoseconds sum{0};
+  for (const char* bytes : {"64 KiB", "4 MiB", "256 MiB"})
+    sum += predicted(text, {"jobs=null", fmt::format("collective.bytes={}", bytes)}).time;
+  const Prediction all = predicted(text);
+  CHECK(all.library_protocol == "LL");
+  CHECK(all.jobs.at(0).library_protocol == "LL128");
+  CHECK(all.jobs.at(1).library_protocol == "Simple");
+  CHECK(all.jobs.back().time == sum);
+}
+
+TEST_CASE("two trainings by a library on nodes of their own take the times that each takes alone") {
+  // Simple on one, LL on the other: the second program's calls have the second plan.
+  const auto on_node = [](int node) {
+    std::string names;
+    for (int gpu = 0; gpu < 8; ++gpu) names += fmt::format("{}\"node{}.gpu{}\"", gpu == 0 ? "" : ", ", node, gpu);
+    return "[" + names + "]";
+  };
+  const auto layers = [](int parameters) {
+    return fmt::format(R"([{{"name": "l", "parameters": {}, "forward": "30 ms", "backward": "60 ms"}}])", parameters);
+  };
+  const std::string second = fmt::format(
+      R"(jobs=[{{"name": "b", "training": {{"workload": {{"batch": 8, "layers": {}}}, "regime": {{"name": "ddp"}},
+                "ranks": {}, "steps": 1, "warmup": 0}}}}])",
+      layers(10'000), on_node(1));
+  const Prediction both = predicted(step_of(2, {20'000'000}), {"training.ranks=" + on_node(0), second});
+  CHECK(both.time == 90ms + alone(1, 80'000'000).time);
+  CHECK(both.library_protocol == "Simple");
+  REQUIRE(both.jobs.size() == 1);
+  CHECK(both.jobs[0].time == 90ms + alone(1, 40'000).time);
+  CHECK(both.jobs[0].library_protocol == "LL");
+}
+
 TEST_CASE("local SGD averages as the library does, every H steps") {
   const Prediction step = predicted(step_of(2, {16'000'000}), {R"(training.regime={"name": "local_sgd", "every": 4})"});
   // Every part of a step is rounded down to a picosecond.

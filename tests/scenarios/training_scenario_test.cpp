@@ -169,7 +169,7 @@ TEST_CASE("what training cannot be is refused at its place") {
       "t.json: /training/workload/compute: expected the key \"efficiency\" with flops, a share such as \"40%\", found "
       "none");
   CHECK(complaint_of(star_scenario(4, R"({"workload": {"batch": 1}, "regime": "single"})")) ==
-        "t.json: /training/workload: expected either model or layers, found neither");
+        "t.json: /training/workload: expected either model, layers or transformer, found none");
   CHECK(complaint_of(star_scenario(
             4, std::string("{") + resnet +
                    R"(, "regime": {"name": "ddp", "algorithm": "ring", "buckets": {"cycle": "1 ms"}}})")) ==
