@@ -103,6 +103,9 @@ struct TrainingSpec {
   std::string compute;   ///< where times come from: "measured" (a step), "flops" (a peak and an efficiency), "stated"
   std::string optimizer;
   std::int64_t batch = 0;  ///< samples per GPU
+  /// Of a transformer's card: tokens of a sample, and multiply-adds of its forward pass; 0: it is none.
+  std::int64_t sequence = 0, macs = 0;
+  std::int64_t peak = 0;  ///< operations per second of a GPU, as stated; 0: not stated
   std::int64_t parameters = 0;
   int bytes_per_parameter = 4;
   int warmup = 0;                   ///< how many of the steps (of local_sgd and gossip: rounds) do not count

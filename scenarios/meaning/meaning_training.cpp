@@ -399,6 +399,9 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   read_members(chosen_variant(*find(row.members, "regime"), regime), regime, out);
   out.step.name = fmt::format("{} of {}", out.regime->name, out.workload);
   take_compute(workload, made, out, blame);
+  out.sequence = made.sequence;
+  if (made.sequence > 0) out.macs = std::accumulate(made.macs.begin(), made.macs.end(), std::int64_t{0});
+  if (workload["compute"].contains("flops")) out.peak = parse_flops(workload["compute"]["flops"].get<std::string>());
   out.step.layers = std::move(made.layers);
   speed_up(out.step.update, speed);
   for (LayerCost& layer : out.step.layers) {  // before buckets, which may go by these times

@@ -23,6 +23,7 @@ struct Workload {
   std::vector<LayerCost> layers;
   std::vector<std::int64_t> macs;  ///< [layer] of the forward pass, one sample
   std::string sample, source;
+  std::int64_t sequence = 0;  ///< tokens of a sample; 0: it has none
 };
 /// `sequence`: tokens of a sample, for a transformer; none: its own. Throws InputError (`where` empty) if another
 /// model is given one.

@@ -131,6 +131,7 @@ Workload workload_of(const TransformerCard& card, std::int64_t sequence) {
   std::vector<std::int64_t> head(card.biases ? 2 : 1, card.hidden);  // its norm
   if (!card.tied) head.push_back(card.vocabulary * card.hidden);
   add("head", std::move(head), sequence * card.vocabulary * card.hidden);
+  out.sequence = sequence;
   out.sample = fmt::format("sequence of {} tokens", sequence);
   return out;
 }

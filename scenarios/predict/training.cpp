@@ -445,6 +445,9 @@ void TrainingRun::describe(TrainingReport& report) const {
   const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
   if (seconds <= 0) return;
   report.samples_per_s = static_cast<double>(report.batch) / seconds;
+  report.tokens_per_s = report.samples_per_s * static_cast<double>(spec_.sequence);
+  report.tflops_per_gpu = 6e-12 * static_cast<double>(spec_.macs) * static_cast<double>(spec_.batch) / seconds;
+  if (spec_.peak > 0) report.mfu = 1e12 * report.tflops_per_gpu / static_cast<double>(spec_.peak);
   const Picoseconds one = alone_step_time(spec_);
   report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
 }

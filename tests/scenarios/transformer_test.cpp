@@ -118,6 +118,15 @@ TEST_CASE("a sequence makes a step longer, by its multiply-adds") {
   };
   CHECK(seconds(usual) ==
         doctest::Approx(6.0 * static_cast<double>(macs_of(scenarios::workload_named("llama3_8b"))) / 5e14));
+  // All of the step's time, two GPUs.
+  const double step_s = static_cast<double>(usual.time.count()) / 1e12,
+               macs = static_cast<double>(macs_of(scenarios::workload_named("llama3_8b")));
+  CHECK(usual.training->tokens_per_s == doctest::Approx(2 * 8192 / step_s));
+  CHECK(usual.training->tflops_per_gpu == doctest::Approx(6 * macs / step_s / 1e12));
+  CHECK(usual.training->mfu == doctest::Approx(6 * macs / step_s / 1e15));
+  CHECK(usual.training->mfu ==
+        doctest::Approx(0.5 * usual.training->efficiency));            // half of the peak while it computes
+  CHECK(step(R"("model": "llama2_7b")").training->tokens_per_s == 0);  // a list of layers knows no tokens
   CHECK(seconds(shorter) ==
         doctest::Approx(6.0 * static_cast<double>(macs_of(scenarios::workload_named("llama3_8b", 4096))) / 5e14));
 }

@@ -79,6 +79,12 @@ bool has_one_plan(const Result& r) {
   });
 }
 
+/// A figure of a transformer's training step; null of others.
+Json of_transformer(const Result& r, double TrainingReport::*figure) {
+  return r.prediction.training && (*r.prediction.training).*figure > 0 ? Json((*r.prediction.training).*figure)
+                                                                       : Json(nullptr);
+}
+
 /// A figure of a training step; null of a collective.
 template <class Of>
 Json of_training(const Result& r, Of of) {
@@ -272,6 +278,29 @@ constexpr std::array columns{
            .in = In::some_rows,
            .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.samples_per_s; }); },
            .heading = "samples/s"},
+    Column{.name = "tokens_per_s",
+           .unit = "1/s",
+           .meaning = "of a transformer: samples_per_s times its sequence",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_transformer(r, &TrainingReport::tokens_per_s); },
+           .heading = "tokens/s"},
+    Column{.name = "tflops_per_gpu",
+           .unit = "TFLOP/s",
+           .meaning = "of a transformer: operations of the model per second and GPU, two a multiply-add, the backward "
+                      "pass twice the forward pass, recomputation not counted",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_transformer(r, &TrainingReport::tflops_per_gpu); },
+           .heading = "TFLOP/s per GPU"},
+    Column{.name = "mfu",
+           .unit = "share",
+           .meaning = "of a transformer: tflops_per_gpu over the stated peak (compute.flops)",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_transformer(r, &TrainingReport::mfu); },
+           .heading = "MFU",
+           .shown =
+               [](const Result& r) {
+                 return is_training(r) && r.prediction.training->mfu > 0 ? share_text(r.prediction.training->mfu) : "";
+               }},
     Column{
         .name = "efficiency",
         .unit = "share",
