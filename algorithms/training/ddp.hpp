@@ -62,6 +62,7 @@ struct TrainingStep {
   Picoseconds launch{0};                   ///< before each all-reduce
   Picoseconds hook{0};                     ///< on the GPU, before each all-reduce: the copy into the bucket
   Picoseconds cycle{0};                    ///< Horovod's; 0: buckets go when they are ready
+  int plan = 0;                            ///< Program::Call::plan of local_sgd's average
   bool overlap = true;                     ///< false: all buckets wait for the end of the backward pass
   int steps = 1;
   int bytes_per_element = 4;  ///< of a gradient; only if a model is cut into shards

@@ -32,7 +32,7 @@ class LocalSgdWriter : StepWriter {
       write_update();
     }
     if (average_) {
-      Program::Call call{.name = "average", .schedule = *average_, .members = {}, .variables = {}};
+      Program::Call call{.name = "average", .schedule = *average_, .members = {}, .plan = step_.plan, .variables = {}};
       call.divisor = out_.ranks;
       each_piece([&](const Piece& piece) { call.variables.push_back(piece.weights); });
       write_call(communication_, 0).after.push_back({0, n_tasks(0), 0});

@@ -335,12 +335,21 @@ bool move_alike(const LibraryCall& a, const LibraryCall& b) {
          (a.channel.bytes_per_second == 0 || a.channels == b.channels);
 }
 
-void number(LibraryRun& run, std::vector<LibraryCall>& known) {
+/// A call, and the job that was the first to have it.
+struct KnownCall {
+  LibraryCall call;
+  std::size_t job = 0;
+};
+
+/// Kernels of several jobs run at the same time on thread blocks of their own, so calls whose channels have a limit are
+/// those of one job.
+void number(LibraryRun& run, std::size_t job, std::vector<KnownCall>& known) {
   const auto number_of = [&](LibraryCall& call) {
-    const auto found =
-        std::find_if(known.begin(), known.end(), [&](const LibraryCall& other) { return move_alike(call, other); });
+    const auto found = std::find_if(known.begin(), known.end(), [&](const KnownCall& other) {
+      return (other.job == job || call.channel.bytes_per_second == 0) && move_alike(call, other.call);
+    });
     call.number = static_cast<int>(found - known.begin());
-    if (found == known.end()) known.push_back(call);
+    if (found == known.end()) known.push_back({call, job});
   };
   number_of(run.call);
   for (auto& [bytes, call] : run.exchanges) number_of(call);
@@ -350,12 +359,13 @@ void number(LibraryRun& run, std::vector<LibraryCall>& known) {
 
 void number_calls(Scenario& scenario) {
   if (!scenario.library) return;
-  std::vector<LibraryCall> known;
-  number(*scenario.library, known);
-  for (Job& job : scenario.jobs) {
+  std::vector<KnownCall> known;
+  number(*scenario.library, 0, known);
+  for (std::size_t j = 1; j < scenario.jobs.size(); ++j) {
+    Job& job = scenario.jobs[j];
     if (!job.library) continue;
     LibraryRun numbered = *job.library;
-    number(numbered, known);
+    number(numbered, j, known);
     job.library = std::make_shared<const LibraryRun>(std::move(numbered));
   }
 }
@@ -396,6 +406,41 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
   return out;
 }
 
+/// A collective that the library does: of a job, or of a size that a training step exchanges.
+struct LibraryUse {
+  CollectiveOp op{};
+  LibraryRun run;
+};
+
+/// All of them, the scenario's own first. One rank alone calls nothing.
+std::vector<LibraryUse> uses_of(const Scenario& scenario) {
+  std::vector<LibraryUse> out;
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    const LibraryRun* library = scenario.library_of(j);
+    if (library == nullptr || library->machine.ranks() == 1) continue;
+    const CollectiveOp op = scenario.training_of(j) != nullptr ? CollectiveOp::all_reduce : scenario.jobs[j].request.op;
+    out.push_back({op, *library});
+    for (const auto& [bytes, call] : library->exchanges) {
+      out.push_back({op, *library});
+      out.back().run.call = call;
+    }
+  }
+  return out;
+}
+
+/// Variables that none of them reads, with why the first does not.
+std::vector<std::pair<const char*, std::string>> idle_variables(const std::vector<LibraryUse>& uses) {
+  auto idle = idle_variables(uses.front().op, uses.front().run);
+  for (const LibraryUse& use : uses) {
+    const auto its = idle_variables(use.op, use.run);
+    std::erase_if(idle, [&](const auto& each) {
+      return std::none_of(its.begin(), its.end(),
+                          [&](const auto& other) { return std::string_view(other.first) == each.first; });
+    });
+  }
+  return idle;
+}
+
 /// NCCL takes others than all that NCCL_ALGO names, if this machine has none of these. Not always those that it would
 /// take without the variable.
 void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, const Blame& blame, Scenario& scenario) {
@@ -411,14 +456,17 @@ void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, co
 
 /// What a rank does with its own part, which `devices.gpu` has the rates of: sends and additions go by the costs of the
 /// library's kernels.
-void warn_of_own_part(const Canonical& gpu, CollectiveOp op, const Blame& blame, Scenario& scenario) {
-  const auto warn = [&](const char* key, const char* what) {
-    if (gpu.contains(key))
+void warn_of_own_part(const Canonical& gpu, const std::vector<LibraryUse>& uses, const Blame& blame,
+                      Scenario& scenario) {
+  const auto warn = [&](const char* key, const char* what, bool (*does)(CollectiveOp)) {
+    if (gpu.contains(key) &&
+        std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) { return does(use.op); }))
       scenario.warnings.push_back(fmt::format("{}: it has no effect, because in {} no rank {} its own part",
-                                              blame.where(fmt::format("/devices/gpu/{}", key)), to_string(op), what));
+                                              blame.where(fmt::format("/devices/gpu/{}", key)),
+                                              to_string(uses.front().op), what));
   };
-  if (!copies_own_part(op)) warn("copy", "copies");
-  if (!adds_own_part(op)) warn("reduce", "adds up");
+  warn("copy", "copies", copies_own_part);
+  warn("reduce", "adds up", adds_own_part);
 }
 
 /// True if a variable of that value changes nothing in NCCL either: "0" of NCCL_SHM_DISABLE.
@@ -486,10 +534,9 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
         warn(fmt::format("/library/env/{}", name), "what it changes is not modeled");
     warn_of_other_variables(written, blame, scenario);
     warn_of_releases(env, canonical["library"]["version"], blame, scenario);
-    if (scenario.library && scenario.library->machine.ranks() > 1) {
-      const CollectiveOp op =
-          scenario.training ? CollectiveOp::all_reduce : op_named(canonical["collective"], blame, "/collective");
-      const auto idle = idle_variables(op, *scenario.library);
+    const std::vector<LibraryUse> uses = uses_of(scenario);
+    if (!uses.empty()) {
+      const auto idle = idle_variables(uses);
       for (const auto& [name, because] : idle)
         if (env.contains(name)) warn(fmt::format("/library/env/{}", name), because);
       const bool nvls_is_idle = std::any_of(idle.begin(), idle.end(), [](const auto& each) {
@@ -498,10 +545,12 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
       if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
           nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
         warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it, too");
-      if (env.contains("NCCL_ALGO") && !nccl::sends_to_peers(op))
-        warn_of_other_algorithm(env["NCCL_ALGO"], *scenario.library, blame, scenario);
+      const auto chosen =
+          std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
+      if (env.contains("NCCL_ALGO") && chosen != uses.end())
+        warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
       if (says("gpu") && !file_varies(scenario, "collective.op"))
-        warn_of_own_part(canonical["devices"]["gpu"], op, blame, scenario);
+        warn_of_own_part(canonical["devices"]["gpu"], uses, blame, scenario);
     }
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
@@ -509,8 +558,10 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
     const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
     if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels have it already");
-    if (gpu_says("channel") && scenario.library &&
-        !is_bound_by_blocks(scenario.library->call.plan, scenario.library->call.channel))
+    const auto is_bound = [](const LibraryUse& use) {
+      return is_bound_by_blocks(use.run.call.plan, use.run.call.channel);
+    };
+    if (gpu_says("channel") && scenario.library && std::none_of(uses.begin(), uses.end(), is_bound))
       warn("/devices/gpu/channel",
            "what thread blocks send counts in rings and trees by Simple over NVLink; here the library's costs have it");
     return;

@@ -13,6 +13,7 @@
 #include "scenarios/predict/link_report.hpp"
 #include "scenarios/predict/stream_record.hpp"
 #include "scenarios/predict/work.hpp"
+#include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/setting_error.hpp"
 #include "sim/run/link_use.hpp"
@@ -48,13 +49,21 @@ std::string choices_of(const Scenario& scenario, std::size_t job, std::string Ex
   return text;
 }
 
+}  // namespace
+
 std::string library_protocol_of(const Scenario& scenario, std::size_t job) {
   const LibraryRun* library = scenario.library_of(job);
   if (library == nullptr) return "";
   return choices_of(scenario, job, &ExchangeReport::protocol, std::string(to_string(library->call.plan.protocol)));
 }
 
-}  // namespace
+std::string protocols_of(const Scenario& scenario, std::size_t job) {
+  if (scenario.library_of(job) == nullptr) return std::string(scenario.protocol->name);
+  std::string text = library_protocol_of(scenario, job);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return is_letter(c) ? static_cast<char>(c | 0x20) : c; });
+  return text;
+}
 
 std::string library_algorithm_of(const Scenario& scenario, std::size_t job) {
   const LibraryRun* library = scenario.library_of(job);
@@ -119,11 +128,11 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   result.parameters = parameters_of(job);
   result.model = scenario.model;
   result.protocol = find_protocol(scenario.protocol->name);  // which outlives the scenario
-  if (scenario.library) {
-    result.library = fmt::format("{} {}", scenario.library->name, scenario.library->version);
+  if (const LibraryRun* library = scenario.library_of(j)) {
+    result.library = fmt::format("{} {}", library->name, library->version);
     result.library_algorithm = library_algorithm_of(scenario, j);
     result.library_protocol = library_protocol_of(scenario, j);
-    if (const LibraryRun* its = scenario.library_of(j)) result.protocol = find_protocol(its->call.protocol->name);
+    result.protocol = find_protocol(library->call.protocol->name);
   }
   if (scenario.calibration) result.calibration = to_string(*scenario.calibration);
   result.varied = scenario.varied;

@@ -114,6 +114,10 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
 /// What the scenario's library takes for the job, by the library's name: "Tree"; of a training step all that it takes,
 /// the one of most bytes first: "Ring, Tree". Empty without a library.
 std::string library_algorithm_of(const Scenario& scenario, std::size_t job);
+/// Likewise its protocols: "Simple, LL".
+std::string library_protocol_of(const Scenario& scenario, std::size_t job);
+/// The protocols by which a job's messages move, as results have them: "simple, ll".
+std::string protocols_of(const Scenario& scenario, std::size_t job);
 
 /// "halving_doubling fold=naive": an algorithm with its parameters, in tables; a library's by the library's name:
 /// "Tree".

@@ -49,7 +49,7 @@ std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t j
   std::vector<ExchangeReport> found;
   const LibraryRun* library = scenario.library_of(job);
   const TrainingSpec* training = scenario.training_of(job);
-  if (library == nullptr || training == nullptr) return found;
+  if (library == nullptr || training == nullptr || scenario.jobs[job].request.ranks == 1) return found;
   for (const auto& [bytes, call] : library->exchanges) {
     const auto times = std::count_if(training->step.buckets.begin(), training->step.buckets.end(),
                                      [size = bytes](const Bucket& bucket) { return bucket.bytes == size; });
@@ -79,7 +79,10 @@ TrainingStep training_step_of(const Scenario& scenario) {
     bucket.beyond = call.launch + call.own_pass;
     bucket.plan = call.number;
   }
-  if (step.buckets.empty()) step.launch += scenario.library->call.launch + scenario.library->call.own_pass;
+  if (step.buckets.empty()) {
+    step.launch += scenario.library->call.launch + scenario.library->call.own_pass;
+    step.plan = scenario.library->call.number;
+  }
   return step;
 }
 
@@ -299,7 +302,9 @@ std::vector<NodeId> TrainingRun::placement() const {
   std::vector<NodeId> nodes = placed_.ranks;
   if (!async_) {
     nodes.insert(nodes.end(), placed_.helpers.begin(), placed_.helpers.end());
-    nodes.resize(static_cast<std::size_t>(run_->program().actors));
+    const auto n = static_cast<std::size_t>(run_->program().actors);
+    ensure(n <= nodes.size(), "every actor of a step has a place");
+    nodes.resize(n);
     return nodes;
   }
   for (Actor worker = 0; worker < async_->workers; ++worker)

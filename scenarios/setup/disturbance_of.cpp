@@ -1,6 +1,9 @@
 // The disturbance of a scenario, with the links and nodes of its topology in place of their names.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "scenarios/setup/blaming.hpp"
@@ -27,21 +30,41 @@ std::vector<LinkId> links_named(const Topology& topology, const std::string& nam
 
 namespace {
 
-std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<FaultSpec>& faults) {
+/// One change for each link, to the share of its new bandwidth that kernels reach.
+void add_shares(const LinkChange& change, const Topology& topology, const Topology& as_built,
+                std::vector<LinkChange>& changes) {
+  for (const LinkId link : change.links) {
+    LinkChange one = change;
+    one.links = {link};
+    const double reached = static_cast<double>(topology.link(link).bandwidth.bytes_per_second) /
+                           static_cast<double>(as_built.link(link).bandwidth.bytes_per_second);
+    const double rate = std::round(static_cast<double>(change.bandwidth.bytes_per_second) * reached);
+    one.bandwidth = {std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
+    changes.push_back(std::move(one));
+  }
+}
+
+/// `as_built`: the topology before kernels, of which a library's reach a share of each link, if there is one. A fault's
+/// bandwidth is the link's own, of which they reach as large a share.
+std::vector<LinkChange> changes_in(const Topology& topology, const Topology* as_built,
+                                   const std::vector<FaultSpec>& faults) {
   std::vector<LinkChange> changes;
   for (std::size_t i = 0; i < faults.size(); ++i) {
     const std::string pointer = fmt::format("/{}", i);
     LinkChange change = faults[i].change;
     change.links = links_named(topology, faults[i].link, pointer + "/link");
     for (const LinkId link : change.links) {
-      const Bandwidth nominal = topology.link(link).bandwidth;
+      const Bandwidth nominal = (as_built != nullptr ? *as_built : topology).link(link).bandwidth;
       if (change.to == LinkChange::To::bandwidth && nominal < change.bandwidth)
         throw InputError(pointer + "/bandwidth",
                          fmt::format("expected at most what {} has without faults, {}, found {}",
                                      topology.link_name(link), format(nominal), format(change.bandwidth)),
                          "a fault takes bandwidth away; more belongs into the topology");
     }
-    changes.push_back(change);
+    if (change.to == LinkChange::To::bandwidth && as_built != nullptr)
+      add_shares(change, topology, *as_built, changes);
+    else
+      changes.push_back(change);
     if (!faults[i].until) continue;
     change.to = LinkChange::To::restored;
     change.at = *faults[i].until;
@@ -53,7 +76,13 @@ std::vector<LinkChange> changes_in(const Topology& topology, const std::vector<F
 }  // namespace
 
 std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario) {
-  return blaming(scenario, "/faults", [&] { return changes_in(topology, scenario.faults); });
+  const bool sets_rates = std::any_of(scenario.faults.begin(), scenario.faults.end(), [](const FaultSpec& fault) {
+    return fault.change.to == LinkChange::To::bandwidth;
+  });
+  std::optional<Topology> as_built;
+  if (sets_rates && !calls_of(scenario).empty()) as_built = topology_without_kernels(scenario);
+  return blaming(scenario, "/faults",
+                 [&] { return changes_in(topology, as_built ? &*as_built : nullptr, scenario.faults); });
 }
 
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,

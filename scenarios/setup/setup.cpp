@@ -399,7 +399,7 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
     }
     const Seen seen{topology, by_library ? *as_searched : topology};
     placed.push_back(placed_job(seen, scenario, j, stop));
-    if (job.uses_fabric()) continue;
+    if (placed.back().front().uses_fabric()) continue;
     if (job.servers_on_cpu) {
       place_on_cpus(topology, scenario, placed.back());
       continue;

@@ -2,6 +2,7 @@
 // nodes.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <vector>
@@ -22,7 +23,12 @@ struct PlacedCollective {
   std::vector<PlacedCollective> exchanges;
 
   /// Helpers with ports of their own: all but switches of the fabric.
-  std::vector<NodeId> endpoints() const { return job.uses_fabric() ? std::vector<NodeId>{} : helpers; }
+  std::vector<NodeId> endpoints() const { return uses_fabric() ? std::vector<NodeId>{} : helpers; }
+  /// True if its helpers, or those of an exchange, are switches of the fabric.
+  bool uses_fabric() const {
+    return job.uses_fabric() || std::any_of(exchanges.begin(), exchanges.end(),
+                                            [](const PlacedCollective& each) { return each.job.uses_fabric(); });
+  }
 };
 
 /// Everything that a run needs except schedules and what disturbs it.

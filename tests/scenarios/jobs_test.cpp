@@ -170,7 +170,7 @@ TEST_CASE("jobs next to training that cannot be are refused at their place") {
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {R"(jobs.0.after=["main"])"}),
       "/jobs/0/after: cannot be combined with a training step");
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")), {"jobs.0.training.workload.model=resnet50"}),
-      "/jobs/0/training/workload: expected either model or layers, found both");
+      "/jobs/0/training/workload: expected either model, layers or transformer, found model and layers");
   has(complaint(on_trunk(""), {"training.slowdown=0.5"}), "/training/slowdown: expected a number from 1 to 1000");
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")),
                 {"library=nccl", "training.regime=single", R"(training.ranks=["a0"])"}),

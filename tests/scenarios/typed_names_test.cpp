@@ -326,7 +326,7 @@ TEST_CASE("names that people know and that are not here are answered with what i
                            "async", "moe", "ddpp"})
     page.add(fmt::format("regime {}", name), complaint({star, regime('"' + std::string(name) + '"')}));
   page.add("regime {\"name\": \"fsdp\"}", complaint({star, regime(R"({"name": "fsdp"})")}));
-  for (const char* name : {"gpt3", "llama3_70b", "llama3_7b", "resnet51", "resnet-50", "bert"})
+  for (const char* name : {"gpt3", "llama4_70b", "llama3_7b", "resnet51", "resnet-50", "bert"})
     page.add(fmt::format("model {}", name), complaint({star, model(name)}));
   for (const char* name : {"nccl", "rign"}) {
     const std::string collective =

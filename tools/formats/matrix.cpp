@@ -72,17 +72,15 @@ std::vector<ResultRow> known_beforehand(const ScenarioFile& file) {
     for (const auto& [path, value] : file.id(i).varied) point[path] = Json::parse(value);
     for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
       const Job& job = scenario.jobs[j];
-      const LibraryRun* library = scenario.library_of(j);
-      const Protocol& protocol = library == nullptr ? *scenario.protocol : *library->call.protocol;
       Json row{{"collective", std::string(to_string(job.request.op))},
                {"algorithm", job.algorithm->name},
-               {"protocol", protocol.name},
+               {"protocol", protocols_of(scenario, j)},
                {"model", std::string(to_string(scenario.model))},
                {"ranks", job.request.ranks},
                {"bytes", job.request.bytes.count},
                {"point", point}};
       if (scenario.jobs.size() > 1) row["job"] = job.name;
-      if (library != nullptr) row["library_algorithm"] = library_algorithm_of(scenario, j);
+      if (scenario.library_of(j) != nullptr) row["library_algorithm"] = library_algorithm_of(scenario, j);
       rows.push_back(ResultRow::of(row));
     }
   }

@@ -340,8 +340,12 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
 /// that are faster by what the switches save.
 bool helpers_add(const Scenario& scenario, const PlacedCollective& placed) {
   if (placed.job.request.op != CollectiveOp::all_reduce) return false;
-  return !placed.helpers.empty() ||
-         (scenario.library && scenario.library->call.plan.algorithm == nccl::TunerAlgorithm::nvls_tree);
+  if (!placed.helpers.empty()) return true;
+  if (!scenario.library) return false;
+  const auto adds = [](const LibraryCall& call) { return call.plan.algorithm == nccl::TunerAlgorithm::nvls_tree; };
+  const auto& exchanges = scenario.library->exchanges;
+  return adds(scenario.library->call) ||
+         std::any_of(exchanges.begin(), exchanges.end(), [&](const auto& each) { return adds(each.second); });
 }
 
 /// What `placed` asks of a bound.
@@ -351,8 +355,19 @@ BoundedCollective bounded(const Scenario& scenario, const PlacedCollective& plac
           .root = has_root(request.op) ? request.root : 0,
           .both_ways = request.both_ways,
           .helpers_add = helpers_add(scenario, placed),
-          // As in the run: the scenario's own collective decides for all of its jobs.
+          // As in the run: without a library the scenario's own collective decides for all of its jobs.
           .point_to_point = scenario.transport.point_to_point};
+}
+
+/// The scenario as its job j sees it, with what the library has decided for that.
+Scenario seen_by_job(const Scenario& scenario, std::size_t j) {
+  Scenario seen = scenario;
+  seen.library.reset();
+  if (const LibraryRun* library = scenario.library_of(j)) {
+    seen.library = *library;
+    seen.transport = library->call.transport;
+  }
+  return seen;
 }
 
 }  // namespace
@@ -368,12 +383,14 @@ Bound own_bound(const Scenario& scenario) {
   return *bound;
 }
 
-std::vector<std::optional<Bound>> Bounds::of(const Scenario& scenario, const Setup& setup) {
+std::vector<std::optional<Bound>> Bounds::of(const Scenario& whole, const Setup& setup) {
   std::vector<std::optional<Bound>> result(setup.collectives.size());
-  if (!shares_all_links(scenario.model)) return result;
-  const Topology topology = topology_without_kernels(scenario);
+  if (!shares_all_links(whole.model)) return result;
+  const Topology topology = topology_without_kernels(whole);
   const std::lock_guard lock(mutex_);
   for (std::size_t j = 0; j < result.size(); ++j) {
+    const std::optional<Scenario> own = j > 0 && whole.library ? std::optional(seen_by_job(whole, j)) : std::nullopt;
+    const Scenario& scenario = own ? *own : whole;
     const PlacedCollective& placed = setup.collectives[j];
     std::unique_ptr<MachineBounds>& machine = machines_[key_of(scenario, topology, placed)];
     if (!machine) machine = std::make_unique<MachineBounds>(scenario, setup, placed.ranks, placed.helpers);

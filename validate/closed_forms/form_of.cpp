@@ -35,23 +35,28 @@ std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, 
   }
   const PlacedCollective& placed = setup.collectives[j];
   const Job& job = placed.job;
-  const Uniform machine = uniform_of(setup.topology, placed.ranks, placed.endpoints(), scenario.transport,
-                                     setup.routing, grid_of(*job.algorithm, job.arguments, job.request));
+  const LibraryRun* library = scenario.library_of(j);
+  const Transport& transport = library == nullptr ? scenario.transport : library->call.transport;
+  const Protocol& protocol = library == nullptr ? *scenario.protocol : *library->call.protocol;
+  const Uniform machine = uniform_of(setup.topology, placed.ranks, placed.endpoints(), transport, setup.routing,
+                                     grid_of(*job.algorithm, job.arguments, job.request));
   std::optional<ClosedForm> form = closed_form(*job.algorithm, job.arguments, job.request, machine);
   if (!form) return form;
-  assume_protocol(*form, *job.algorithm, job.arguments, job.request, machine, *scenario.protocol);
+  assume_protocol(*form, *job.algorithm, job.arguments, job.request, machine, protocol);
   assume_even_sizes(*form);
   if (moves_packets(scenario.model)) assume_packets(*form, scenario.packet);
-  if (const Picoseconds launch = launch_of(scenario); launch.count() > 0 && job.request.ranks > 1) {
+  if (const Picoseconds launch = launch_of(scenario, j); launch.count() > 0 && job.request.ranks > 1) {
     form->formula = "t + " + form->formula;
     form->low = add(form->low, launch);
     form->time = add(form->time, launch);
   }
-  if (const Picoseconds own = own_pass_of(scenario); own.count() > 0 && job.request.ranks > 1) {
+  if (const Picoseconds own = own_pass_of(scenario, j); own.count() > 0 && job.request.ranks > 1) {
     form->formula += " + own pass";
     form->low = add(form->low, own);
     form->time = add(form->time, own);
   }
+  if (calls_of(scenario).size() > 1)
+    form->because.emplace_back("links have the rates that the best of the calls' kernels reach");
   for (std::string& because : disturbances(scenario)) form->because.push_back(std::move(because));
   return form;
 }

@@ -657,7 +657,9 @@ constexpr std::array columns{
            .in_csv = false},
     Column{.name = "links",
            .unit = "",
-           .meaning = "a list of link groups: links, kind, count, most_bytes, utilisation",
+           .meaning = "a list of link groups: links, kind, count, most_bytes, utilisation; of calls of a library that "
+                      "differ in plan, "
+                      "bytes count as what of the link's rate they take",
            .in = In::details,
            .value = [](const Result& r) { return links_of(r.prediction); },
            .in_csv = false},
