@@ -103,7 +103,7 @@ struct TrainingSpec {
   std::string compute;   ///< where times come from: "measured" (a step), "flops" (a peak and an efficiency), "stated"
   std::string optimizer;
   std::int64_t batch = 0;  ///< samples per GPU
-  /// Of a transformer's card: tokens of a sample, and multiply-adds of its forward pass; 0: it is none.
+  /// Tokens of a sample and multiply-adds of its forward pass, if the model is a transformer's card; else 0.
   std::int64_t sequence = 0, macs = 0;
   std::int64_t peak = 0;  ///< operations per second of a GPU, as stated; 0: not stated
   std::int64_t parameters = 0;

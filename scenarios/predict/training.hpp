@@ -56,8 +56,9 @@ struct TrainingReport {
   bool steady = false;  ///< the last two steps took equally long
   TimeSplit split;
   double samples_per_s = 0;
-  /// Of a transformer: of all GPUs, and operations of the model per second and GPU in 10^12: two a multiply-add, the
-  /// backward pass counted twice, recomputation not (Chowdhery et al., arXiv 2204.02311, appendix B). 0: it is none.
+  /// If it trains a transformer, else 0: tokens of all GPUs, and operations of the model per second and GPU in 10^12. A
+  /// multiply-add is two, the backward pass counts twice, recomputation does not (Chowdhery et al., arXiv 2204.02311,
+  /// appendix B).
   double tokens_per_s = 0, tflops_per_gpu = 0;
   double mfu = 0;                    ///< those over the stated peak; 0: none is stated
   double efficiency = 0;             ///< of one GPU's step without any communication, over this one

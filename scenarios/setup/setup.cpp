@@ -141,11 +141,12 @@ PlacedCollective placed_on(std::vector<NodeId> ranks, const Seen& seen, const Sc
 void place_exchanges(const Seen& seen, const Scenario& scenario, const LibraryRun& library, PlacedCollective& placed,
                      const std::atomic<bool>* stop) {
   std::vector<std::pair<const LibraryCall*, std::vector<std::vector<Actor>>>> known;
-  for (const auto& [bytes, call] : library.exchanges) {
+  for (const auto& exchange : library.exchanges) {
+    const LibraryCall& call = exchange.second;
     Job job = placed.job;
     job.algorithm = call.algorithm;
     job.arguments = call.arguments;
-    job.request.bytes = bytes;
+    job.request.bytes = exchange.first;
     job.request.channels = call.channels;
     job.request.orders.clear();
     job.request.tree.clear();

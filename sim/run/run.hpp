@@ -34,7 +34,8 @@ struct Traffic {
 struct RunOptions {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;  ///< for the model of that name
-  /// How messages move, of each call; at least one. All have slots, or none, and their sends are done at the same event.
+  /// How messages move, of each call; at least one. All have slots, or none, and their sends are done at the same
+  /// event.
   std::vector<CallPlan> plans{CallPlan{}};
   /// [channel] its plan, of all 2^16 numbers; empty: all have the first. LoweredProgram::plan_of_channel() of a
   /// program.

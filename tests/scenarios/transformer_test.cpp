@@ -59,7 +59,9 @@ TEST_CASE("a card has the layers that were written by hand: GPT-2 XL and Llama 2
                  gpt = made_of(R"({"layers": 48, "hidden": 1600, "heads": 25, "ffn": 6400, "vocabulary": 50257,
                                    "positions": 1024, "gated": false, "tied": true, "biases": true})",
                                1024);
-  for (const auto& [card, name] : {std::pair{&llama, "llama2_7b"}, {&gpt, "gpt2_xl"}}) {
+  for (const auto& each : {std::pair{&llama, "llama2_7b"}, {&gpt, "gpt2_xl"}}) {
+    const Workload* card = each.first;
+    const char* name = each.second;
     CAPTURE(name);
     const Workload list = scenarios::workload_named(name);
     REQUIRE(card->layers.size() == list.layers.size());

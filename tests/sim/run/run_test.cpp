@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "algorithms/catalog.hpp"
 #include "sim/base/error.hpp"
 #include "sim/schedule/collective.hpp"
 #include "tests/support/every_algorithm.hpp"
