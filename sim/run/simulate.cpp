@@ -62,6 +62,7 @@ class Run : private Movement<Run> {
     }
     if (options.record_path) trails_.record(jobs_.size());
     keeps_routes_ = ways_.are_fixed() && folding_ == nullptr;
+    if (options.plans.size() == 1) only_protocol_ = options.plans.front().protocol;
     runs_ahead_ = options.plans.front().protocol->done_when_left;
     is_followed_ = runs_ahead_ || options.record_path || has_any_order_;
     protocol_adds_ = std::any_of(options.plans.begin(), options.plans.end(),
@@ -320,7 +321,10 @@ class Run : private Movement<Run> {
     cause == sender ? end_own_op(sender, time) : end_other_op(sender, cause, time);
   }
 
-  const Protocol& protocol(std::uint16_t channel) const { return *options_.plan(channel).protocol; }
+  // Asked for every message: most runs have one plan.
+  const Protocol& protocol(std::uint16_t channel) const {
+    return only_protocol_ != nullptr ? *only_protocol_ : *options_.plan(channel).protocol;
+  }
 
   bool adds_take_time(LaneNumber lane) const {
     return work_ && work_->takes_time(lanes_.actor(lane), LinkKind::reduce);
@@ -519,15 +523,16 @@ class Run : private Movement<Run> {
   bool has_any_order_;  // no figure may depend on the order in which things happen at one instant
   LaneRunner<Run> lanes_;
   Trails trails_;
-  bool keeps_routes_ = false;   // with the connections; folded, rank 0 has one connection to all its peers
-  bool protocol_adds_ = false;  // bytes to those of the data
-  bool runs_ahead_ = false;     // a message may leave before its receive begins
-  bool is_followed_ = false;    // ahead_, or the critical path is recorded, or ties are weighed
-  bool is_watched_ = false;     // jobs, spans or a caller want to know of every message
-  bool needs_slots_ = false;    // so says the proof
-  SimTime turn_{};              // when the event that is handled took its place in the order within this instant
-  bool may_hold_ = false;       // a step may be held whose waits are met
-  bool is_over_ = false;        // RunOptions::enough said so: no step begins any more
+  bool keeps_routes_ = false;                // with the connections; folded, rank 0 has one connection to all its peers
+  bool protocol_adds_ = false;               // bytes to those of the data
+  const Protocol* only_protocol_ = nullptr;  // if all messages have one
+  bool runs_ahead_ = false;                  // a message may leave before its receive begins
+  bool is_followed_ = false;                 // ahead_, or the critical path is recorded, or ties are weighed
+  bool is_watched_ = false;                  // jobs, spans or a caller want to know of every message
+  bool needs_slots_ = false;                 // so says the proof
+  SimTime turn_{};         // when the event that is handled took its place in the order within this instant
+  bool may_hold_ = false;  // a step may be held whose waits are met
+  bool is_over_ = false;   // RunOptions::enough said so: no step begins any more
   ComputeUnits units_;
   Step waits_;                                           // room for weigh_waits()
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
