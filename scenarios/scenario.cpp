@@ -340,7 +340,8 @@ PointId ScenarioFile::id(std::size_t i) const {
 std::vector<const LibraryCall*> calls_of(const Scenario& scenario) {
   std::vector<const LibraryCall*> found;
   const auto take = [&](const LibraryCall& call) {
-    if (call.number == static_cast<int>(found.size())) found.push_back(&call);
+    const auto is_it = [&](const LibraryCall* known) { return known->number == call.number; };
+    if (std::none_of(found.begin(), found.end(), is_it)) found.push_back(&call);
   };
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const LibraryRun* library = scenario.library_of(j);

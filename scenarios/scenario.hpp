@@ -76,7 +76,7 @@ struct Job {
   Picoseconds start{0};
   std::vector<std::size_t> after;       ///< [job] those that a GPU is done with before it begins
   std::string pointer = "/collective";  ///< where the scenario says it; "/training/regime", "/jobs/0/collective"
-  /// What the library has decided for a job other than the first; else nullptr.
+  /// The library's decisions for a job other than the first; else nullptr.
   std::shared_ptr<const LibraryRun> library;
   /// What a job other than the first trains; its collective is that of all its gradients. Else nullptr.
   std::shared_ptr<const TrainingSpec> training;
@@ -128,7 +128,7 @@ struct TrainingSpec {
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
 };
 
-/// What a communication library has decided for one collective.
+/// The decisions of a communication library for one collective.
 struct LibraryCall {
   /// Shares of the links' rates; network: of NICs' rates.
   struct Shares {
@@ -222,7 +222,8 @@ struct Scenario {
   }
 };
 
-/// [LibraryCall::number] the first call of each number, in the order of jobs and sizes; empty without a library.
+/// The first call of each number, in the order of jobs and sizes: [LibraryCall::number] of a whole scenario, some of
+/// them of one that has been cut down to a job. Empty without a library.
 std::vector<const LibraryCall*> calls_of(const Scenario& scenario);
 
 /// What tells a point from others, without building it.

@@ -315,7 +315,7 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
   }
 }
 
-/// What tells the messages of a pair apart is their channel here.
+/// Refuses flow_spray if the channels tell the messages of a pair apart.
 void expect_no_flow_spray(const Scenario& scenario, const Blame& blame) {
   if (!scenario.library || scenario.routing.policy != Routing::Policy::flow_spray) return;
   const std::vector<const LibraryCall*> calls = calls_of(scenario);

@@ -213,7 +213,7 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
 /// Large enough for Simple to reach what it can.
 constexpr Bytes size_of_search{std::int64_t{1} << 30};
 
-/// What is decided for a collective, as its messages move. `transport`: of the scenario.
+/// The decision as a run needs it. `transport`: the scenario's.
 LibraryCall call_of(const Decision& decision, CollectiveOp op, const Decider& by, Canonical transport) {
   Canonical place{{"order", ""}};
   write_decision(decision, op, by, place, transport);

@@ -1,4 +1,4 @@
-// What `transport` means.
+// Reads the key `transport` of a scenario.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

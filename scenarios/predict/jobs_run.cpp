@@ -119,7 +119,7 @@ std::vector<SettingEffect> JobsRun::effects() const {
   return effects;
 }
 
-// What passes on a rank but its steps. The result of a job alone has its own pass apart.
+// The time before a rank's first step. A job that runs alone reports its own pass separately.
 Picoseconds JobsRun::before_steps(std::size_t job) const {
   const Picoseconds launch = launch_of(scenario_, job);
   return scenario_.jobs.size() > 1 ? launch + own_pass_of(scenario_, job) : launch;

@@ -57,12 +57,25 @@ std::string library_protocol_of(const Scenario& scenario, std::size_t job) {
   return choices_of(scenario, job, &ExchangeReport::protocol, std::string(to_string(library->call.plan.protocol)));
 }
 
+namespace {
+
+/// "simple, ll" of "Simple, LL".
+std::string as_results_have_them(std::string library_protocol) {
+  std::transform(library_protocol.begin(), library_protocol.end(), library_protocol.begin(),
+                 [](char c) { return is_letter(c) ? static_cast<char>(c | 0x20) : c; });
+  return library_protocol;
+}
+
+}  // namespace
+
 std::string protocols_of(const Scenario& scenario, std::size_t job) {
   if (scenario.library_of(job) == nullptr) return std::string(scenario.protocol->name);
-  std::string text = library_protocol_of(scenario, job);
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return is_letter(c) ? static_cast<char>(c | 0x20) : c; });
-  return text;
+  return as_results_have_them(library_protocol_of(scenario, job));
+}
+
+std::string protocols_of(const Prediction& prediction) {
+  if (prediction.library_protocol.empty()) return std::string(prediction.protocol->name);
+  return as_results_have_them(prediction.library_protocol);
 }
 
 std::string library_algorithm_of(const Scenario& scenario, std::size_t job) {
@@ -336,7 +349,7 @@ void report_jobs(const Scenario& scenario, const Setup& setup, const Topology& t
   }
 }
 
-/// What the library takes for any of the jobs, each once.
+/// The library's choices for all jobs, without repetition.
 std::string all_jobs(const Scenario& scenario, std::string (*of)(const Scenario&, std::size_t job)) {
   std::vector<std::string> names;
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j)

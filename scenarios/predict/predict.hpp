@@ -111,13 +111,14 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options = {})
 /// As predict() above, with a setup that was made before: set_up(scenario).
 Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOptions& options = {});
 
-/// What the scenario's library takes for the job, by the library's name: "Tree"; of a training step all that it takes,
+/// The algorithm that the library chose for the job, by the library's name: "Tree". For a training step all of them,
 /// the one of most bytes first: "Ring, Tree". Empty without a library.
 std::string library_algorithm_of(const Scenario& scenario, std::size_t job);
 /// Likewise its protocols: "Simple, LL".
 std::string library_protocol_of(const Scenario& scenario, std::size_t job);
 /// The protocols by which a job's messages move, as results have them: "simple, ll".
 std::string protocols_of(const Scenario& scenario, std::size_t job);
+std::string protocols_of(const Prediction& prediction);
 
 /// "halving_doubling fold=naive": an algorithm with its parameters, in tables; a library's by the library's name:
 /// "Tree".

@@ -36,7 +36,7 @@ struct RankReport {
   TrainingMemory memory;
 };
 
-/// What a library takes for one size of a step's exchanges.
+/// The library's choice for one size that a training step exchanges.
 struct ExchangeReport {
   Bytes bytes;
   std::int64_t times = 1;           ///< in a step; of local_sgd in a round
@@ -69,7 +69,7 @@ struct TrainingReport {
   std::vector<RankReport> by_rank;        ///< ranks, then servers; neighbors that are alike in all of it are one entry
 };
 
-/// What the scenario's library takes for the exchanges of a job that trains, by size; empty if there is none.
+/// The library's choices for the exchanges of a training job, by size; empty without a library or a training.
 std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t job);
 /// The step without the schedules of its buckets: with the launch of a collective.
 TrainingStep training_step_of(const Scenario& scenario);

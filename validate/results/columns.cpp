@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
@@ -62,14 +61,6 @@ Json of_collective(const Result& r, Of of) {
 
 bool has_bandwidth(const Result& r) { return !is_training(r) && !r.prediction.is_total; }
 
-/// "simple", or "simple, ll" of exchanges that differ.
-std::string protocols_of(const Prediction& p) {
-  if (p.library_protocol.find(", ") == std::string::npos) return std::string(p.protocol->name);
-  std::string text = p.library_protocol;
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return is_letter(c) ? static_cast<char>(c | 0x20) : c; });
-  return text;
-}
 /// True if a library chose, and chose one number of channels.
 bool has_one_plan(const Result& r) {
   const Prediction& p = r.prediction;
@@ -657,9 +648,9 @@ constexpr std::array columns{
            .in_csv = false},
     Column{.name = "links",
            .unit = "",
-           .meaning = "a list of link groups: links, kind, count, most_bytes, utilisation; of calls of a library that "
-                      "differ in plan, "
-                      "bytes count as what of the link's rate they take",
+           .meaning =
+               "a list of link groups: links, kind, count, most_bytes, utilisation; where calls of a library differ in "
+               "plan, a byte counts more if its kernels reach a smaller share of the link's rate",
            .in = In::details,
            .value = [](const Result& r) { return links_of(r.prediction); },
            .in_csv = false},
