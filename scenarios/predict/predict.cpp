@@ -173,10 +173,20 @@ std::string place_of(SettingError::Setting setting) {
 }
 
 // What the topology lacks, or what its faults take away.
-Timeline run_blaming(const Scenario& scenario, const Topology& topology, const CheckedSchedule& schedule,
-                     const RunOptions& options) {
+Timeline run_blaming(const Scenario& scenario, const Topology& topology, Work& work, const RunOptions& options,
+                     std::string& remembered) {
   try {
-    return run(topology, schedule, options);
+    std::string why_not;
+    if (std::optional<Timeline> folded = run_folded(topology, work.whole(), options, why_not))
+      return std::move(*folded);
+    std::optional<Timeline> timeline = work.run_remembering(topology, options, remembered);
+    if (!timeline) {
+      RunOptions whole = options;
+      whole.fold = false;
+      timeline = run(topology, work.whole(), whole);
+    }
+    timeline->not_folded = std::move(why_not);
+    return std::move(*timeline);
   } catch (const StrandedError& error) {
     throw InputError(scenario.file + ": /faults", error.message(), error.hint());
   } catch (const SettingError& error) {
@@ -448,7 +458,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   if (options.recording != nullptr)
     recorder.emplace(*options.recording, topology, run_options, work.names(), work.n_ranks(), work.programs());
   run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
-  const Timeline timeline = run_blaming(scenario, topology, work.whole(), run_options);
+  std::string remembered;
+  const Timeline timeline = run_blaming(scenario, topology, work, run_options, remembered);
   work.finish(timeline);
   if (recorder) recorder->finish(timeline);
 
@@ -457,6 +468,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   result.fingerprint = timeline.fingerprint;
   result.folded = timeline.folded;
   result.not_folded = timeline.not_folded;
+  result.remembered = std::move(remembered);
   result.proof = work.proof();
   const bool moves = result.request.ranks > 1;
   // A program has its launches within. Without one all ranks launch at once, so that a launch shifts everything.

@@ -68,6 +68,7 @@ struct Prediction {
   std::optional<std::uint64_t> fingerprint;
   std::optional<std::string> folded;  ///< as Timeline's, and so is the next
   std::string not_folded;
+  std::string remembered;  ///< how many calls of a training step were remembered; empty: all were simulated
   std::optional<BottleneckReport> bottleneck;  ///< nothing if nothing moved
   /// If there are several hosts and one collective: most bytes that left one of them, and at what average rate
   /// (GB/s).

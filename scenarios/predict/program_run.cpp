@@ -8,8 +8,16 @@
 namespace ringsim {
 
 ProgramRun::ProgramRun(Program program, int warmup, SimTime start, int room, WatchedWork* work)
-    : lowered_(std::make_unique<LoweredProgram>(check(std::move(program), work), room, work)),
-      accounts_(std::make_unique<Accounts>(*lowered_, warmup, start)) {
+    : warmup_(warmup),
+      start_(start),
+      lowered_(std::make_shared<const LoweredProgram>(check(std::move(program), work), room, work)) {
+  listen_to(nullptr);
+}
+
+void ProgramRun::listen_to(std::shared_ptr<const LoweredProgram> lowered) {
+  in_run_ = lowered ? std::move(lowered) : lowered_;
+  accounts_ = std::make_unique<Accounts>(*in_run_, warmup_, start_);
+  if (slowdown_) slowdown_.emplace(*in_run_, slowdown_millionths_);
   accounts_->on_task = [this](const TaskSpan& span) {
     for (const auto& listener : on_task_) listener(span);
   };

@@ -33,9 +33,15 @@ class ProgramRun {
     if (slowdown_) slowdown_->on_compute(event);
   }
   /// Has kernels take so many millionths of their time while a collective runs on their GPU. Comes before the run.
-  void slow_down(std::int64_t millionths) { slowdown_.emplace(*lowered_, millionths); }
+  void slow_down(std::int64_t millionths) {
+    slowdown_millionths_ = millionths;
+    slowdown_.emplace(*in_run_, millionths);
+  }
   /// Give it to RunOptions::longer.
   Picoseconds longer(const ComputeEvent& event) { return slowdown_ ? slowdown_->longer(event) : Picoseconds{0}; }
+
+  /// It listens to a run of the program lowered another way, from its start; nullptr: lowered().
+  void listen_to(std::shared_ptr<const LoweredProgram> lowered);
 
   /// When the run is over: of the rank that ended last (of several, the first).
   RankAccount last_to_end() const;
@@ -45,10 +51,13 @@ class ProgramRun {
   PathTask task_of(Actor actor, Lane lane, int step, PathCause cause) const;
 
  private:
+  int warmup_;
+  SimTime start_;
+  std::int64_t slowdown_millionths_ = 0;  // 0: kernels take their time
   std::vector<std::function<void(const TaskSpan&)>> on_task_;
-  std::unique_ptr<LoweredProgram> lowered_;
+  std::shared_ptr<const LoweredProgram> lowered_, in_run_;
   std::unique_ptr<Accounts> accounts_;
-  std::optional<Slowdown> slowdown_;  // none: kernels take their time
+  std::optional<Slowdown> slowdown_;
 };
 
 }  // namespace ringsim

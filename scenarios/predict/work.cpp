@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/program/remembered_calls.hpp"
 
 namespace ringsim {
 
@@ -239,6 +240,35 @@ void Work::listen(RunOptions& options, bool is_recorded) {
     options.on_message = [this](const Span& message) { count_message(message); };
     options.messages_may_fold = true;
   }
+}
+
+std::optional<Timeline> Work::run_remembering(const Topology& topology, const RunOptions& options,
+                                              std::string& remembered) {
+  if (scenario_.jobs.size() > 1 || training(0) == nullptr || training(0)->is_async()) return std::nullopt;
+  if (programs_->parts().front().start != SimTime{}) return std::nullopt;
+  ProgramRun& run_of = training(0)->run();
+  TrainingRun::Traffic& traffic = trainings_.front().traffic;
+  const auto begin = [&](const std::shared_ptr<const LoweredProgram>& lowered) {
+    run_of.listen_to(lowered);
+    traffic = {.sent = {},
+               .sent_by = std::vector<Bytes>(traffic.sent_by.size()),
+               .received_by = std::vector<Bytes>(traffic.received_by.size())};
+  };
+  std::optional<RememberedRun> run =
+      ringsim::run_remembering(topology, run_of.lowered().checked(), all_channels, options, begin);
+  if (!run) {
+    begin(nullptr);
+    return std::nullopt;
+  }
+  for (std::size_t actor = 0; actor < traffic.sent_by.size(); ++actor) {
+    traffic.sent += run->sent_by[actor];
+    traffic.sent_by[actor] += run->sent_by[actor];
+    traffic.received_by[actor] += run->received_by[actor];
+  }
+  remembered = fmt::format(
+      "{} calls took one of {} courses, each simulated once by itself; {} met others and were simulated with them",
+      run->calls.remembered, run->calls.simulated, run->calls.met);
+  return std::move(run->timeline);
 }
 
 void Work::finish(const Timeline& timeline) {

@@ -41,6 +41,9 @@ class Work {
   std::size_t part_of(std::size_t job) const { return part_of_[job]; }  ///< which of the programs
   /// Tells the options what they need of it, and listens. Comes before the run, which it must outlive.
   void listen(RunOptions& options, bool is_recorded);
+  /// The timeline of the whole run, with most of its calls remembered (sim/program/remembered_calls.hpp), and in
+  /// `remembered` how many; nothing if that is impossible or does not pay. `options`: those that listen() has told.
+  std::optional<Timeline> run_remembering(const Topology& topology, const RunOptions& options, std::string& remembered);
   /// When the run is over. Of a folded one the messages of all ranks are counted as those of rank 0.
   void finish(const Timeline& timeline);
   /// [job] as disturbance_of() wants them.

@@ -48,8 +48,9 @@ struct LoweredProgram::Parts {
     return found;
   }
 
-  explicit Parts(std::shared_ptr<const Program> given, int room = all_channels, WatchedWork* work = nullptr)
-      : owned(std::move(given)), program(*owned) {
+  explicit Parts(std::shared_ptr<const Program> given, int room = all_channels, WatchedWork* work = nullptr,
+                 std::vector<bool> known = {})
+      : owned(std::move(given)), program(*owned), known_courses(std::move(known)) {
     lay_out_lanes(room);
     lay_out_chunks();
     for (const Program::Call& call : program.calls) {
@@ -97,7 +98,7 @@ struct LoweredProgram::Parts {
       for (std::size_t s = 0; s < widths.size(); ++s)
         for (const Program::Task& task : role.streams[s]) {
           if (task.call < 0) continue;
-          widths[s] = std::max(widths[s], call_of(task).schedule.schedule().lanes);
+          if (!is_known(task.call)) widths[s] = std::max(widths[s], call_of(task).schedule.schedule().lanes);
           pairs.emplace(std::pair{static_cast<Stream>(s), call_of(task).plan}, 0);
         }
     channels = channels_apart(std::max(1, static_cast<int>(pairs.size())), room);
@@ -127,6 +128,7 @@ struct LoweredProgram::Parts {
     for (std::size_t b = 0; b < n_buffers; ++b) layout[b] = Layout::of_sizes(chunks[b]);
   }
 
+  bool is_known(int call) const { return !known_courses.empty() && known_courses[static_cast<std::size_t>(call)]; }
   const Program::Call& call_of(const Program::Task& task) const {
     return program.calls[static_cast<std::size_t>(task.call)];
   }
@@ -157,7 +159,7 @@ struct LoweredProgram::Parts {
       if (task.call >= 0) {
         const Schedule& called = call_of(task).schedule.schedule();
         steps = own == 0 ? 2 : 0;  // it launches, and joins
-        if (own < called.lanes) steps += called.n_steps(member(task.call, actor), own);
+        if (own < called.lanes && !is_known(task.call)) steps += called.n_steps(member(task.call, actor), own);
       }
       if ((first.back() + steps) * program.iterations > INT_MAX)
         throw InputError(
@@ -214,6 +216,7 @@ struct LoweredProgram::Parts {
       out.compute(program.time ? program.time(actor, stream, found.task, found.iteration) : task.time, task.unit);
       return;
     }
+    if (is_known(task.call)) return out.compute(until_told);
     const std::vector<int>& firsts = table(actor, lane).first;
     const auto t = static_cast<std::size_t>(found.task);
     if (firsts[t] + found.step + 1 < firsts[t + 1]) return called_step(actor, lane, found, task, found.step - 1, out);
@@ -230,20 +233,28 @@ struct LoweredProgram::Parts {
 
   void called_step(Actor actor, Lane lane, const Found& found, const Program::Task& task, int i, Step& out) const {
     const auto stream = static_cast<std::size_t>(stream_of[static_cast<std::size_t>(lane)]);
-    const Program::Call& call = call_of(task);
     const std::size_t n_waits = out.waits.size();
-    call.schedule.schedule().step(member(task.call, actor), lane - base[stream], i, out);
+    take_step(call_of(task), member(task.call, actor), lane - base[stream], i,
+              first_channel_of(stream, call_of(task).plan), out);
     for (std::size_t w = n_waits; w < out.waits.size(); ++w) {
       Wait& wait = out.waits[w];
-      if (wait.lane == 0) ++wait.steps;  // the launch
       wait.lane += base[stream];
       wait.steps += steps_after(actor, wait.lane, found.iteration, found.task);
     }
     const auto& chunk_of = first_chunk[static_cast<std::size_t>(task.call)];
-    const int first = first_channel_of(stream, call.plan);
     for (Op& op : out.ops) {
       op.region.first += chunk_of[static_cast<std::size_t>(op.region.buffer)];
       if (op.operand.count > 0) op.operand.first += chunk_of[static_cast<std::size_t>(op.operand.buffer)];
+    }
+  }
+  /// A step of what a member calls, on its channels of the program and to actors of it. On the first lane the launch
+  /// comes before. Lanes and regions are the call's own.
+  void take_step(const Program::Call& call, Actor number, Lane lane, int i, int first, Step& out) const {
+    const std::size_t n_waits = out.waits.size();
+    call.schedule.schedule().step(number, lane, i, out);
+    for (std::size_t w = n_waits; w < out.waits.size(); ++w)
+      if (out.waits[w].lane == 0) ++out.waits[w].steps;
+    for (Op& op : out.ops) {
       if (op.peer < 0) continue;
       if (!call.members.empty()) op.peer = call.members[static_cast<std::size_t>(op.peer)];
       if (op.channel >= channels) too_many_channels(op.channel, channels);
@@ -251,8 +262,46 @@ struct LoweredProgram::Parts {
     }
   }
 
+  /// A call by itself, as LoweredProgram::alone() has it.
+  Schedule alone(int index, Stream stream, const std::shared_ptr<const Parts>& self,
+                 std::vector<Picoseconds> arrivals) const {
+    const Program::Call& call = program.calls[static_cast<std::size_t>(index)];
+    const Schedule& called = call.schedule.schedule();
+    ensure(arrivals.size() == static_cast<std::size_t>(called.actors), "each member arrives");
+    Schedule one{.algorithm = called.algorithm, .collective = called.collective, .actors = program.actors};
+    one.lanes = called.lanes;
+    one.layout = called.layout;
+    one.names_regions = called.names_regions;
+    std::vector<Actor> numbers(static_cast<std::size_t>(program.actors), -1);
+    for (Actor number = 0; number < called.actors; ++number)
+      numbers[static_cast<std::size_t>(call.members.empty() ? number
+                                                            : call.members[static_cast<std::size_t>(number)])] = number;
+    one.n_steps = [&called, numbers](Actor actor, Lane lane) {
+      const Actor number = numbers[static_cast<std::size_t>(actor)];
+      return number < 0 ? 0 : called.n_steps(number, lane) + (lane == 0 ? 2 : 0);
+    };
+    const int first = first_channel_of(static_cast<std::size_t>(stream), call.plan);
+    one.step = [self, &call, &called, numbers, first, times = std::move(arrivals)](Actor actor, Lane lane, int i,
+                                                                                   Step& out) {
+      const Actor number = numbers[static_cast<std::size_t>(actor)];
+      if (lane != 0) {
+        self->take_step(call, number, lane, i, first, out);
+        if (i == 0) out.wait(0, 1);
+      } else if (i == 0) {
+        out.compute(times[static_cast<std::size_t>(number)]);
+      } else if (i <= called.n_steps(number, 0)) {
+        self->take_step(call, number, 0, i - 1, first, out);
+      } else {
+        for (Lane other = 1; other < called.lanes; ++other) out.wait(other, called.n_steps(number, other));
+        out.compute(Picoseconds{0});
+      }
+    };
+    return one;
+  }
+
   std::shared_ptr<const Program> owned;
   const Program& program;
+  std::vector<bool> known_courses;  // [call], or empty
   Lane lanes = 0;
   int channels = all_channels;                                    // of each pair of a stream and a plan
   std::vector<Lane> base;                                         // [stream] its first lane
@@ -366,10 +415,21 @@ Proof proof_of(const CheckedProgram& checked) {
 
 }  // namespace
 
-LoweredProgram::LoweredProgram(const CheckedProgram& program, int room, WatchedWork* work)
+LoweredProgram::LoweredProgram(const CheckedProgram& program, int room, WatchedWork* work, std::vector<bool> known)
     : program_(program),
-      parts_(std::make_shared<const Parts>(program.program_, room, work)),
+      parts_(std::make_shared<const Parts>(program.program_, room, work, std::move(known))),
       schedule_(make(parts_), proof_of(program)) {}
+
+CheckedSchedule LoweredProgram::alone(int call, Stream stream, std::vector<Picoseconds> arrivals) const {
+  Proof proof = program().calls[static_cast<std::size_t>(call)].schedule.proof();
+  proof.symmetry = {};   // members arrive when they do
+  proof.positions = {};  // likewise
+  return {parts_->alone(call, stream, parts_, std::move(arrivals)), std::move(proof)};
+}
+
+int LoweredProgram::first_channel(Stream stream, int plan) const {
+  return parts_->first_channel_of(static_cast<std::size_t>(stream), plan);
+}
 
 std::vector<std::uint16_t> LoweredProgram::plan_of_channel() const {
   const std::vector<int>& plans = parts_->plan_of;

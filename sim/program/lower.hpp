@@ -44,12 +44,18 @@ struct StepPlace {
 
 class LoweredProgram {
  public:
-  /// It uses channels below `room`. Each lane of each actor is reported to `work`, which may be nullptr. Throws
-  /// Interrupted.
-  explicit LoweredProgram(const CheckedProgram& program, int room = all_channels, WatchedWork* work = nullptr);
+  /// It uses channels below `room`. Each lane of each actor is reported to `work`, which may be nullptr. `known`:
+  /// [call] its course is known: in place of the steps of its schedule it has one, a compute of time until_told; empty:
+  /// none. Throws Interrupted.
+  explicit LoweredProgram(const CheckedProgram& program, int room = all_channels, WatchedWork* work = nullptr,
+                          std::vector<bool> known = {});
 
   const Program& program() const { return program_.program(); }
+  const CheckedProgram& checked() const { return program_; }
   const CheckedSchedule& schedule() const { return schedule_; }
+  /// A call alone, on the channels that it has in this program when it is called on that stream: [number of a member]
+  /// when its launch is over. Its lanes are those of its schedule, its actors those of the program.
+  CheckedSchedule alone(int call, Stream stream, std::vector<Picoseconds> arrivals) const;
   /// As RunOptions::plan_of_channel, up to the last channel in use; empty if all calls have plan 0.
   std::vector<std::uint16_t> plan_of_channel() const;
   /// The place of a step on any lane. The first lane of a stream has a step of every task; the others those of calls
@@ -64,6 +70,8 @@ class LoweredProgram {
     int count = 0;
   };
   LaneRange lanes_of(Stream stream) const;
+  /// The first channel of what calls of that plan use on a stream.
+  int first_channel(Stream stream, int plan) const;
 
  private:
   struct Parts;

@@ -115,14 +115,17 @@ class CompiledRoutes {
     return sum;
   }
 
-  /// [link] what crossed it, over the routes that `counts` says. Exact if a byte costs its links whole bytes.
+  /// [link] what crossed it, over the routes that `counts` says. Exact if a byte costs its links whole bytes; else
+  /// `rests` has what was rounded off, [link].
   template <class Counts>
-  std::vector<Bytes> link_bytes(std::size_t n_links, Counts counts) const {
+  std::vector<Bytes> link_bytes(std::size_t n_links, Counts counts, std::vector<double>& rests) const {
     std::vector<Bytes> bytes;
     for (const Crossed& each : crossed(n_links, counts)) {
       if (each.in_shares >= 9.2e18)
         fail_too_many_bytes();  // a byte may cost a link more than one, so the sum of all sent is no bound
-      bytes.push_back(Bytes{each.whole} + Bytes{std::llround(each.in_shares)});
+      const std::int64_t rounded = std::llround(each.in_shares);
+      if (!shares_.empty()) rests.push_back(each.in_shares - static_cast<double>(rounded));
+      bytes.push_back(Bytes{each.whole} + Bytes{rounded});
     }
     return bytes;
   }

@@ -46,32 +46,39 @@ struct TrailEntry {
 /// Programming 2, 1982), so that entries are exact if there are as many as classes, and lower bounds if there are more
 /// classes. Within a class the link that held the chain back for more than half of the time is known (Boyer and Moore's
 /// majority vote); if there is none, one that held it back at all. Requires an entry.
-inline void hold_back(std::span<TrailEntry> entries, std::uint32_t link_class, ResourceId resource, Picoseconds time) {
+///
+/// `lead`: that of a chain of several messages of the class, whose majority `resource` is (Agarwal et al., "Mergeable
+/// Summaries", PODS 2012); of one message its time.
+inline void hold_back(std::span<TrailEntry> entries, std::uint32_t link_class, ResourceId resource, Picoseconds time,
+                      std::int64_t lead) {
   if (resource == no_resource || time.count() <= 0) return;
   TrailEntry* least = entries.data();
   for (TrailEntry& entry : entries) {
     if (entry.link_class == link_class) {
       entry.time += time.count();
       if (entry.resource == resource) {
-        entry.lead += time.count();
-      } else if (entry.lead < time.count()) {
+        entry.lead += lead;
+      } else if (entry.lead < lead) {
         entry.resource = resource;
-        entry.lead = time.count() - entry.lead;
+        entry.lead = lead - entry.lead;
       } else {
-        entry.lead -= time.count();
+        entry.lead -= lead;
       }
       return;
     }
     if (entry.time < least->time) least = &entry;
   }
   if (least->time == 0) {
-    *least = {link_class, resource, time.count(), time.count()};
+    *least = {link_class, resource, time.count(), lead};
     return;
   }
   // No room: take as much off everybody as there is to take off the newcomer or the least.
   const std::int64_t off = least->time < time.count() ? least->time : time.count();
   for (TrailEntry& entry : entries) entry.time -= off;
-  if (time.count() > off) *least = {link_class, resource, time.count() - off, time.count() - off};
+  if (time.count() > off) *least = {link_class, resource, time.count() - off, std::min(lead, time.count() - off)};
+}
+inline void hold_back(std::span<TrailEntry> entries, std::uint32_t link_class, ResourceId resource, Picoseconds time) {
+  hold_back(entries, link_class, resource, time, time.count());
 }
 
 /// What a Trail knows but for its entries.
@@ -79,6 +86,8 @@ struct TrailSums {
   SimTime at{};  // the moment that the trail leads to
   Picoseconds latency{0}, compute{0}, delay{0};
   PathEnd path_end;  // in PathRecord, if a run has one
+  /// The lane at whose first step the trail begins. Kept only if LaneTrails::keep_origins().
+  std::uint32_t origin = 0;
   /// Another trail is as long, its time is divided otherwise, and only the order within an instant decided between
   /// them. Kept only if LaneTrails::weigh_ties().
   bool is_unsure = false;
@@ -125,6 +134,16 @@ struct Trail : TrailSums {
   void go_on(std::uint32_t link_class, ResourceId resource, Picoseconds busy, Picoseconds more_latency) {
     TrailSums::go_on(busy, more_latency);
     hold_back(entries, link_class, resource, busy);
+  }
+
+  /// Goes on through what another simulation found; `way`: of it, from its start at 0.
+  void go_on(const Trail& way) {
+    at += way.at.time_since_epoch();
+    latency += way.latency;
+    compute += way.compute;
+    delay += way.delay;
+    for (const TrailEntry& entry : way.entries)
+      hold_back(entries, entry.link_class, entry.resource, Picoseconds{entry.time}, entry.lead);
   }
 
   /// The bottleneck of a run or a job that ended at `finish`, where the trail must end: the class with the most time;

@@ -61,6 +61,11 @@ class LaneTrails {
   }
   bool is_recorded() const { return path_ != nullptr; }
 
+  /// Trails know where they begin. Comes before the first step.
+  void keep_origins() {
+    for (LaneNumber lane = 0; lane < trails_.size(); ++lane) trails_.sums(lane).origin = lane;
+  }
+
   Trail operator[](LaneNumber lane) const { return trails_[lane]; }
   PathEnd path_end(LaneNumber lane) const { return trails_.sums(lane).path_end; }
 

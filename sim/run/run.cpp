@@ -49,12 +49,13 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
         "ends of a message must begin their step");
 }
 
-/// The timeline of the whole run, if some of its ranks, or one of its channels, can stand for all; else nothing, and
-/// `why_not` says why.
-std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
-                                   const std::vector<NodeId>& placement, std::string& why_not) {
+/// As run_folded(), of a run that is large enough.
+std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
+                                 const std::vector<NodeId>& placement, std::string& why_not) {
   if (options.enough)
     why_not = "the run ends by count";
+  else if (options.courses != nullptr || options.on_end)
+    why_not = "ends of its parts are asked for, or known";
   else if (options.longer)
     why_not = "what computes takes longer while messages are under way";
   else if (!options.jobs.empty())
@@ -119,15 +120,19 @@ void expect_plans(const CheckedSchedule& checked, const RunOptions& options) {
 
 }  // namespace
 
-Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
-  expect_plans(checked, options);
-  const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
-  std::string why_not;
+std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
+                                   std::string& why_not) {
   // A message is two operations.
-  if (options.fold && checked.proof().operations / 2 >= options.fold_from)
-    if (std::optional<Timeline> folded = run_folded(topology, checked, options, placement, why_not))
-      return std::move(*folded);
-  Timeline timeline = simulate(topology, checked, options, placement);
+  if (!options.fold || checked.proof().operations / 2 < options.fold_from) return std::nullopt;
+  expect_plans(checked, options);
+  return run_part(topology, checked, options, places(topology, checked.schedule(), options), why_not);
+}
+
+Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
+  std::string why_not;
+  if (std::optional<Timeline> folded = run_folded(topology, checked, options, why_not)) return std::move(*folded);
+  expect_plans(checked, options);
+  Timeline timeline = simulate(topology, checked, options, places(topology, checked.schedule(), options));
   timeline.not_folded = std::move(why_not);
   return timeline;
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/check/check.hpp"
@@ -14,6 +16,9 @@
 #include "sim/topology/topology.hpp"
 
 namespace ringsim {
+
+struct Trail;
+class Courses;
 
 /// A `compute` begins or ends.
 struct ComputeEvent {
@@ -77,6 +82,13 @@ struct RunOptions {
   /// folded then.
   std::function<void(const Traffic&)> on_traffic;
 
+  /// Called for each actor that has steps on its first lane, when the run is over: the critical path to the last of
+  /// them, and the actor at whose start that path begins. No run is folded then.
+  std::function<void(Actor, const Trail&, Actor origin)> on_end;
+  /// Says when a compute of time until_told ends; must outlive the run. No run is folded with it, and it cannot be
+  /// combined with record_path.
+  Courses* courses = nullptr;
+
   std::size_t plan_number(std::uint32_t channel) const {
     return plan_of_channel.empty() ? 0 : plan_of_channel[channel];
   }
@@ -93,5 +105,9 @@ struct RunOptions {
 /// if the simulation breaks a law: bytes in = bytes out, no link above its rate, time never back, nothing left waiting
 /// at the end.
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});
+
+/// As run(), if some of its ranks, or one of its channels, can stand for all; else nothing, and `why_not` says why.
+std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
+                                   std::string& why_not);
 
 }  // namespace ringsim

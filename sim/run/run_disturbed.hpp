@@ -469,6 +469,7 @@ class Disturber {
         case Event::Kind::disturbance:
           return static_cast<What>(event.stamp) != What::background;
         case Event::Kind::local:
+        case Event::Kind::told:
         case Event::Kind::device:
           return true;
       }

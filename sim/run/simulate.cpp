@@ -1,6 +1,7 @@
 #include "sim/run/simulate.hpp"
 
 #include <fmt/format.h>
+#include <tsl/robin_map.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/setting_error.hpp"
 #include "sim/network/network.hpp"
+#include "sim/run/courses.hpp"
 #include "sim/run/device_work.hpp"
 #include "sim/run/fingerprint.hpp"
 #include "sim/run/lane_trails.hpp"
@@ -61,6 +63,8 @@ class Run : private Movement<Run> {
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
     }
     if (options.record_path) trails_.record(jobs_.size());
+    if (options.on_end) trails_.keep_origins();
+    ensure(options.courses == nullptr || !options.record_path, "the path within what is known is not");
     keeps_routes_ = ways_.are_fixed() && folding_ == nullptr;
     if (options.plans.size() == 1) only_protocol_ = options.plans.front().protocol;
     runs_ahead_ = options.plans.front().protocol->done_when_left;
@@ -149,6 +153,7 @@ class Run : private Movement<Run> {
       if (!work_ || !work_->takes_time(lanes_.actor(place.lane), kind)) return local_done(place.lane);
       return work_->begin(place.lane, kind, schedule_.size(op.region), trails_[place.lane]);
     }
+    if (op.time == until_told) return begins_untold(place.lane);
     const int unit = op.unit();
     if (unit >= 0 && !units_.take(unit, {place.lane, op.time})) return;
     if (begins_compute(place.lane, op.time, unit)) compute_done(place.lane, unit);
@@ -238,6 +243,9 @@ class Run : private Movement<Run> {
       case Event::Kind::local:
         if (options_.longer && takes_longer(event)) break;
         compute_done(event.id, static_cast<int>(event.stamp) - 1);
+        break;
+      case Event::Kind::told:
+        told_end(event.id);
         break;
       case Event::Kind::device:
         work_->started(event.id);
@@ -404,6 +412,28 @@ class Run : private Movement<Run> {
     }
   }
 
+  [[gnu::noinline]] void begins_untold(LaneNumber lane) {
+    ensure(options_.courses != nullptr, "somebody knows when it ends");
+    tell(lane, true);
+    const auto n_lanes = static_cast<LaneNumber>(schedule_.lanes);
+    for (const Courses::End& end :
+         options_.courses->begins(lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane), engine_.now())) {
+      const LaneNumber ends = static_cast<LaneNumber>(end.actor) * n_lanes + static_cast<LaneNumber>(end.lane),
+                       since = static_cast<LaneNumber>(end.since) * n_lanes + static_cast<LaneNumber>(end.lane);
+      Trail trail = trails_[since];
+      trail.go_on(*end.way);
+      told_[ends] = trail;
+      engine_.at(end.when, {Event::Kind::told, ends, 0});
+    }
+  }
+  [[gnu::noinline]] void told_end(LaneNumber lane) {
+    const auto found = told_.find(lane);
+    trails_.take(lane, found->second);
+    told_.erase(found);
+    tell(lane, false);
+    local_done(lane);
+  }
+
   void local_done(LaneNumber lane) {
     if (lanes_.is_last(lane)) {
       trails_.compute_until(lane, engine_.now());
@@ -459,12 +489,14 @@ class Run : private Movement<Run> {
     timeline_.bytes_sent = bytes_sent_;
     timeline_.fingerprint = fingerprint_.value();
     timeline_.link_bytes = ways_.link_bytes(
-        topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); });
+        topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); },
+        timeline_.link_rests);
     timeline_.has_choice = ways_.has_choice();
     if (!disturber_ && !is_folded_ && !is_over_) ways_.expect_balance(topology_, timeline_.link_bytes, bytes_sent_);
     if (has_any_order_) expect_sure();
     expect_link_rates(topology_, *network_);
-    if (timeline_.transfers > 0 && timeline_.duration().count() > 0 && trails_.has_last()) {
+    const bool moved = timeline_.transfers > 0 || options_.courses != nullptr;
+    if (moved && timeline_.duration().count() > 0 && trails_.has_last()) {
       const Bottleneck found = trails_.last().bottleneck(timeline_.finish);
       if (found.resource != no_resource || found.latency.count() > 0 || found.compute.count() > 0 ||
           found.delay.count() > 0)
@@ -472,6 +504,7 @@ class Run : private Movement<Run> {
     }
     timeline_.jobs = jobs_;
     if (trails_.is_recorded()) take_paths();
+    if (options_.on_end) tell_ends();
     return std::move(timeline_);
   }
 
@@ -485,6 +518,14 @@ class Run : private Movement<Run> {
   void take_paths() {
     if (trails_.has_last()) timeline_.path = trails_.path(timeline_.finish);
     for (std::size_t j = 0; j < jobs_.size(); ++j) timeline_.jobs[j].path = trails_.path_of_job(j, jobs_[j].finish);
+  }
+
+  void tell_ends() const {
+    for (Actor actor = 0; actor < schedule_.actors; ++actor) {
+      if (schedule_.n_steps(actor, 0) == 0) continue;
+      const Trail trail = trails_[static_cast<LaneNumber>(actor * schedule_.lanes)];
+      options_.on_end(actor, trail, lanes_.actor(trail.origin));
+    }
   }
 
   [[noreturn]] void stalled() const {
@@ -538,6 +579,7 @@ class Run : private Movement<Run> {
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   Fingerprint fingerprint_;
   std::vector<JobTimeline> jobs_;              // as Timeline::jobs
+  tsl::robin_map<LaneNumber, Trail> told_;     // by lane: the critical path to the end of its compute, which is known
   std::unique_ptr<MessagesAhead<Run>> ahead_;  // none: the two ends of a message wait for each other
   std::unique_ptr<DeviceWork<Run>> work_;      // none: devices work in no time
   std::unique_ptr<Disturber<Run>> disturber_;  // none: an undisturbed run

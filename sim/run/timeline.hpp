@@ -82,6 +82,7 @@ struct Timeline {
   std::int64_t transfers = 0;            ///< messages delivered, empty ones too
   Bytes bytes_sent;                      ///< of all messages
   std::vector<Bytes> link_bytes;         ///< [link] what crossed it
+  std::vector<double> link_rests;        ///< [link] what was rounded off; empty: nothing
   std::optional<Bottleneck> bottleneck;  ///< nothing if nothing moved
   std::int64_t events = 0;
   /// A digest of all messages in order of arrival (who, how much, from when to when): equal runs, equal digests.

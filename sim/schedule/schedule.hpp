@@ -45,6 +45,9 @@ inline Region chunks(int first, int count) {
 enum class Do : std::uint8_t { send, receive, receive_add, copy, add, compute };
 std::string_view to_string(Do what);
 
+/// The time of a `compute` whose end RunOptions::courses says.
+inline constexpr Picoseconds until_told{-1};
+
 /// One thing that an actor does within a step.
 struct Op {
   Do what = Do::send;
@@ -52,7 +55,7 @@ struct Op {
   Actor peer = -1;             ///< send: to whom; receive, receive_add: from whom
   Region region;               ///< send: read; receive, receive_add, copy, add: written
   Region operand{.count = 0};  ///< copy, add: read; receive_add: what is added to, if it is not `region` itself
-  Picoseconds time{0};         ///< compute: how long
+  Picoseconds time{0};         ///< compute: how long; until_told: as long as RunOptions::courses says
 
   /// compute: which unit of the schedule does it, one at a time, first come first served; -1: none is shared. (A field
   /// of its own would make every operation larger.)

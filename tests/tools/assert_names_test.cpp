@@ -100,6 +100,12 @@ TEST_CASE("every column that sweeps write is known, and some sweep writes each t
   const std::string folded =
       temporary_file("folded.json", ringsim::test::replaced(ringsim::test::replaced(eight, "[4, 8]", "1024"),
                                                             R"(["ring", "halving_doubling"])", R"("ring")"));
+  // Buckets of ResNet-50 have no equal chunks, so that ranks do not fold; 2 million messages in three steps.
+  const std::string remembered = temporary_file("remembered.json", R"({
+    "version": 1, "name": "buckets that repeat",
+    "topology": {"kind": "star", "ranks": 256, "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}},
+    "training": {"workload": {"model": "resnet50", "batch": 32, "compute": {"step": "100 ms"}},
+                 "regime": {"name": "ddp", "algorithm": "ring"}, "steps": 2, "warmup": 1}})");
   std::set<std::string> seen;
   for (const std::string& file :
        {source + "star.json", source + "examples/training/buckets.json",
@@ -107,7 +113,7 @@ TEST_CASE("every column that sweeps write is known, and some sweep writes each t
         source + "examples/training/async-server.json", source + "examples/library/nccl-hgx-h100.json",
         source + "examples/machines/two-node-server.json", source + "examples/faults/link-fails.json",
         source + "questions/16-several-at-once.json", source + "examples/collectives/in-turn.json", delayed, calibrated,
-        folded}) {
+        folded, remembered}) {
     CAPTURE(file);
     for (const std::string& column : columns_of(file)) {
       CAPTURE(column);

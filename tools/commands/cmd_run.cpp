@@ -76,7 +76,7 @@ void declare(Options& options, RunArguments& run) {
   options.flag("--explain", run.explain, "add what the links carried");
   options.flag("--phases", run.phases, "add how the time divides over the phases and steps of the algorithm");
   options.bound(run.bound);
-  options.flag("--no-fold", run.fold, "simulate every rank, even if one could stand for all", false);
+  options.flag("--no-fold", run.fold, "simulate every rank and call, even if one could stand for others", false);
   options.flag("--timing", run.timing, "print events, wall time and why a large run was not folded to stderr");
   options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
   options.collective(run.collective);

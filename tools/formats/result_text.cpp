@@ -91,6 +91,8 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
     if (!r.prediction.calibration.empty()) add("calibrated: " + r.prediction.calibration);
   for (const Result& r : results)
     if (r.prediction.folded) add("folded: " + *r.prediction.folded);
+  for (const Result& r : results)
+    if (!r.prediction.remembered.empty()) add("remembered: " + r.prediction.remembered);
   for (const Result& r : results)  // channels that stand for others have the same links
     if (r.prediction.folded && r.prediction.folded->find("ranks") != std::string::npos && r.prediction.bottleneck &&
         !r.prediction.bottleneck->link.empty())

@@ -607,7 +607,8 @@ constexpr std::array columns{
            .value = [](const Result& r) { return Json(proof_text(r.prediction.proof)); }},
     Column{.name = "fingerprint",
            .unit = "",
-           .meaning = "a digest of all messages with their times; null if one rank was simulated for all",
+           .meaning = "a digest of all messages with their times; null if one rank was simulated for all, or calls are "
+                      "remembered",
            .value =
                [](const Result& r) {
                  return r.prediction.fingerprint ? Json(fmt::format("{:016x}", *r.prediction.fingerprint))
@@ -618,6 +619,14 @@ constexpr std::array columns{
            .meaning = "why one rank could be simulated for all",
            .in = In::some_rows,
            .value = [](const Result& r) { return r.prediction.folded ? Json(*r.prediction.folded) : Json(nullptr); }},
+    Column{.name = "remembered",
+           .unit = "",
+           .meaning = "of a training step, how many of its calls took the course of another that was simulated once",
+           .in = In::some_rows,
+           .value =
+               [](const Result& r) {
+                 return r.prediction.remembered.empty() ? Json(nullptr) : Json(r.prediction.remembered);
+               }},
     Column{.name = "by_rank",
            .unit = "",
            .meaning = "of a training step, a list of ranks and servers that differ: who, split_us, sent_bytes and "

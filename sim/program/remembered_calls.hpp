@@ -1,0 +1,169 @@
+// Calls of a program that repeat others: a course is simulated once, by itself, and taken again.
+#pragma once
+
+#include <tsl/robin_map.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/program/lower.hpp"
+#include "sim/run/courses.hpp"
+#include "sim/run/run.hpp"
+#include "sim/topology/topology.hpp"
+
+namespace ringsim {
+
+/// A call takes the course that it takes alone if, from its first use of a resource to its last, no other call uses
+/// that resource: links, and devices that add, copy or keep channels, by when bytes moved; the slots of a connection,
+/// from the first send to the receiver's end of the call; a device that posts messages, from the launch of the call to
+/// its end there. Alone, it depends on its schedule, its plan, its members, its channels, and how long after each other
+/// the members arrive. So calls that have all of it in common take one course, moved in time.
+///
+/// A run in which no call meets another on a resource, whose course was taken as known, is the whole run to the
+/// picosecond: by induction over its events. Those that met are to be simulated in the next run, with all others as
+/// known; the set only grows, so it ends.
+///
+/// A helper (a switch, a server) that arrives before all ranks, and sends nothing before they do, is taken to arrive a
+/// picosecond before the first of them.
+///
+/// Equal to the whole run are times, what crossed links, and what held the run back, but for one thing: of several like
+/// links Bottleneck::resource may be another one than the whole run names, if none of them did so most of the time. And
+/// what happens at one instant may happen in another order, which decides which of several equally long paths is the
+/// critical one, and sometimes the last bit of a rate (3 of 1500 random programs had ends that differed by 1 ps).
+class RememberedCalls final : public Courses {
+ public:
+  /// `options`: of the run; those of run_remembering(). The topology must outlive it.
+  RememberedCalls(const Topology& topology, const RunOptions& options, const Program& program);
+
+  /// [call] as LoweredProgram has it, for the next run. False: it has met another.
+  const std::vector<bool>& known() const { return known_; }
+  /// A run begins of the program, lowered with known().
+  void begin(const LoweredProgram& lowered);
+  /// True if in the run that has ended some known call met another: the run is void, and that call is known() no more.
+  bool have_met() const { return n_met_ > 0; }
+  /// The messages that known() calls moved in the run that has ended.
+  std::int64_t transfers_of_known() const;
+
+  /// Thrown out of a run: hardly any call repeats another, as if each rank took a time of its own for each task.
+  struct NotWorthIt {};
+
+  const std::vector<End>& begins(Actor actor, Lane lane, int step, SimTime now) override;
+  /// Give it to RunOptions::on_compute, if some calls are simulated.
+  void on_compute(const ComputeEvent& event);
+  /// Give it to RunOptions::on_traffic then.
+  void on_traffic(const Traffic& traffic);
+
+  /// Adds what the known calls moved to the timeline of the run.
+  void add_to(Timeline& timeline) const;
+  /// [actor] what it sent and received by them.
+  const std::vector<Bytes>& sent_by() const { return sent_by_; }
+  const std::vector<Bytes>& received_by() const { return received_by_; }
+
+  /// Calls of all iterations: courses that were simulated by themselves, uses of a known one, calls in the run itself.
+  struct Counts {
+    std::int64_t simulated = 0, remembered = 0, met = 0;
+  };
+  Counts counts() const;
+
+ private:
+  struct Use {  // of a resource, from the first to the last moment
+    Picoseconds first{0}, last{0};
+  };
+  struct Course {
+    struct Member {
+      Picoseconds end{0};  // after the first arrival, as all times of a course
+      Actor since = 0;     // as Courses::End's
+      Trail way;
+      Bytes sent, received;
+      bool posts = false;
+    };
+    struct Connection {      // all channels of a pair
+      int from = 0, to = 0;  // numbers of members
+      Picoseconds first{0};  // its first send begins
+    };
+    std::vector<Member> members;
+    std::vector<std::pair<ResourceId, Use>> resources;
+    std::vector<Connection> connections;
+    std::vector<std::pair<LinkId, Bytes>> link_bytes;
+    std::vector<std::pair<LinkId, double>> link_rests;
+    std::int64_t transfers = 0, events = 0;
+    Bytes bytes;
+    bool has_choice = false;
+    bool is_usable = true;  // false: a helper that was taken to arrive later than it does mattered before
+  };
+  struct Interval {  // in which a call uses a resource
+    SimTime begin{}, end{};
+    int call = 0;
+  };
+  struct Open {                     // a call that some members have begun
+    std::vector<SimTime> arrivals;  // [number of the member]
+    int n_arrived = 0, n_ended = 0;
+    SimTime first = SimTime::max();  // of a known call: of its ranks
+  };
+
+  const Course& course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
+  Course simulated_alone(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
+  void take(const Course& course, int call, Stream stream, SimTime base, const Open& open);
+  void use(std::vector<Interval>& known, const Interval& one);
+  void meets(int call);
+  SimTime horizon() const;
+  int number_of(int call, Actor actor) const;
+  Actor member(int call, int number) const;
+  std::uint64_t at_stream(Stream stream, Actor actor) const;
+
+  const Topology& topology_;
+  RunOptions alone_;  // of a call by itself
+  bool runs_ahead_, has_posts_;
+  const LoweredProgram* lowered_ = nullptr;
+  std::vector<bool> known_;                // [call]
+  std::vector<bool> in_run_;               // [call] in the present run
+  std::vector<int> members_id_;            // [call]
+  std::vector<std::vector<int>> numbers_;  // [id of members][actor] its number; empty: the same
+  std::map<std::vector<std::int64_t>, std::unique_ptr<const Course>> courses_;
+
+  // Of the present run.
+  SimTime now_{};
+  std::int64_t n_met_ = 0, n_taken_ = 0, n_alone_ = 0, transfers_alone_ = 0;
+  std::vector<std::int64_t> transfers_of_;      // [call]
+  std::vector<Open> open_;                      // [call]
+  std::vector<int> begun_;                      // calls that are open, simulated ones too
+  std::vector<std::vector<Interval>> links_;    // [resource] by known calls
+  std::vector<SimTime> links_simulated_;        // [resource] until when calls of the run itself used it, so far
+  std::vector<std::vector<Interval>> posters_;  // [actor]
+  std::vector<int> posting_;                    // [actor] simulated calls that are open
+  std::vector<SimTime> posted_;                 // [actor] the end of the last
+  tsl::robin_map<std::uint64_t, std::vector<Interval>> connections_;
+  tsl::robin_map<std::uint64_t, Interval> sends_;     // by stream and actor: until when what it sent fills slots
+  tsl::robin_map<std::uint64_t, SimTime> simulated_;  // by stream and actor: the end of its last simulated call
+  std::vector<Bytes> sent_by_, received_by_, link_bytes_;
+  std::vector<double> link_rests_;
+  Bytes bytes_;
+  std::int64_t transfers_ = 0, events_ = 0;
+  bool has_choice_ = false;
+  std::vector<End> ends_;
+};
+
+/// Why calls of a run cannot be remembered; empty: they can.
+std::string why_not_remembered(const RunOptions& options);
+
+/// A run in which calls were remembered.
+struct RememberedRun {
+  Timeline timeline;
+  std::vector<Bytes> sent_by, received_by;  ///< [actor] by the calls that were remembered
+  RememberedCalls::Counts calls;
+};
+
+/// run() of the program, with calls that repeat each other simulated once; nothing if that is impossible or does not
+/// pay. `room`: as LoweredProgram's. `begins`: called before each run, with the program whose steps options.on_compute
+/// hears from then on; what it heard before is void, even if nothing is returned. Throws what run() throws.
+std::optional<RememberedRun> run_remembering(
+    const Topology& topology, const CheckedProgram& program, int room, const RunOptions& options,
+    const std::function<void(const std::shared_ptr<const LoweredProgram>&)>& begins);
+
+}  // namespace ringsim

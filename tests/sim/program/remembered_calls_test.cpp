@@ -1,0 +1,340 @@
+// Calls that repeat each other are simulated once: the run tells what the whole run tells.
+#include "sim/program/remembered_calls.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "sim/program/account.hpp"
+#include "sim/program/lower.hpp"
+#include "sim/run/run.hpp"
+#include "tests/support/draw.hpp"
+#include "tests/support/tiny.hpp"
+#include "topologies/catalog.hpp"
+
+namespace remembered_calls_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+using ringsim::test::Draw;
+
+namespace {
+
+/// Members of a group, and what they call.
+struct Group {
+  std::vector<Actor> members;  // ranks, then helpers
+  CheckedSchedule schedule;
+};
+
+/// What a run tells of a program.
+struct Told {
+  Timeline timeline;
+  std::vector<RankAccount> accounts;
+  std::vector<Bytes> sent_by, received_by;  // [actor]
+};
+
+void listen(const LoweredProgram& lowered, RunOptions& options, std::unique_ptr<Accounts>& accounts, Told& told) {
+  accounts = std::make_unique<Accounts>(lowered, 0);
+  told.sent_by.assign(static_cast<std::size_t>(lowered.program().actors), {});
+  told.received_by = told.sent_by;
+  options.messages_may_fold = true;
+  options.on_message = [&told](const Span& message) {
+    told.sent_by[static_cast<std::size_t>(message.from)] += message.bytes;
+    told.received_by[static_cast<std::size_t>(message.to)] += message.bytes;
+  };
+  options.on_compute = [&accounts](const ComputeEvent& event) { accounts->on_compute(event); };
+}
+
+Told whole(const Topology& net, const CheckedProgram& program, RunOptions options) {
+  Told told;
+  std::unique_ptr<Accounts> accounts;
+  const LoweredProgram lowered(program);
+  listen(lowered, options, accounts, told);
+  options.fold = false;
+  told.timeline = run(net, lowered.schedule(), options);
+  told.accounts = accounts->ranks();
+  return told;
+}
+
+/// Nothing if no call was remembered.
+std::optional<Told> remembered(const Topology& net, const CheckedProgram& program, RunOptions options,
+                               RememberedCalls::Counts& counts) {
+  Told told;
+  std::unique_ptr<Accounts> accounts;
+  std::shared_ptr<const LoweredProgram> last;
+  options.fold_from = 0;
+  listen(LoweredProgram(program), options, accounts, told);
+  std::optional<RememberedRun> found =
+      run_remembering(net, program, all_channels, options, [&](const std::shared_ptr<const LoweredProgram>& lowered) {
+        last = lowered;
+        RunOptions unused;
+        listen(*lowered, unused, accounts, told);
+      });
+  if (!found) return std::nullopt;
+  counts = found->calls;
+  for (std::size_t actor = 0; actor < told.sent_by.size(); ++actor) {
+    told.sent_by[actor] += found->sent_by[actor];
+    told.received_by[actor] += found->received_by[actor];
+  }
+  told.timeline = std::move(found->timeline);
+  told.accounts = accounts->ranks();
+  return told;
+}
+
+/// Like links: of one kind, between devices of the same kinds, of equal bandwidth.
+std::string class_of(const Topology& net, ResourceId resource) {
+  if (resource == no_resource) return "none";
+  const Link& link = net.link(net.resource(resource).link);
+  return fmt::format("{} {} {} {}", static_cast<int>(link.kind), static_cast<int>(net.node(link.from).kind),
+                     static_cast<int>(net.node(link.to).kind), link.bandwidth.bytes_per_second);
+}
+
+/// Empty if both tell the same; else what differs first.
+std::string difference(const Topology& net, const Told& some, const Told& all) {
+  const Timeline &one = some.timeline, &other = all.timeline;
+  CHECK_FALSE(one.fingerprint);
+  CHECK(one.transfers == other.transfers);
+  CHECK(one.bytes_sent == other.bytes_sent);
+  CHECK(one.link_bytes == other.link_bytes);
+  CHECK(one.has_choice == other.has_choice);
+  CHECK(some.sent_by == all.sent_by);
+  CHECK(some.received_by == all.received_by);
+  if (one.finish != other.finish || one.actor_finish != other.actor_finish) return "times";
+  for (std::size_t rank = 0; rank < all.accounts.size(); ++rank) {
+    const RankAccount &its = some.accounts.at(rank), &same = all.accounts.at(rank);
+    if (its.split != same.split || its.end != same.end || its.longest != same.longest) return "accounts";
+  }
+  CHECK(one.bottleneck.has_value() == other.bottleneck.has_value());
+  if (!one.bottleneck || !other.bottleneck) return "";
+  const Bottleneck &its = *one.bottleneck, &same = *other.bottleneck;
+  CHECK(its.busy + its.others + its.latency + its.compute + its.delay == one.duration());
+  const bool is_alike = its.busy == same.busy && its.others == same.others && its.latency == same.latency &&
+                        its.compute == same.compute && class_of(net, its.resource) == class_of(net, same.resource);
+  return is_alike ? "" : "what held it back";
+}
+
+Topology random_net(Draw& draw) {
+  const LinkSpec link{.bandwidth = {draw.number(2, 40) * 1'000'000'000},
+                      .latency = Picoseconds{draw.number(0, 2'000'000)}};
+  const std::int64_t kind = draw.number(0, 3);
+  if (kind == 0) return build(cluster_of("dgx-a100", static_cast<int>(draw.number(1, 3)), StarFabric{.link = link}));
+  if (kind == 1) return build(cluster_of("dgx-1v", 2, StarFabric{.link = link}));
+  TopologyBuilder builder;
+  const auto n = static_cast<std::uint32_t>(draw.number(2, 12));
+  for (std::uint32_t g = 0; g < n; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  for (std::int64_t s = 0; s < kind - 1; ++s) {
+    const NodeId hub = builder.add_node(fmt::format("switch{}", s), NodeKind::network_switch);
+    for (std::uint32_t g = 0; g < n; ++g) builder.add_cable(NodeId{g}, hub, link);
+  }
+  return builder.build();
+}
+
+CheckedSchedule random_call(Draw& draw, int ranks) {
+  const Algorithm* algorithm =
+      find_algorithm(draw.one_of(std::array{"ring", "direct", "chain", "halving_doubling", "recursive_doubling",
+                                            "double_binary_tree", "binomial_tree", "parameter_server"}));
+  CollectiveRequest request{.op = CollectiveOp::all_reduce, .ranks = ranks, .bytes = {draw.number(1, 2 << 20)}};
+  if (draw.once_in(3)) request.op = draw.one_of(std::array{CollectiveOp::broadcast, CollectiveOp::reduce});
+  if (!algorithm->supports(request.op)) request.op = CollectiveOp::all_reduce;
+  if (draw.once_in(3)) request.channels = static_cast<int>(draw.number(2, 3));
+  if (draw.once_in(3)) request.chunk = Bytes{draw.number(1 << 10, 1 << 20)};
+  Arguments arguments;
+  if (algorithm->name == "parameter_server" && draw.once_in(2)) arguments.numbers["servers"] = draw.number(1, 3);
+  return check(make_schedule(*algorithm, request, arguments));
+}
+
+/// Ranks in one group or in several of equal size, side by side or interleaved, whose members call now on one stream,
+/// now on another, with kernels between. Helpers of a group come after all ranks. `apart`: no two ranks launch at one
+/// instant, so that nothing depends on the order of what happens then.
+Program random_program(Draw& draw, int ranks, std::size_t n_plans, bool apart, bool has_jitter) {
+  Program program{.name = "random"};
+  std::vector<int> sizes;
+  for (int size = 1; size <= ranks; ++size)
+    if (ranks % size == 0 && size > 1) sizes.push_back(size);
+  program.ranks = ranks;
+  const auto n_streams = static_cast<int>(draw.number(1, 2));
+  program.streams = {Program::StreamKind::compute};
+  for (int s = 0; s < n_streams; ++s) program.streams.push_back(Program::StreamKind::communication);
+  program.iterations = static_cast<int>(draw.number(1, 3));
+  const bool all_alike = draw.once_in(2);
+  for (Actor rank = 0; rank < ranks; ++rank) {
+    program.roles.emplace_back().streams.resize(program.streams.size());
+    program.role_of.push_back(rank);
+  }
+  Actor actors = ranks;
+  const auto kernel = [&](Picoseconds time) {
+    for (Actor rank = 0; rank < ranks; ++rank) {
+      Picoseconds its = time;
+      if (!all_alike && draw.once_in(4)) its += Picoseconds{draw.number(0, 20'000'000)};
+      program.roles[static_cast<std::size_t>(rank)].streams[0].push_back({.name = "kernel", .time = its});
+    }
+  };
+  struct Kind {
+    int size = 0;
+    bool interleaved = false;
+    CheckedSchedule schedule;
+    Stream stream = 1;
+    int plan = 0;
+    std::vector<std::vector<Actor>> helpers;  // [group]
+  };
+  std::vector<Kind> kinds;
+  for (std::int64_t k = draw.number(1, 3); k > 0; --k) {
+    const int size = draw.one_of(sizes);
+    kinds.push_back({.size = size,
+                     .interleaved = draw.once_in(2),
+                     .schedule = random_call(draw, size),
+                     .stream = static_cast<Stream>(draw.number(1, n_streams)),
+                     .plan = static_cast<int>(draw.number(1, static_cast<std::int64_t>(n_plans))) - 1,
+                     .helpers = {}});
+    const int n_helpers = kinds.back().schedule.schedule().actors - size;
+    for (int group = 0; group < ranks / size; ++group) {
+      kinds.back().helpers.emplace_back();
+      for (int h = 0; h < n_helpers; ++h) {
+        kinds.back().helpers.back().push_back(actors++);
+        program.roles.emplace_back().streams.resize(program.streams.size());
+        program.role_of.push_back(static_cast<int>(program.roles.size()) - 1);
+      }
+    }
+  }
+  program.actors = actors;
+  std::vector<Picoseconds> launches(static_cast<std::size_t>(ranks),
+                                    Picoseconds{draw.number(0, 3) * draw.number(0, 3'000'000)});
+  for (Picoseconds& launch : launches)
+    if (apart) launch = Picoseconds{draw.number(0, 6'000'000)};
+  for (std::int64_t use = draw.number(2, 8); use > 0; --use) {
+    kernel(Picoseconds{draw.number(0, 2) * draw.number(0, 200'000'000)});
+    const Kind& kind = kinds[static_cast<std::size_t>(draw.number(0, static_cast<std::int64_t>(kinds.size()) - 1))];
+    const int n_groups = ranks / kind.size;
+    for (int group = 0; group < n_groups; ++group) {
+      Program::Call call{.name = fmt::format("call {}", program.calls.size()),
+                         .schedule = kind.schedule,
+                         .members = {},
+                         .plan = kind.plan,
+                         .variables = {}};
+      for (int i = 0; i < kind.size; ++i)
+        call.members.push_back(kind.interleaved ? i * n_groups + group : group * kind.size + i);
+      for (const Actor helper : kind.helpers[static_cast<std::size_t>(group)]) call.members.push_back(helper);
+      const auto number = static_cast<int>(program.calls.size());
+      for (const Actor member : call.members) {
+        Program::Task task{.time = member < ranks ? launches[static_cast<std::size_t>(member)] : Picoseconds{0},
+                           .call = number};
+        auto& streams = program.roles[static_cast<std::size_t>(member)].streams;
+        if (member < ranks) {
+          task.after.push_back({0, static_cast<int>(streams[0].size()), 0});
+        }
+        streams[static_cast<std::size_t>(kind.stream)].push_back(std::move(task));
+      }
+      program.calls.push_back(std::move(call));
+    }
+    if (draw.once_in(3))  // the next kernel waits for what was called
+      for (Actor rank = 0; rank < ranks; ++rank) {
+        auto& streams = program.roles[static_cast<std::size_t>(rank)].streams;
+        streams[0].push_back({.name = "update", .time = Picoseconds{5'000'000}});
+        const auto s = static_cast<std::size_t>(kind.stream);
+        streams[0].back().after.push_back({kind.stream, static_cast<int>(streams[s].size()), 0});
+      }
+  }
+  if (has_jitter)
+    program.time = [seed = draw.number(1, 1 << 30)](Actor actor, Stream stream, int task, int iteration) {
+      return stream == 0 ? Picoseconds{(seed * (actor + 3) * (task + 7) * (iteration + 11)) % 90'000'000}
+                         : Picoseconds{0};
+    };
+  return program;
+}
+
+/// What makes calls differ, by channel or by device.
+void draw_options(Draw& draw, Topology& net, RunOptions& options) {
+  options.plans.front().protocol = find_protocol(draw.one_of(std::array{"none", "simple", "ll", "ll128"}));
+  options.model = draw.once_in(8) ? NetworkModel::ideal : NetworkModel::fair;
+  if (draw.once_in(3)) options.plans.front().transport.staging.size = {draw.number(64, 512) * 1024};
+  if (draw.once_in(3)) options.plans.front().transport.nics = Transport::Nics::per_channel;
+  if (draw.once_in(3)) options.routing.policy = Routing::Policy::ecmp;
+  if (options.plans.front().protocol->slots > 0 && draw.once_in(2)) {
+    options.plans.push_back(options.plans.front());
+    options.plans.back().protocol = find_protocol(draw.one_of(std::array{"simple", "ll", "ll128"}));
+  }
+  options.routing.seed = static_cast<std::uint64_t>(draw.number(0, 1000));
+  if (draw.once_in(3))
+    for (std::size_t l = 0; l < net.n_links(); ++l)
+      options.plans.front().costs.push_back(1 + static_cast<double>(draw.number(0, 8)) / 7);
+  if (!draw.once_in(3)) return;
+  const std::int64_t rate = draw.number(1, 40);
+  const bool adds = draw.once_in(2), has_channels = draw.once_in(2), posts = draw.once_in(2);
+  net = net.with_rates(
+      [&](NodeId id) -> std::optional<DeviceRates> {
+        if (net.node(id).kind != NodeKind::gpu) return std::nullopt;
+        DeviceRates found{.start = 1us};
+        if (adds) found.reduce = Bandwidth{rate * 1'000'000'000};
+        if (has_channels) found.channel = Bandwidth{rate * 500'000'000};
+        if (posts) found.post = 3us;
+        return found;
+      },
+      static_cast<int>(net.ranks().size()));
+}
+
+#ifdef RINGSIM_SANITIZED
+constexpr std::uint64_t programs = 100;
+#else
+constexpr std::uint64_t programs = 1500;
+#endif
+
+}  // namespace
+
+TEST_CASE("random programs: with calls remembered they take the whole run's times, to the picosecond") {
+  std::map<std::string, int> n;
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+    CAPTURE(seed);
+    Draw draw(seed);
+    Topology net = random_net(draw);
+    RunOptions options;
+    draw_options(draw, net, options);
+    const bool apart = draw.once_in(2);
+    const Program drawn =
+        random_program(draw, static_cast<int>(net.ranks().size()), options.plans.size(), apart, draw.once_in(12));
+    const auto n_helpers = static_cast<std::size_t>(drawn.actors - drawn.ranks);
+    options.placement.assign(net.ranks().begin(), net.ranks().end());
+    for (std::size_t h = 0; h < n_helpers; ++h)  // helpers sit where ranks do
+      options.placement.push_back(net.ranks()[h % net.ranks().size()]);
+    const CheckedProgram program = check(drawn);
+    if (options.plans.size() > 1) {
+      options.plan_of_channel = LoweredProgram(program).plan_of_channel();
+      options.plan_of_channel.resize(std::size_t{1} << 16);
+    }
+    const Told all = whole(net, program, options);
+    RememberedCalls::Counts counts;
+    const std::optional<Told> some = remembered(net, program, options, counts);
+    if (!some) {
+      ++n["simulated whole"];
+      continue;
+    }
+    const std::string differs = difference(net, *some, all);
+    if (apart) CHECK(differs == "");
+    ++n[differs];
+    ++n[apart ? "apart" : "together"];
+    n["uses of a known course"] += static_cast<int>(counts.remembered - counts.simulated);
+    n["with calls that met"] += counts.met > 0 ? 1 : 0;
+    n["with helpers"] += n_helpers > 0 ? 1 : 0;
+  }
+  // What ends at one instant may have its order decide which of two equal paths is the critical one, or the last bit of
+  // a rate; in the whole run as well.
+  CHECK(n["times"] + n["accounts"] <= n["together"] / 50);
+  CHECK(n["what held it back"] <= n["together"] / 20);
+  const int tenth = static_cast<int>(programs) / 10;  // what never happened was not tested
+  CHECK(n["apart"] > tenth);
+  CHECK(n["together"] > tenth);
+  CHECK(n["with calls that met"] > tenth / 2);
+  CHECK(n["with helpers"] > tenth / 10);
+  CHECK(n["uses of a known course"] > 2 * static_cast<int>(programs));
+}
+
+}  // namespace remembered_calls_test
