@@ -32,6 +32,8 @@ std::string_view to_string(PathCause cause) {
       return "slow";
     case PathCause::jitter:
       return "jitter";
+    case PathCause::known:
+      return "known";
   }
   fail_invariant("a stretch of the critical path has one of the known causes");
 }

@@ -427,6 +427,10 @@ CheckedSchedule LoweredProgram::alone(int call, Stream stream, std::vector<Picos
   return {parts_->alone(call, stream, parts_, std::move(arrivals)), std::move(proof)};
 }
 
+int LoweredProgram::first_step(Actor actor, Lane lane, int iteration, int task) const {
+  return parts_->steps_after(actor, lane, iteration, task);
+}
+
 int LoweredProgram::first_channel(Stream stream, int plan) const {
   return parts_->first_channel_of(static_cast<std::size_t>(stream), plan);
 }

@@ -70,6 +70,8 @@ class LoweredProgram {
     int count = 0;
   };
   LaneRange lanes_of(Stream stream) const;
+  /// The step of a lane with which a task begins. Requires that the actor has that task on the lane's stream.
+  int first_step(Actor actor, Lane lane, int iteration, int task) const;
   /// The first channel of what calls of that plan use on a stream.
   int first_channel(Stream stream, int plan) const;
 

@@ -49,8 +49,7 @@ std::string why_not_remembered(const RunOptions& options) {
   if (!options.jobs.empty()) return "several jobs share the run";
   if (options.enough) return "the run ends by count";
   if (options.courses != nullptr || options.on_end) return "something else is known of it";
-  if (options.record_path || options.record_spans || options.on_traffic ||
-      (options.on_message && !options.messages_may_fold))
+  if (options.record_spans || options.on_traffic || (options.on_message && !options.messages_may_fold))
     return "its messages are asked for";
   return "";
 }
@@ -66,8 +65,10 @@ RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& opt
              .stop = options.stop},
       runs_ahead_(options.plans.front().protocol->done_when_left),
       has_posts_(topology.has_posts()),
+      records_path_(options.record_path),
       known_(program.calls.size(), true) {
   ensure(why_not_remembered(options).empty(), "calls of the run may be remembered");
+  ensure(options.placement.size() == static_cast<std::size_t>(program.actors), "every actor is said to have a place");
   std::map<std::vector<Actor>, int> known;
   for (const Program::Call& call : program.calls) {
     const auto [found, is_new] = known.try_emplace(members_of(call), static_cast<int>(known.size()));
@@ -90,6 +91,7 @@ void RememberedCalls::begin(const LoweredProgram& lowered) {
   bytes_ = {};
   has_choice_ = false;
   transfers_of_.assign(program.calls.size(), 0);
+  taken_.clear();
   open_.assign(program.calls.size(), {});
   begun_.clear();
   links_.assign(topology_.n_resources(), {});
@@ -166,7 +168,7 @@ const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane,
   }
   const int number = number_of(call, actor);
   open.arrivals[static_cast<std::size_t>(number)] = now;
-  if (number < called.collective.ranks) open.first = std::min(open.first, now);
+  if (actor < lowered_->program().ranks) open.first = std::min(open.first, now);
   if (++open.n_arrived < called.actors) return ends_;
 
   open.n_arrived = 0;
@@ -176,6 +178,7 @@ const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane,
     if (arrival < open.first) base = open.first - before_ranks;
   for (const SimTime arrival : open.arrivals) arrivals.push_back(std::max(arrival, base) - base);
   const Course& course = course_of(call, place.stream, arrivals, open.first - base);
+  if (records_path_) taken_[{call, place.iteration}] = {.course = &course, .base = base};
   const Lane first_lane = lowered_->lanes_of(place.stream).first;
   if (!course.is_usable) meets(call);
   for (int i = 0; i < called.actors; ++i) {
@@ -215,7 +218,7 @@ const RememberedCalls::Course& RememberedCalls::course_of(int call, Stream strea
 RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream,
                                                          const std::vector<Picoseconds>& arrivals,
                                                          Picoseconds first_rank) {
-  Course course;
+  Course course{.call = call, .stream = stream, .arrivals = arrivals};
   course.members.resize(arrivals.size());
   const auto by_number = [&](Actor actor) -> Course::Member& {
     return course.members[static_cast<std::size_t>(number_of(call, actor))];
@@ -345,7 +348,7 @@ void RememberedCalls::on_traffic(const Traffic& traffic) {
     if (each.begin < traffic.end && traffic.begin < each.end) meets(each.call);
 }
 
-void RememberedCalls::add_to(Timeline& timeline) const {
+void RememberedCalls::add_to(Timeline& timeline, const LoweredProgram& whole) {
   ensure(n_met_ == 0, "no known call met another");
   timeline.transfers += transfers_;
   timeline.events += events_;
@@ -356,6 +359,70 @@ void RememberedCalls::add_to(Timeline& timeline) const {
     const double rest = link_rests_[l] + (timeline.link_rests.empty() ? 0 : timeline.link_rests[l]);
     timeline.link_bytes[l] += link_bytes_[l] + Bytes{std::llround(rest)};
   }
+  if (records_path_) timeline.path = expanded(timeline.path, whole);
+}
+
+const RememberedCalls::Taken& RememberedCalls::taken_by(const PathElement& element) const {
+  const StepPlace place = lowered_->place_of(element.from, element.lane, element.step);
+  return taken_.at({lowered_->task_of(element.from, place).call, place.iteration});
+}
+
+RememberedCalls::Paths RememberedCalls::paths_within(const std::vector<PathElement>& path) const {
+  Paths paths;
+  for (const PathElement& element : path)
+    if (element.cause == PathCause::known) paths[taken_by(element).course][element.from];
+  for (auto& [course, by_actor] : paths) {
+    RunOptions options = alone_;
+    options.fold = false;
+    options.record_path = true;
+    for (const auto& [actor, elements] : by_actor) options.paths_of.push_back(actor);
+    Timeline alone = run(topology_, lowered_->alone(course->call, course->stream, course->arrivals), options);
+    auto next = alone.paths_of.begin();
+    for (auto& [actor, elements] : by_actor) elements = std::move(*next++);
+  }
+  return paths;
+}
+
+std::vector<PathElement> RememberedCalls::expanded(const std::vector<PathElement>& path,
+                                                   const LoweredProgram& whole) const {
+  const Program& program = whole.program();
+  std::map<std::pair<int, int>, int> tasks;  // by role and call
+  for (std::size_t role = 0; role < program.roles.size(); ++role)
+    for (const std::vector<Program::Task>& stream : program.roles[role].streams)
+      for (std::size_t t = 0; t < stream.size(); ++t)
+        if (stream[t].call >= 0) tasks[{static_cast<int>(role), stream[t].call}] = static_cast<int>(t);
+  const Paths paths = paths_within(path);
+  std::vector<PathElement> found;
+  for (const PathElement& element : path) {
+    const StepPlace place = lowered_->place_of(element.by, element.lane, element.step);
+    const Lane first = whole.lanes_of(place.stream).first;
+    if (element.cause != PathCause::known) {
+      PathElement one = element;
+      one.lane = element.lane - lowered_->lanes_of(place.stream).first + first;
+      one.step = element.step - lowered_->first_step(element.by, element.lane, place.iteration, place.task) +
+                 whole.first_step(element.by, one.lane, place.iteration, place.task);
+      found.push_back(one);
+      continue;
+    }
+    const int call = lowered_->task_of(element.from, place).call;
+    const Taken& taken = taken_by(element);
+    for (const PathElement& each : paths.at(taken.course).at(element.from)) {
+      if (taken.base + each.end.time_since_epoch() <= element.begin) continue;  // until `since` has arrived
+      PathElement one = each;
+      one.begin = taken.base + each.begin.time_since_epoch();
+      one.end = taken.base + each.end.time_since_epoch();
+      one.lane = first + each.lane;
+      one.step = each.step +
+                 whole.first_step(each.by, one.lane, place.iteration, tasks.at({program.role_number(each.by), call}));
+      found.push_back(one);
+    }
+  }
+  SimTime now{};
+  for (const PathElement& element : found) {
+    ensure(element.begin == now, "the elements of the critical path follow each other");
+    now = element.end;
+  }
+  return found;
 }
 
 RememberedCalls::Counts RememberedCalls::counts() const {
@@ -388,7 +455,7 @@ std::optional<RememberedRun> run_remembering(
       }
       Timeline timeline = run(topology, lowered->schedule(), its);
       if (!calls.have_met()) {
-        calls.add_to(timeline);
+        calls.add_to(timeline, LoweredProgram(program, room));
         return RememberedRun{.timeline = std::move(timeline),
                              .sent_by = calls.sent_by(),
                              .received_by = calls.received_by(),

@@ -59,8 +59,9 @@ class RememberedCalls final : public Courses {
   /// Give it to RunOptions::on_traffic then.
   void on_traffic(const Traffic& traffic);
 
-  /// Adds what the known calls moved to the timeline of the run.
-  void add_to(Timeline& timeline) const;
+  /// Adds what the known calls moved to the timeline of the run. A recorded path becomes that of the run of `whole`,
+  /// the program without known courses: what is known of calls on it is simulated once more, with its elements.
+  void add_to(Timeline& timeline, const LoweredProgram& whole);
   /// [actor] what it sent and received by them.
   const std::vector<Bytes>& sent_by() const { return sent_by_; }
   const std::vector<Bytes>& received_by() const { return received_by_; }
@@ -92,11 +93,20 @@ class RememberedCalls final : public Courses {
     std::vector<Connection> connections;
     std::vector<std::pair<LinkId, Bytes>> link_bytes;
     std::vector<std::pair<LinkId, double>> link_rests;
+    int call = 0;  // one that takes it
+    Stream stream = 0;
+    std::vector<Picoseconds> arrivals;
     std::int64_t transfers = 0, events = 0;
     Bytes bytes;
     bool has_choice = false;
     bool is_usable = true;  // false: a helper that was taken to arrive later than it does mattered before
   };
+  struct Taken {  // by a call in an iteration; kept if the path is recorded
+    const Course* course = nullptr;
+    SimTime base{};
+  };
+  /// By course, by actor: the path to its end, from the first arrival on.
+  using Paths = std::map<const Course*, std::map<Actor, std::vector<PathElement>>>;
   struct Interval {  // in which a call uses a resource
     SimTime begin{}, end{};
     int call = 0;
@@ -109,6 +119,9 @@ class RememberedCalls final : public Courses {
 
   const Course& course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
   Course simulated_alone(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
+  Paths paths_within(const std::vector<PathElement>& path) const;
+  const Taken& taken_by(const PathElement& element) const;
+  std::vector<PathElement> expanded(const std::vector<PathElement>& path, const LoweredProgram& whole) const;
   void take(const Course& course, int call, Stream stream, SimTime base, const Open& open);
   void use(std::vector<Interval>& known, const Interval& one);
   void meets(int call);
@@ -119,7 +132,7 @@ class RememberedCalls final : public Courses {
 
   const Topology& topology_;
   RunOptions alone_;  // of a call by itself
-  bool runs_ahead_, has_posts_;
+  bool runs_ahead_, has_posts_, records_path_;
   const LoweredProgram* lowered_ = nullptr;
   std::vector<bool> known_;                // [call]
   std::vector<bool> in_run_;               // [call] in the present run
@@ -131,6 +144,7 @@ class RememberedCalls final : public Courses {
   SimTime now_{};
   std::int64_t n_met_ = 0, n_taken_ = 0, n_alone_ = 0, transfers_alone_ = 0;
   std::vector<std::int64_t> transfers_of_;      // [call]
+  std::map<std::pair<int, int>, Taken> taken_;  // by call and iteration
   std::vector<Open> open_;                      // [call]
   std::vector<int> begun_;                      // calls that are open, simulated ones too
   std::vector<std::vector<Interval>> links_;    // [resource] by known calls
@@ -159,9 +173,10 @@ struct RememberedRun {
   RememberedCalls::Counts calls;
 };
 
-/// run() of the program, with calls that repeat each other simulated once; nothing if that is impossible or does not
-/// pay. `room`: as LoweredProgram's. `begins`: called before each run, with the program whose steps options.on_compute
-/// hears from then on; what it heard before is void, even if nothing is returned. Throws what run() throws.
+/// run() of the program, whose actors all have a place in `options`, with calls that repeat each other simulated once;
+/// nothing if that is impossible or does not pay. `room`: as LoweredProgram's. `begins`: called before each run, with
+/// the program whose steps options.on_compute hears from then on; what it heard before is void, even if nothing is
+/// returned. Throws what run() throws.
 std::optional<RememberedRun> run_remembering(
     const Topology& topology, const CheckedProgram& program, int room, const RunOptions& options,
     const std::function<void(const std::shared_ptr<const LoweredProgram>&)>& begins);

@@ -186,6 +186,13 @@ class LaneTrails {
     if (!path_) return {};
     return node_after(path_end(lane), lane, transfer, wire, busy, latency, limiter);
   }
+  /// Puts `time` after the start of the step of lane `since`, of which another simulation knows that it leads to the
+  /// end of the step of lane `end`; into the record only, if there is one.
+  PathEnd record_known(LaneNumber since, LaneNumber end, Picoseconds time) {
+    if (!path_) return {};
+    return path_->add(path_end(since), {.busy = time, .from = end, .to = since, .cause = PathCause::known},
+                      lanes_.step(end));
+  }
   /// Extends a trail that has no record.
   [[gnu::always_inline]] void go_on(Trail& trail, const MessageTime& time) const { go_on(trail, trail.entries, time); }
 
@@ -218,8 +225,11 @@ class LaneTrails {
     if (path_) job_ends_[job] = path_end(lane);
   }
 
-  /// Elements of the recorded paths, checked against their end. Both require is_recorded().
+  /// Elements of the recorded paths, checked against their end. All require is_recorded().
   std::vector<PathElement> path(SimTime finish) const { return whole_path(last().path_end, finish); }
+  std::vector<PathElement> path_of_lane(LaneNumber lane, SimTime finish) const {
+    return whole_path(path_end(lane), finish);
+  }
   std::vector<PathElement> path_of_job(std::size_t job, SimTime finish) const {
     return whole_path(job_ends_[job], finish);
   }

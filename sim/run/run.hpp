@@ -85,8 +85,10 @@ struct RunOptions {
   /// Called for each actor that has steps on its first lane, when the run is over: the critical path to the last of
   /// them, and the actor at whose start that path begins. No run is folded then.
   std::function<void(Actor, const Trail&, Actor origin)> on_end;
-  /// Says when a compute of time until_told ends; must outlive the run. No run is folded with it, and it cannot be
-  /// combined with record_path.
+  /// With record_path: the actors of Timeline::paths_of. No run is folded with them.
+  std::vector<Actor> paths_of;
+  /// Says when a compute of time until_told ends; must outlive the run. No run is folded with it. A recorded path has
+  /// an element `known` for each.
   Courses* courses = nullptr;
 
   std::size_t plan_number(std::uint32_t channel) const {

@@ -64,7 +64,6 @@ class Run : private Movement<Run> {
     }
     if (options.record_path) trails_.record(jobs_.size());
     if (options.on_end) trails_.keep_origins();
-    ensure(options.courses == nullptr || !options.record_path, "the path within what is known is not");
     keeps_routes_ = ways_.are_fixed() && folding_ == nullptr;
     if (options.plans.size() == 1) only_protocol_ = options.plans.front().protocol;
     runs_ahead_ = options.plans.front().protocol->done_when_left;
@@ -374,6 +373,7 @@ class Run : private Movement<Run> {
     std::vector<PathEnd*> ends;
     if (ahead_) ahead_->add_path_ends(ends);
     if (work_) work_->add_path_ends(ends);
+    for (auto told = told_.begin(); told != told_.end(); ++told) ends.push_back(&told.value().path_end);
     trails_.collect(std::move(ends));
   }
 
@@ -421,6 +421,7 @@ class Run : private Movement<Run> {
       const LaneNumber ends = static_cast<LaneNumber>(end.actor) * n_lanes + static_cast<LaneNumber>(end.lane),
                        since = static_cast<LaneNumber>(end.since) * n_lanes + static_cast<LaneNumber>(end.lane);
       Trail trail = trails_[since];
+      trail.path_end = trails_.record_known(since, ends, end.way->at.time_since_epoch());
       trail.go_on(*end.way);
       told_[ends] = trail;
       engine_.at(end.when, {Event::Kind::told, ends, 0});
@@ -517,6 +518,10 @@ class Run : private Movement<Run> {
 
   void take_paths() {
     if (trails_.has_last()) timeline_.path = trails_.path(timeline_.finish);
+    for (const Actor actor : options_.paths_of) {
+      const auto lane = static_cast<LaneNumber>(actor * schedule_.lanes);
+      timeline_.paths_of.push_back(trails_.path_of_lane(lane, timeline_.actor_finish[static_cast<std::size_t>(actor)]));
+    }
     for (std::size_t j = 0; j < jobs_.size(); ++j) timeline_.jobs[j].path = trails_.path_of_job(j, jobs_[j].finish);
   }
 

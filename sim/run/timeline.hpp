@@ -30,6 +30,7 @@ enum class PathCause : std::uint8_t {
   late,     ///< a rank had not begun
   slow,     ///< a slow rank's delay of a step
   jitter,   ///< the same, drawn
+  known,    ///< what another simulation knows of (RunOptions::courses), from the start of `to` to the end of `from`
 };
 
 /// A stretch of the critical path. Of a message (link, staging, latency): if data is staged, which part comes first
@@ -94,6 +95,8 @@ struct Timeline {
   /// The critical path, first element first, without a gap from 0 to `finish`; only if RunOptions::record_path asks
   /// for it. Of a folded run: rank 0's, whose messages stand for those of all.
   std::vector<PathElement> path;
+  /// As RunOptions::paths_of: each path up to the last step of that actor's first lane.
+  std::vector<std::vector<PathElement>> paths_of;
 
   /// Why one rank could represent all (sim/run/fold.hpp), or some ranks (sim/run/fold_turns.hpp), or one channel
   /// (sim/run/fold_channels.hpp), if they did. The timeline is then that of the whole run, except for the fingerprint;
