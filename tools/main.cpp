@@ -24,6 +24,8 @@ const std::vector<Command>& command_table() {
       compare_command(),
       calibrate_command(),
       scorecard_command(),
+      trace_command(),
+      trace_show_command(),
 
       replay_command(),
       lab_command(),

@@ -19,6 +19,8 @@ namespace {
 constexpr const char* times_instead =
     "for times of collectives give a log of nccl-tests, or CSV with the columns collective, ranks, bytes, time_us; for "
     "a training step a scenario with \"training\"";
+constexpr const char* profiles_instead =
+    "`ringsim trace show` reads it; `ringsim trace compare` puts its collectives next to predictions";
 constexpr const char* scenario_instead =
     "describe the machine and the collective in a scenario: `ringsim schema` lists its keys, `ringsim list topologies` "
     "the fabrics";
@@ -166,7 +168,7 @@ class Keys {
 std::optional<ForeignFormat> json_trace(const Keys& keys) {
   if (keys.some({"traceEvents", "deviceProperties"}) &&
       keys.some({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"}))
-    return not_yet("a PyTorch profiler (Kineto) trace", times_instead);
+    return ForeignFormat{"a PyTorch profiler (Kineto) trace", profiles_instead};
   if (keys.all({"traceEvents"}) || (keys.is_list() && keys.all({"ph"}) && keys.some({"ts", "pid", "args"})))
     return not_yet("a trace in Chrome's trace event format", times_instead);
   if (keys.all({"schema"}) && (keys.all({"nodes"}) || has_bytes(keys.value("schema"), "chakra")))
@@ -175,12 +177,7 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
     return not_yet("a dump of PyTorch's Flight Recorder", times_instead);
   const bool inspects = keys.some({"inspector_output_format_version", "coll_perf", "p2p_perf"}) ||
                         has_bytes(keys.value("metadata"), "inspector_output_format_version");
-  if (inspects)
-    return not_yet(
-        "output of NCCL Inspector",
-        "write coll, n_ranks, coll_msg_size_bytes and coll_exec_time_us of its lines as CSV with the columns "
-        "collective, ranks, bytes, time_us; bytes of AllGather and ReduceScatter are a rank's part there, so "
-        "multiply them by the ranks");
+  if (inspects) return ForeignFormat{"output of NCCL Inspector", profiles_instead};
   return std::nullopt;
 }
 

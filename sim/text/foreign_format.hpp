@@ -8,9 +8,9 @@
 
 namespace ringsim {
 
-/// A format that ringsim recognizes but does not read.
+/// A format that ringsim recognizes but does not read as a scenario, a machine or measured times.
 struct ForeignFormat {
-  std::string name;     ///< "a PyTorch profiler (Kineto) trace, which ringsim does not read yet"
+  std::string name;     ///< "a Chakra execution trace (.et), which ringsim does not read yet"
   std::string instead;  ///< what to give instead, for a hint
 };
 

@@ -82,7 +82,9 @@ TEST_CASE("a command that is unknown is named, with the nearest one") {
 TEST_CASE("a first word that is no command may be an option, a command below another, or a scenario") {
   for (const char* word : {"timing", "timign"})
     CHECK(has(mistake({word, "x"}), "hint: did you mean `ringsim run --timing` or `ringsim synthesize --timing`?"));
-  CHECK(has(mistake({"show", "x"}), "hint: did you mean `ringsim topology show` or `ringsim schedule show`?"));
+  CHECK(has(mistake({"show", "x"}),
+            "hint: did you mean `ringsim trace show` or `ringsim topology show` or "
+            "`ringsim schedule show`?"));
   CHECK(has(mistake({"four.json"}), "hint: did you mean `ringsim run four.json`?"));
   CHECK(has(mistake({"--formt", "json"}), "hint: options follow the command"));
 }
@@ -178,7 +180,7 @@ TEST_CASE("help lists every command under its heading, and each has a help of it
     before = all.find(heading);
   }
   const std::vector<Words> commands = all_commands();
-  CHECK(commands.size() == 38);
+  CHECK(commands.size() == 40);
   for (const Words& command : commands) {
     CAPTURE(joined(command));
     Words asked{"help"};
@@ -217,7 +219,8 @@ TEST_CASE("the examples of help that need no more than the repository do what th
     while (has(line, "\\\n")) line.replace(line.find("\\\n"), 2, "");
     line.pop_back();
     REQUIRE(line.starts_with("ringsim "));
-    for (const std::string here : {"scenarios/", "validate/"})  // results go into the folder, files come from here
+    for (const std::string here :
+         {"scenarios/", "validate/", "tests/"})  // results go into the folder, files come from here
       for (std::size_t at = 0; (at = line.find(' ' + here, at)) != std::string::npos; at += here.size())
         line.insert(at + 1, ringsim::test::source_dir() + '/');
     const std::string shell =

@@ -22,6 +22,8 @@ Command check_command();
 Command compare_command();
 Command calibrate_command();
 Command scorecard_command();
+Command trace_command();
+Command trace_show_command();
 
 Command replay_command();
 Command lab_command();

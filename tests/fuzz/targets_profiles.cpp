@@ -1,0 +1,51 @@
+// Profiles of real jobs.
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "tests/fuzz/laws.hpp"
+#include "tests/fuzz/targets.hpp"
+#include "validate/profiles/read.hpp"
+#include "validate/profiles/waiting.hpp"
+
+namespace ringsim::fuzz {
+
+namespace {
+
+using namespace profiles;
+
+/// The text as a profile, and what is made out of it.
+bool read_as_profile(std::string_view text, const AssumedGroups& groups) {
+  return reads_or_refuses([&] {
+    Profile profile;
+    Pieces file(std::make_unique<std::istringstream>(std::string(text)), "profile", Limits());
+    read_profile(file, std::nullopt, profile);
+    settle(profile, groups);
+    std::size_t usable = 0;
+    for (const Call& call : profile.calls) {
+      law(call.duration_ns() >= 0, "a kernel does not end before it begins");
+      law(call.group < profile.groups.size() && call.dtype < profile.names.size(), "indices are within their tables");
+      law(!call.is_usable() || (call.bytes >= 0 && call.op != CallOp::unknown), "a usable call has operation and size");
+      usable += call.is_usable();
+    }
+    const Account account = account_of(profile, 0);
+    std::size_t met = 0;
+    for (const Meeting& meeting : account.matching.meetings) met += meeting.calls.size();
+    law(met == usable && account.usable == usable, "every usable call is in one collective");
+    const Matching& matching = account.matching;
+    law(matching.matched + matching.no_partner + matching.no_group + matching.point_to_point >= usable,
+        "every usable call is matched, or counted with the reason why not");
+    for (const Row& row : account.rows)
+      law(row.kernels > 0 && row.transfer_ns >= 0 && row.wait_ns >= 0, "times of a row are not negative");
+  });
+}
+
+}  // namespace
+
+bool read_profile_text(std::string_view text) {
+  const bool alone = read_as_profile(text, {});
+  return read_as_profile(text, {.kind = AssumedGroups::Kind::all, .n = 0, .listed = {}}) || alone;
+}
+
+}  // namespace ringsim::fuzz

@@ -1,0 +1,135 @@
+// ringsim trace: what a user sees of profiles.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/made_profiles.hpp"
+#include "tests/support/paths.hpp"
+
+namespace trace_command_test {
+
+using namespace ringsim::test;
+
+namespace {
+
+std::string data(const std::string& name) { return source_dir() + "/tests/data/profiles/" + name; }
+
+/// Two ranks of which the second is 300 us late.
+std::string rank_file(int rank) {
+  return temporary_file(
+      "rank" + std::to_string(rank) + ".json",
+      made_trace(static_cast<std::uint32_t>(rank), 2,
+                 {{.begin = 1000.0 + 300 * rank, .duration = 500.0 - 300 * rank, .elements = 1 << 18}}));
+}
+
+}  // namespace
+
+TEST_CASE("trace show prints which rank waits for which: the guide's example, two ranks of 128") {
+  const Outcome outcome = run_command(
+      {"trace", "show", "--group", "all", data("two-of-128-rank-0.json.gz"), data("two-of-128-rank-1.json.gz")});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  CHECK(has(outcome.out, "2 of 128 ranks (0, 1); Kineto; NCCL's version is not in the files\n"));
+  CHECK(has(outcome.out,
+            "20 kernels of NCCL in 20 calls: 20 with operation and size (20 by annotation), 10 matched; not\n"
+            "  matched: 10 without a partner in another file\n"));
+  // Kernels of 36.161 and 13.836 ms that end together: rank 0 waited for 22.3 of its 36.2 ms, or longer.
+  CHECK(has(outcome.out, "all_reduce  22.87 MB    128      1  13.8 to 36.2  >= 22.3   <= 13.8   16 x 640"));
+  const std::string guide = read_file(source_dir() + "/docs/guide/my-job-is-slow.md");
+  CHECK(has(guide, "    all_reduce  22.87 MB    128      1  13.8 to 36.2  >= 22.3   <= 13.8   16 x 640"));
+}
+
+TEST_CASE("without a group calls of an old trace have a size and no partner; without shapes they have neither") {
+  const Outcome outcome =
+      run_command({"trace", "show", data("two-of-128-rank-0.json.gz"), data("two-of-128-rank-1.json.gz")});
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.out, "20 with operation and size (20 by annotation), 0 matched"));
+  CHECK(has(outcome.out, "20 whose group is not in the file (--group)"));
+  const std::string bare =
+      temporary_file("rank0.json", R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING_LL", "tid": 7, "ts": 100, "dur": 50, "args": {"correlation": 5}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "tid": 3, "ts": 90, "dur": 2, "args": {"correlation": 5}},
+    {"ph": "X", "cat": "user_annotation", "name": "nccl:all_reduce", "tid": 3, "ts": 85, "dur": 20, "args": {}}]})");
+  const Outcome without = run_command({"trace", "show", bare});
+  CHECK(without.code == 0);
+  CHECK(has(without.out, "1 kernel of NCCL in 1 call: 0 with operation and size\n"));
+  CHECK(has(without.out, "not usable: 1, no shapes: profile with record_shapes=True\n"));
+}
+
+TEST_CASE("JSON and CSV have the same rows in us, JSON also files, hosts and ranks") {
+  const std::vector<std::string> files{rank_file(0), rank_file(1)};
+  const Outcome json = run_command({"trace", "show", files[0], files[1], "--format", "json"});
+  REQUIRE(json.code == 0);
+  const auto document = nlohmann::json::parse(json.out);
+  REQUIRE(document.at("rows").size() == 1);
+  const auto& row = document.at("rows").at(0);
+  CHECK(row.at("collective") == "all_reduce");
+  CHECK(row.at("bytes") == 1 << 20);
+  CHECK(row.at("kernel_us") == 350.0);
+  CHECK(row.at("longest_wait_us") == 300.0);
+  CHECK(row.at("waiting_us") == 150.0);
+  CHECK(row.at("transfer_us") == 200.0);
+  CHECK(row.at("late_rank") == 1);
+  CHECK(row.at("split") == "clocks");
+  CHECK(row.at("ranks_missing") == false);
+  CHECK(document.at("ranks").at(0).at("waiting_us") == 300.0);
+  CHECK(document.at("files").at(1).at("rank") == 1);
+  CHECK(document.at("files").at(0).at("nccl_version") == "2.21.5");
+  CHECK(document.at("calls").at("matched") == 2);
+  const Outcome csv = run_command({"trace", "show", files[0], files[1], "--format", "csv"});
+  REQUIRE(csv.code == 0);
+  CHECK(has(csv.out, "collective,bytes,"));
+  CHECK(has(csv.out, "all_reduce,1048576,all,2,1,1,2,350.0,200.0,500.0,clocks,false,150.0,300.0,"));
+}
+
+TEST_CASE("mistakes on the command line of trace say what was expected") {
+  const std::string file = rank_file(0);
+  const auto err = [](const std::vector<std::string>& words, int code) {
+    const Outcome outcome = run_command(words);
+    CHECK(outcome.code == code);
+    CHECK(outcome.out == "");
+    return outcome.err;
+  };
+  CHECK(has(err({"trace", "show", file, "--rank", file + "=x"}, 2), "--rank: expected FILE=N, N below 65536, found "));
+  CHECK(has(err({"trace", "show", file, "--rank", "other=1"}, 2),
+            "expected one of the files on the command line, found \"other\""));
+  CHECK(has(err({"trace", "show", file, "--group", "DIV 0"}, 2), "expected DIV and a number above 0, found \"DIV 0\""));
+  CHECK(has(err({"trace", "show", file, "--group", "no-such-file"}, 2),
+            "--group: expected all, \"DIV n\", \"MOD n\" or a file of groups, found no file \"no-such-file\""));
+  const std::string twice = temporary_file("groups.json", "[[0, 1], [1, 2]]");
+  CHECK(has(err({"trace", "show", file, "--group", twice}, 3), "expected each rank in one group, found rank 1 twice"));
+  CHECK(has(err({"trace", "show", file + ".no"}, 3),
+            "expected a profile of PyTorch (Kineto) or of NCCL Inspector, found no file of that name"));
+  CHECK(has(err({"trace", "show", source_dir()}, 3), "found a directory"));
+  CHECK(has(err({"trace", "show", file, file}, 3), "expected one file per rank, found rank 0 in"));
+  CHECK(run_command({"trace", "show", file, "--rank", file + "=1"}).code == 0);
+  CHECK(has(run_command({"trace", "show", file, rank_file(1), "--rank", file + "=1"}).err, "one file per rank"));
+}
+
+TEST_CASE("names out of a profile cannot steer a terminal") {
+  const std::string trace = replaced(
+      made_trace(0, 2, {{.begin = 1, .duration = 1, .op = "x\\u001b[31m", .elements = 1}}), "2.21.5", "2.\\u001b[31m");
+  const Outcome outcome = run_command({"trace", "show", temporary_file("rank0.json", trace)});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find('\x1b') == std::string::npos);
+  CHECK(has(outcome.out, "NCCL 2.\\u001b[31m"));
+}
+
+TEST_CASE("ranks on hosts whose clocks differ give a warning if they are taken for one host") {
+  const std::string late = temporary_file(
+      "rank1.json", made_trace(1, 2, {{.begin = 21'300, .duration = 200, .elements = 1 << 18, .sequence = 1}}));
+  const std::string early = temporary_file(
+      "rank0.json", made_trace(0, 2, {{.begin = 1'000, .duration = 500, .elements = 1 << 18, .sequence = 1}}));
+  const Outcome one = run_command({"trace", "show", early, late});
+  CHECK(one.code == 0);
+  CHECK(has(one.err, "warning: matched collectives end 20 ms apart in the median on what is taken for one host"));
+  const Outcome two = run_command({"trace", "show", early, late, "--ranks-per-host", "1"});
+  CHECK(two.err == "");
+  CHECK(has(two.out, "2 hosts (--ranks-per-host 1); clocks put on one: up to 20 ms"));
+}
+
+}  // namespace trace_command_test

@@ -1,0 +1,176 @@
+// ringsim trace show|compare: profiles of real jobs, alone and next to predictions.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/explanations/profile_text.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
+#include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
+#include "validate/profiles/read.hpp"
+#include "validate/profiles/waiting.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// What both commands take.
+struct ProfileArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> ranks;  ///< "FILE=N"
+  std::string group;
+  int ranks_per_host = 0;
+  Bytes limit_event{static_cast<std::int64_t>(profiles::Limits().event_bytes)};
+  int limit_records = static_cast<int>(profiles::Limits().records);
+  int limit_ratio = static_cast<int>(profiles::Limits().ratio);
+  Format format = Format::table;
+  std::string output;
+};
+
+void declare_profiles(Options& options, ProfileArguments& profile) {
+  options
+      .arguments("FILES", profile.files,
+                 "profiles of one job, a file per rank: traces of PyTorch's profiler (.json, .json.gz), logs of NCCL "
+                 "Inspector")
+      .file = true;
+  options.texts("--rank", "FILE=N", profile.ranks, "the rank of a file that does not say it");
+  options.text(
+      "--group", "GROUP", profile.group,
+      "the ranks of calls whose file does not name them: all; \"DIV n\" (0 to n-1, n to 2n-1, ...); \"MOD n\" (0, "
+      "n, 2n, ...); or a file, [[0, 1], [2, 3]]");
+  options.whole("--ranks-per-host", "N", 1, 65536, profile.ranks_per_host,
+                "ranks of a host, which share a clock, if the files do not say it");
+  options
+      .choice("--format",
+              std::vector<std::pair<std::string, Format>>{
+                  {"table", Format::table}, {"json", Format::json}, {"csv", Format::csv}},
+              profile.format, "how to print it")
+      .fallback = "table";
+  options.output(profile.output);
+  options
+      .size("--limit-event", Bytes{1024}, Bytes{std::int64_t{1} << 30}, profile.limit_event,
+            "the largest event or line that is read")
+      .fallback = "4 MiB";
+  options.whole("--limit-records", "N", 1, 1 << 28, profile.limit_records, "the most calls that are read").fallback =
+      fmt::to_string(profiles::Limits().records);
+  options
+      .whole("--limit-ratio", "N", 1, 2000, profile.limit_ratio,
+             "the most bytes that a packed byte may unpack to, beyond 1 GiB")
+      .fallback = fmt::to_string(profiles::Limits().ratio);
+}
+
+std::map<std::string, std::uint32_t> ranks_of(const ProfileArguments& arguments) {
+  std::map<std::string, std::uint32_t> out;
+  for (const std::string& each : arguments.ranks) {
+    const std::size_t sign = each.rfind('=');
+    std::uint32_t rank = 0;
+    const char* end = each.data() + each.size();
+    const bool is_number = sign != std::string::npos && [&] {
+      const auto [at, error] = std::from_chars(each.data() + sign + 1, end, rank);
+      return error == std::errc() && at == end && rank < profiles::Limits().ranks;
+    }();
+    if (!is_number)
+      throw UsageError("--rank",
+                       fmt::format("expected FILE=N, N below {}, found {}", profiles::Limits().ranks, in_quotes(each)),
+                       "--rank profile.json=3");
+    const std::string file = each.substr(0, sign);
+    if (std::find(arguments.files.begin(), arguments.files.end(), file) == arguments.files.end())
+      throw UsageError("--rank",
+                       fmt::format("expected one of the files on the command line, found {}", in_quotes(file)));
+    out[file] = rank;
+  }
+  return out;
+}
+
+profiles::Profile read(const ProfileArguments& arguments) {
+  profiles::ReadOptions options;
+  options.ranks = ranks_of(arguments);
+  options.limits.event_bytes = static_cast<std::size_t>(arguments.limit_event.count);
+  options.limits.records = static_cast<std::size_t>(arguments.limit_records);
+  options.limits.ratio = static_cast<std::uint64_t>(arguments.limit_ratio);
+  try {
+    if (!arguments.group.empty()) options.groups = profiles::read_assumed_groups(arguments.group);
+  } catch (const InputError& error) {
+    if (error.where().empty()) throw UsageError("--group", error.message(), error.hint());
+    throw;
+  }
+  for (const std::string& file : arguments.files) refuse_as_output(file, arguments.output);
+  ProgressLine progress(arguments.files.size());
+  std::uint64_t before = 0;
+  options.progress = [&](std::uint64_t done, std::uint64_t size) {
+    stop_if_asked();
+    if (done < before) before = 0;  // the next file
+    if (size > 0) progress.add(static_cast<double>(done - before) / static_cast<double>(size));
+    progress.now(fmt::format("reading: {} MB", done / 1'000'000));
+    before = done;
+  };
+  return profiles::read_profiles(arguments.files, options);
+}
+
+void say_findings(const profiles::Profile& profile, const profiles::Account& account) {
+  Warnings warnings;
+  warnings.say(profile.warnings);
+  warnings.say(account.matching.findings);
+  constexpr double one_clock_ns = 1e6;
+  if (account.spread_ns && *account.spread_ns > one_clock_ns)
+    warn(fmt::format(
+        "matched collectives end {:.3g} ms apart in the median on what is taken for one host: its ranks do not "
+        "share a clock, or calls are matched wrongly; --ranks-per-host says which ranks share one",
+        *account.spread_ns / 1e6));
+}
+
+int show(const ProfileArguments& arguments) {
+  const profiles::Profile profile = read(arguments);
+  const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
+  say_findings(profile, account);
+  Output output(arguments.output);
+  output.write(arguments.format == Format::json  ? profile_json(profile, account)
+               : arguments.format == Format::csv ? profile_csv(profile, account)
+                                                 : profile_text(profile, account));
+  output.finish();
+  return good;
+}
+
+}  // namespace
+
+Command trace_command() {
+  return {
+      .name = "trace",
+      .group = Group::check,
+      .summary = "Profiles of real jobs: waiting, transfer, late ranks",
+      .example =
+          "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
+          "tests/data/profiles/two-of-128-rank-1.json.gz",
+      .details =
+          "A profile has, per rank, when each kernel of NCCL began and ended. A kernel begins when its rank arrives, "
+          "so its time is waiting for the last rank and then transfer.",
+      .prepare = {}};
+}
+
+Command trace_show_command() {
+  return {
+      .name = "trace show",
+      .group = Group::check,
+      .summary = "Show the collectives of a job: waiting, transfer, late ranks",
+      .example =
+          "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
+          "tests/data/profiles/two-of-128-rank-1.json.gz",
+      .details =
+          "Reads traces of PyTorch's profiler and logs of NCCL Inspector. Of one rank nothing can be split; give "
+          "the files of several. Times are means in ms but for the transfer, a median. \">=\" and \"<=\": ranks of the "
+          "group have no file. \"~\": the files have durations and no moments.",
+      .prepare = with<ProfileArguments>(declare_profiles, show)};
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,298 @@
+#include "tools/explanations/profile_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "sim/base/version.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/table.hpp"
+#include "sim/text/wrap.hpp"
+#include "validate/profiles/read.hpp"
+#include "validate/results/results.hpp"
+
+namespace ringsim::tools {
+
+using profiles::Account;
+using profiles::Profile;
+using profiles::RankAccount;
+using profiles::Row;
+
+namespace {
+
+std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+/// "0 to 7, 16".
+std::string ranges_text(const std::vector<std::uint32_t>& ranks) {
+  std::string out;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t j = i;
+    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
+    out += out.empty() ? "" : ", ";
+    out += j == i ? fmt::to_string(ranks[i]) : fmt::format("{}{}{}", ranks[i], j == i + 1 ? ", " : " to ", ranks[j]);
+    i = j + 1;
+  }
+  return out;
+}
+
+std::string clocks_text(const Account& account) {
+  std::string text = fmt::format("{} ({})", plural(account.hosts.count, "host"), account.hosts.because);
+  if (account.hosts.count == 1) {
+    if (account.spread_ns)
+      text += fmt::format("; ends of matched collectives are {:.3g} us apart in the median", *account.spread_ns / 1e3);
+    return text;
+  }
+  double farthest = 0, drift = 0, residual = 0;
+  std::size_t unknown = 0;
+  for (const profiles::Clock& clock : account.clocks) {
+    if (!clock.is_known) ++unknown;
+    farthest = std::max(farthest, std::abs(clock.offset_ns));
+    drift = std::max(drift, std::abs(clock.drift));
+    residual = std::max(residual, clock.residual_ns);
+  }
+  if (unknown == account.hosts.count - 1 && farthest == 0) return text + "; their clocks are not known";
+  text += fmt::format("; clocks put on one: up to {:.4g} ms and {:.3g} ppm apart, {:.3g} us left over in the median",
+                      farthest / 1e6, drift * 1e6, residual / 1e3);
+  if (unknown > 0) text += fmt::format("; not known: {}", plural(unknown, "clock"));
+  return text;
+}
+
+std::string launch_text(const Row& row) {
+  return row.blocks == 0    ? ""
+         : row.threads == 0 ? fmt::to_string(row.blocks)
+                            : fmt::format("{} x {}", row.blocks, row.threads);
+}
+
+std::string ranks_of_text(const Row& row) { return row.group_size == 0 ? "?" : fmt::to_string(row.group_size); }
+
+/// ns as us, to the ns.
+double us(double ns) { return std::floor(ns + 0.5) / 1e3; }
+
+}  // namespace
+
+std::string size_text(const Row& row) {
+  const auto bytes = static_cast<double>(row.bytes);
+  static constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  double value = bytes;
+  while (value >= 999.95 && unit + 1 < std::size(units)) value /= 1000, ++unit;
+  return fmt::format("{:.4g} {}{}", value, units[unit], row.is_share ? " each" : "");
+}
+
+std::string ms_text(double ns) {
+  const double ms = ns / 1e6;
+  return ms >= 100 ? fmt::format("{:.0f}", ms) : ms == 0 ? "0" : fmt::format("{:#.3g}", ms);
+}
+
+std::string waiting_text(const Row& row) {
+  if (row.split == 0) return "";
+  return (row.is_partial ? ">= " : row.is_by_shortest ? "~ " : "") + ms_text(row.longest_wait_ns);
+}
+
+std::string transfer_text(const Row& row) {
+  if (row.split == 0)
+    return profiles::ends_together(row.op) ? "<= " + ms_text(static_cast<double>(row.shortest_ns)) : "";
+  return (row.is_partial || row.is_by_shortest ? "<= " : "") + ms_text(row.transfer_ns);
+}
+
+std::string kernel_text(const Row& row) {
+  const std::string least = ms_text(static_cast<double>(row.shortest_ns)),
+                    most = ms_text(static_cast<double>(row.longest_ns));
+  return least == most ? least : fmt::format("{} to {}", least, most);
+}
+
+std::string late_text(const Row& row) {
+  if (row.clock_is_too_rough) return "clocks too rough";
+  if (!profiles::ends_together(row.op)) return "ranks may end early";
+  if (row.split == 0) return "one rank";
+  if (!row.waits_much()) return "";
+  const auto late = row.late_rank();
+  if (!late) return "changing ranks";
+  const std::size_t n = row.last.at(*late);
+  return fmt::format("rank {}{} ({} of {})", *late, row.is_partial ? " or later ones" : "", n, row.split);
+}
+
+std::string profile_head(const Profile& profile, const Account& account) {
+  std::vector<std::uint32_t> ranks;
+  std::set<std::string> formats, versions;
+  std::size_t kernels = 0;
+  std::uint64_t dropped = 0;
+  for (const profiles::ProfileSource& source : profile.sources) {
+    ranks.push_back(source.rank);
+    formats.insert(source.format);
+    if (!source.nccl_version.empty()) versions.insert(source.nccl_version);
+    kernels += source.kernels;
+    dropped += source.dropped;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  const std::uint32_t world = profiles::world_of(profile);
+  std::string text = wrapped(fmt::format("{} of {} ranks ({}); {}; {}", ranks.size(), world, ranges_text(ranks),
+                                         fmt::join(formats, ", "),
+                                         versions.empty() ? "NCCL's version is not in the files"
+                                                          : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
+                     '\n';
+  text += wrapped(clocks_text(account)) + '\n';
+  std::vector<std::string> from;
+  for (const auto& [each, n] : account.from) from.push_back(fmt::format("{} by {}", n, to_string(each)));
+  std::string used = fmt::format("{} of NCCL in {}: {} with operation and size", plural(kernels, "kernel"),
+                                 plural(profile.calls.size(), "call"), account.usable);
+  if (!from.empty()) used += fmt::format(" ({})", fmt::join(from, ", "));
+  const profiles::Matching& matching = account.matching;
+  if (profile.sources.size() > 1) {
+    used += fmt::format(", {} matched", matching.matched);
+    std::vector<std::string> not_matched;
+    if (matching.no_partner > 0)
+      not_matched.push_back(fmt::format("{} without a partner in another file", matching.no_partner));
+    if (matching.no_group > 0)
+      not_matched.push_back(fmt::format("{} whose group is not in the file (--group)", matching.no_group));
+    if (matching.point_to_point > 0) not_matched.push_back(plural(matching.point_to_point, "send or receive"));
+    if (!not_matched.empty()) used += fmt::format("; not matched: {}", fmt::join(not_matched, ", "));
+  }
+  text += wrapped(used) + '\n';
+  for (const auto& [why, n] : account.lost)
+    text += wrapped(fmt::format("not usable: {}, {}", n, to_string(why))) + '\n';
+  if (dropped > 0)
+    text += wrapped(fmt::format("{} lost by the recorder (its ring was full)", plural(dropped, "call"))) + '\n';
+  return text;
+}
+
+std::string ranks_text(const Account& account) {
+  const bool any =
+      std::any_of(account.ranks.begin(), account.ranks.end(), [](const RankAccount& r) { return r.split > 0; });
+  if (!any) return "";
+  const bool compute =
+      std::all_of(account.ranks.begin(), account.ranks.end(), [](const RankAccount& r) { return r.has_compute; });
+  std::vector<std::string> head{"rank", "calls", "kernels ms", "waiting ms", "arrives last in"};
+  if (compute) head.emplace_back("exposed ms");
+  Table table(head);
+  for (const RankAccount& r : account.ranks) {
+    std::vector<std::string> line{fmt::to_string(r.rank), fmt::to_string(r.calls), ms_text(r.kernel_ns),
+                                  ms_text(r.wait_ns), fmt::format("{} of {}", r.last, r.split)};
+    if (compute) line.push_back(ms_text(r.exposed_ns));
+    table.add(line);
+  }
+  return '\n' + table.fitted();
+}
+
+std::string profile_text(const Profile& profile, const Account& account) {
+  std::string text = profile_head(profile, account);
+  if (account.rows.empty()) return text;
+  Table table({"collective", "bytes", "ranks", "calls", "kernel ms", "wait ms", "transfer", "blocks", "late"});
+  for (const Row& row : account.rows)
+    table.add({std::string(to_string(row.op)), size_text(row), ranks_of_text(row), fmt::to_string(row.collectives),
+               kernel_text(row), waiting_text(row), transfer_text(row), launch_text(row), late_text(row)});
+  return text + '\n' + table.fitted() + ranks_text(account);
+}
+
+Json profile_about(const Profile& profile, const Account& account) {
+  Json files = Json::array();
+  for (const profiles::ProfileSource& source : profile.sources) {
+    Json file{{"file", source.file}, {"format", source.format}, {"rank", source.rank}};
+    file["host"] = source.host.empty() ? Json() : Json(source.host);
+    file["nccl_version"] = source.nccl_version.empty() ? Json() : Json(source.nccl_version);
+    file["kernels"] = source.kernels;
+    file["calls"] = source.calls;
+    file["dropped"] = source.dropped;
+    files.push_back(file);
+  }
+  Json clocks = Json::array();
+  for (const profiles::Clock& clock : account.clocks)
+    clocks.push_back(clock.is_known ? Json{{"offset_us", us(clock.offset_ns)},
+                                           {"drift_ppm", clock.drift * 1e6},
+                                           {"residual_us", us(clock.residual_ns)}}
+                                    : Json());
+  Json lost = Json::object();
+  for (const auto& [why, n] : account.lost) lost[std::string(to_string(why))] = n;
+  Json from = Json::object();
+  for (const auto& [each, n] : account.from) from[std::string(to_string(each))] = n;
+  const profiles::Matching& matching = account.matching;
+  Json ranks = Json::array();
+  for (const RankAccount& r : account.ranks) {
+    Json rank{{"rank", r.rank}, {"calls", r.calls}, {"kernel_us", us(r.kernel_ns)}};
+    rank["waiting_us"] = r.split > 0 ? Json(us(r.wait_ns)) : Json();
+    rank["split"] = r.split;
+    rank["last"] = r.last;
+    rank["exposed_us"] = r.has_compute ? Json(us(r.exposed_ns)) : Json();
+    ranks.push_back(rank);
+  }
+  return Json{{"ringsim", {{"version", version}, {"model_version", model_version}}},
+              {"world", profiles::world_of(profile)},
+              {"files", files},
+              {"hosts", {{"count", account.hosts.count}, {"because", account.hosts.because}, {"clocks", clocks}}},
+              {"calls",
+               {{"all", profile.calls.size()},
+                {"usable", account.usable},
+                {"size_from", from},
+                {"not_usable", lost},
+                {"matched", matching.matched},
+                {"without_partner", matching.no_partner},
+                {"without_group", matching.no_group},
+                {"point_to_point", matching.point_to_point}}},
+              {"findings", matching.findings},
+              {"ranks", ranks}};
+}
+
+Json row_json(const Profile& profile, const Row& row) {
+  const bool is_split = row.split > 0;
+  const auto time = [&](double ns) { return is_split ? Json(us(ns)) : Json(); };
+  Json out{{"collective", to_string(row.op)}, {"bytes", row.bytes}, {"bytes_are", row.is_share ? "per rank" : "all"}};
+  out["ranks"] = row.group_size == 0 ? Json() : Json(row.group_size);
+  out["hosts"] = row.hosts;
+  out["collectives"] = row.collectives;
+  out["kernels"] = row.kernels;
+  out["kernel_us"] = us(row.kernel_ns);
+  out["kernel_min_us"] = us(static_cast<double>(row.shortest_ns));
+  out["kernel_max_us"] = us(static_cast<double>(row.longest_ns));
+  out["split"] = !is_split ? "none" : row.is_by_shortest ? "shortest" : "clocks";
+  out["ranks_missing"] = is_split ? Json(row.is_partial) : Json();
+  out["waiting_us"] = time(row.wait_ns);
+  out["longest_wait_us"] = time(row.longest_wait_ns);
+  out["waiting_share"] = is_split && row.split_kernel_ns > 0 ? Json(row.wait_ns / row.split_kernel_ns) : Json();
+  out["transfer_us"] = time(row.transfer_ns);
+  const auto late = is_split && row.waits_much() ? row.late_rank() : std::nullopt;
+  out["late_rank"] = late ? Json(*late) : Json();
+  out["late"] = late_text(row);
+  out["overlap"] = row.overlap ? Json(std::floor(*row.overlap * 1e4 + 0.5) / 1e4) : Json();
+  out["blocks"] = row.blocks == 0 ? Json() : Json(row.blocks);
+  out["threads"] = row.threads == 0 ? Json() : Json(row.threads);
+  out["algorithm"] = row.algorithm == 0 ? Json() : Json(profile.names[row.algorithm]);
+  out["protocol"] = row.protocol == 0 ? Json() : Json(profile.names[row.protocol]);
+  return out;
+}
+
+std::string profile_json(const Profile& profile, const Account& account) {
+  Json document = profile_about(profile, account);
+  Json rows = Json::array();
+  for (const Row& row : account.rows) rows.push_back(row_json(profile, row));
+  document["rows"] = rows;
+  return json_text(document, 2) + '\n';
+}
+
+std::string csv_of(const Json& rows) {
+  if (rows.empty()) return "";
+  std::vector<std::string> head;
+  for (const auto& item : rows.front().items()) head.push_back(item.key());
+  std::string out = csv_line(head);
+  for (const Json& row : rows) {
+    std::vector<std::string> fields;
+    for (const std::string& column : head) {
+      const Json& value = row.at(column);
+      fields.push_back(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : json_text(value));
+    }
+    out += csv_line(fields);
+  }
+  return out;
+}
+
+std::string profile_csv(const Profile& profile, const Account& account) {
+  Json rows = Json::array();
+  for (const Row& row : account.rows) rows.push_back(row_json(profile, row));
+  return csv_of(rows);
+}
+
+}  // namespace ringsim::tools
