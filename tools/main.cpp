@@ -26,6 +26,7 @@ const std::vector<Command>& command_table() {
       scorecard_command(),
       trace_command(),
       trace_show_command(),
+      trace_compare_command(),
 
       replay_command(),
       lab_command(),

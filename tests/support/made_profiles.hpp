@@ -22,6 +22,7 @@ struct MadeKernel {
   std::int64_t sequence = -1;          ///< -1: the trace has none, as before 2026
   std::vector<std::uint32_t> group{};  ///< ranks; empty: all
   int stream = 20;
+  int blocks = 16;  ///< of its launch; 0: not in the trace
 };
 
 /// A trace of one rank, as PyTorch wrote it from 2024 on.
@@ -44,9 +45,10 @@ inline std::string made_trace(std::uint32_t rank, std::uint32_t world, const std
                   k.op, k.elements, out, group.size(), fmt::join(group, "-"), fmt::join(group, ", "),
                   k.sequence < 0 ? "" : fmt::format(R"(, "Seq": {})", k.sequence));
     text += fmt::format(
-        R"({}{{"ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{"External id": {}, "device": 0, "stream": {}, "correlation": {}, "grid": [16, 1, 1], "block": [544, 1, 1]{}}}}})",
+        R"({}{{"ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{"External id": {}, "device": 0, "stream": {}, "correlation": {}{}{}}}}})",
         id == 1 ? "\n" : ",\n", k.op.empty() ? "gemm" : "ncclDevKernel_Any(ncclDevKernelArgsStorage<4096ul>)", k.stream,
-        k.begin, k.duration, id, k.stream, id, said);
+        k.begin, k.duration, id, k.stream, id,
+        k.blocks == 0 ? "" : fmt::format(R"(, "grid": [{}, 1, 1], "block": [544, 1, 1])", k.blocks), said);
     ++id;
   }
   return text + "\n]}\n";

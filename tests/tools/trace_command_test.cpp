@@ -132,4 +132,46 @@ TEST_CASE("ranks on hosts whose clocks differ give a warning if they are taken f
   CHECK(has(two.out, "2 hosts (--ranks-per-host 1); clocks put on one: up to 20 ms"));
 }
 
+TEST_CASE("trace compare prints predictions, the launch next to the plan, and verdicts") {
+  const Outcome outcome = run_command({"trace", "compare", "dgx-a100", data("resnet50-2xa100.json.gz")});
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.out,
+            "predicted for NCCL 2.17.1 (in the files) on 8 GPUs in 1 node\nnot this machine: 8 blocks, plan 24\n"));
+  CHECK(has(outcome.out, "cannot say: not this machine"));
+  CHECK(!has(outcome.out, "slow transfer"));
+  const Outcome json =
+      run_command({"trace", "compare", "aws-p6-b200", data("b200-all-gather.json"), "--format", "json"});
+  REQUIRE(json.code == 0);
+  const auto document = nlohmann::json::parse(json.out);
+  CHECK(document.at("library").at("nccl") == "2.27.5");
+  CHECK(document.at("not_this_machine").is_null());
+  const auto& row = document.at("rows").at(0);
+  CHECK(row.at("bytes") == 402176);
+  CHECK(row.at("kernel_us") == 21.953);
+  CHECK(row.at("predicted_us").get<double>() == doctest::Approx(18.6).epsilon(0.02));
+  CHECK(row.at("plan_protocol") == "LL");
+  CHECK(row.at("verdict") == "cannot say: one rank");
+  const Outcome csv = run_command({"trace", "compare", "aws-p6-b200", data("b200-all-gather.json"), "--format", "csv"});
+  CHECK(has(csv.out, ",predicted_us,allowed_us,"));
+}
+
+TEST_CASE("--assert of trace compare exits with 1 for a row that fails, and if no row has the value") {
+  const auto with = [](const std::string& condition) {
+    return run_command({"trace", "compare", "dgx-a100", rank_file(0), rank_file(1), "--assert", condition});
+  };
+  // Ranks 0 and 1 wait for 300 and 0 us, of kernels of 500 and 200 us: 150 / 350.
+  CHECK(with("waiting_share < 0.5").code == 0);
+  const Outcome fails = with("waiting_share < 0.2");
+  CHECK(fails.code == 1);
+  CHECK(has(fails.err, "--assert waiting_share < 0.2: not so for all_reduce of 1.049 MB: waiting_share is 0.42857"));
+  CHECK(has(fails.out, "collective"));  // the table comes all the same
+  CHECK(with("waiting_share < 0.2 where bytes > 1 GiB").code == 1);
+  CHECK(has(with("waiting_share < 0.2 where bytes > 1 GiB").err, "no row has these values"));
+  CHECK(with("algorithm == \"Ring\"").code == 1);  // the trace names none
+  CHECK(with("waiting_shar < 0.2").code == 2);
+  CHECK(with("kernel_us < 1 ms").code == 0);
+  CHECK(run_command({"trace", "compare", "dgx-a100", rank_file(0), "--nccl", "7.1"}).code == 3);
+  CHECK(run_command({"trace", "compare", "no-such-machine", rank_file(0)}).code == 3);
+}
+
 }  // namespace trace_command_test

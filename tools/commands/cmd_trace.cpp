@@ -1,9 +1,13 @@
 // ringsim trace show|compare: profiles of real jobs, alone and next to predictions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +15,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
+#include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/explanations/profile_text.hpp"
@@ -18,8 +23,12 @@
 #include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
+#include "tools/sweep/workers.hpp"
+#include "validate/profiles/job_comparison.hpp"
 #include "validate/profiles/read.hpp"
 #include "validate/profiles/waiting.hpp"
+#include "validate/results/gates.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 
@@ -142,6 +151,107 @@ int show(const ProfileArguments& arguments) {
   return good;
 }
 
+struct TraceCompareArguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  ProfileArguments profile;
+  std::string nccl;  ///< version; empty: that of the files
+  std::vector<std::string> assertions;
+  int jobs = 0;
+};
+
+void declare_compare(Options& options, TraceCompareArguments& compare) {
+  options.scenario(compare.scenario, compare.set);
+  declare_profiles(options, compare.profile);
+  options.text("--nccl", "VERSION", compare.nccl, "the version of NCCL, such as 2.21.5, instead of that in the files");
+  Option& assertion =
+      options.texts("--assert", "CONDITION", compare.assertions,
+                    "require CONDITION of every row that has its values, such as \"waiting_share < 0.2\" or "
+                    "\"transfer_over_predicted < 1.5 where bytes >= 1 MiB\"; else exit with 1");
+  assertion.take = [&compare](const std::string& text) {
+    static_cast<void>(Assertion::parse(text));  // a mistake shows now
+    compare.assertions.push_back(text);
+  };
+  options.jobs(compare.jobs, "rows");
+}
+
+ResultRow as_result_row(const Json& row) {
+  ResultRow out;
+  for (const auto& item : row.items()) {
+    const Json& value = item.value();
+    if (value.is_boolean()) out.cells.push_back({item.key(), value.get<bool>()});
+    if (value.is_number_integer()) out.cells.push_back({item.key(), value.get<std::int64_t>()});
+    if (value.is_number_float()) out.cells.push_back({item.key(), value.get<double>()});
+    if (value.is_string()) out.cells.push_back({item.key(), value.get<std::string>()});
+  }
+  return out;
+}
+
+/// False if a row fails, or no row has what a condition asks for.
+bool passes(const std::vector<std::string>& assertions, const profiles::Profile& profile,
+            const profiles::JobComparison& comparison) {
+  bool all = true;
+  for (const std::string& text : assertions) {
+    const Assertion assertion = Assertion::parse(text);
+    std::size_t asked = 0;
+    for (const profiles::ComparedCalls& calls : comparison.rows) {
+      const Json json = compared_json(profile, calls);
+      std::vector<std::string> columns;
+      for (const auto& item : json.items()) columns.push_back(item.key());
+      try {
+        assertion.require_known(columns, {});
+      } catch (const InputError& error) {
+        throw UsageError(error.where(), error.message(), error.hint());
+      }
+      const ResultRow row = as_result_row(json);
+      const std::vector<std::string> paths = assertion.paths();
+      if (std::any_of(paths.begin(), paths.end(), [&](const std::string& path) { return row.find(path) == nullptr; }))
+        continue;
+      const std::optional<bool> answer = assertion.ask(row);
+      if (!answer) continue;
+      ++asked;
+      if (*answer) continue;
+      all = false;
+      say(fmt::format("ringsim: --assert {}: not so for {} of {}: {}\n", text, to_string(calls.row.op),
+                      size_text(calls.row), assertion.found(row)));
+    }
+    if (asked > 0) continue;
+    all = false;
+    say(fmt::format("ringsim: --assert {}: no row has these values\n", text));
+  }
+  return all;
+}
+
+int compare(const TraceCompareArguments& arguments) {
+  const ScenarioText scenario = read_input(arguments.scenario);
+  const profiles::Profile profile = read(arguments.profile);
+  refuse_as_output(arguments.scenario, arguments.profile.output);
+  profiles::JobOptions options;
+  options.set = arguments.set;
+  options.nccl = arguments.nccl;
+  options.ranks_per_host = static_cast<std::uint32_t>(arguments.profile.ranks_per_host);
+  options.stop = &stop_requested;
+  options.for_each = [&](std::size_t n, const std::function<void(std::size_t)>& work) {
+    ProgressLine progress(n);
+    progress.now("predicting");
+    for_each_index(n, arguments.jobs, [&](std::size_t i) {
+      stop_if_asked();
+      work(i);
+      progress.add(1.0);
+      return true;
+    });
+  };
+  const profiles::JobComparison comparison = profiles::compare_job(profile, scenario.text, scenario.name, options);
+  say_findings(profile, comparison.account);
+  Output output(arguments.profile.output);
+  const Format format = arguments.profile.format;
+  output.write(format == Format::json  ? job_json(profile, comparison)
+               : format == Format::csv ? job_csv(profile, comparison)
+                                       : job_text(profile, comparison));
+  output.finish();
+  return passes(arguments.assertions, profile, comparison) ? good : check_failed;
+}
+
 }  // namespace
 
 Command trace_command() {
@@ -171,6 +281,22 @@ Command trace_show_command() {
           "the files of several. Times are means in ms but for the transfer, a median. \">=\" and \"<=\": ranks of the "
           "group have no file. \"~\": the files have durations and no moments.",
       .prepare = with<ProfileArguments>(declare_profiles, show)};
+}
+
+Command trace_compare_command() {
+  return {
+      .name = "trace compare",
+      .group = Group::check,
+      .summary = "Compare the collectives of a job with predictions",
+      .example = "ringsim trace compare dgx-a100 tests/data/profiles/resnet50-2xa100.json.gz",
+      .details =
+          "Predicts each collective of the job on SCENARIO, whose GPUs are the ranks in order, by NCCL of the version "
+          "in the "
+          "files. \"allowed\" is what the links allow with any algorithm. Verdicts: late rank; slow transfer; slowed "
+          "by "
+          "compute; as predicted; faster than the model; cannot say, with the reason. docs/guide/my-job-is-slow.md has "
+          "the rules.",
+      .prepare = with<TraceCompareArguments>(declare_compare, compare)};
 }
 
 }  // namespace ringsim::tools

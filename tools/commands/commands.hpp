@@ -24,6 +24,7 @@ Command calibrate_command();
 Command scorecard_command();
 Command trace_command();
 Command trace_show_command();
+Command trace_compare_command();
 
 Command replay_command();
 Command lab_command();

@@ -19,6 +19,8 @@
 namespace ringsim::tools {
 
 using profiles::Account;
+using profiles::ComparedCalls;
+using profiles::JobComparison;
 using profiles::Profile;
 using profiles::RankAccount;
 using profiles::Row;
@@ -107,9 +109,7 @@ std::string kernel_text(const Row& row) {
 }
 
 std::string late_text(const Row& row) {
-  if (row.clock_is_too_rough) return "clocks too rough";
-  if (!profiles::ends_together(row.op)) return "ranks may end early";
-  if (row.split == 0) return "one rank";
+  if (const std::string why = profiles::not_split_because(row); !why.empty()) return why;
   if (!row.waits_much()) return "";
   const auto late = row.late_rank();
   if (!late) return "changing ranks";
@@ -271,6 +271,92 @@ std::string profile_json(const Profile& profile, const Account& account) {
   for (const Row& row : account.rows) rows.push_back(row_json(profile, row));
   document["rows"] = rows;
   return json_text(document, 2) + '\n';
+}
+
+std::string verdict_text(const ComparedCalls& calls) {
+  std::vector<std::string> all;
+  for (const profiles::Verdict verdict : calls.verdicts) {
+    std::string text(to_string(verdict));
+    if (verdict == profiles::Verdict::late_rank)
+      text += fmt::format(" {}{}", *calls.row.late_rank(), calls.row.is_partial ? " or later ones" : "");
+    if (verdict == profiles::Verdict::slowed_by_compute) text += fmt::format(" x {:.2f}", *calls.row.overlapped_ratio);
+    if (verdict == profiles::Verdict::cannot_say) text += ": " + calls.because;
+    all.push_back(text);
+  }
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
+std::string job_text(const Profile& profile, const JobComparison& comparison) {
+  std::string text = profile_head(profile, comparison.account);
+  text += wrapped(fmt::format("predicted for NCCL {} ({}) on {} GPUs in {}", comparison.nccl, comparison.nccl_from,
+                              comparison.gpus, plural(static_cast<std::size_t>(comparison.nodes), "node"))) +
+          '\n';
+  if (!comparison.other_machine.empty()) text += wrapped("not this machine: " + comparison.other_machine) + '\n';
+  Table table({"collective", "bytes", "ranks", "calls", "kernel ms", "wait ms", "transfer", "predicted", "allowed",
+               "blocks", "plan", "lost ms", "verdict"});
+  double lost = 0, waiting = 0;
+  for (const ComparedCalls& calls : comparison.rows) {
+    const Row& row = calls.row;
+    const auto time = [](const std::optional<double>& ns) { return ns ? ms_text(*ns) : std::string(); };
+    const bool counts = calls.predicted_ns && comparison.other_machine.empty();
+    table.add({std::string(to_string(row.op)), size_text(row), ranks_of_text(row), fmt::to_string(row.collectives),
+               kernel_text(row), waiting_text(row), transfer_text(row), time(calls.predicted_ns),
+               time(calls.allowed_ns), launch_text(row),
+               calls.predicted_ns ? fmt::format("{}{} {}", calls.blocks > 0 ? fmt::format("{} ", calls.blocks) : "",
+                                                calls.algorithm, calls.protocol)
+                                  : "",
+               counts ? ms_text(calls.lost_ns) : "", verdict_text(calls)});
+    if (counts) lost += calls.lost_ns, waiting += calls.lost_waiting_ns;
+  }
+  if (comparison.rows.empty()) return text;
+  text += '\n' + table.fitted() + ranks_text(comparison.account);
+  for (const ComparedCalls& calls : comparison.rows)
+    if (calls.blocks_differ() || calls.threads_differ())
+      text += wrapped(fmt::format("launched otherwise than planned: {} of {}: {} blocks x threads, plan {} {} {}",
+                                  to_string(calls.row.op), size_text(calls.row), launch_text(calls.row), calls.blocks,
+                                  calls.algorithm, calls.protocol)) +
+              '\n';
+  if (lost > 0)
+    text += '\n' +
+            wrapped(fmt::format("per rank, {} ms more than predicted, {} ms of it waiting", ms_text(lost),
+                                ms_text(waiting))) +
+            '\n';
+  return text;
+}
+
+Json compared_json(const Profile& profile, const ComparedCalls& calls) {
+  Json out = row_json(profile, calls.row);
+  const bool is_predicted = calls.predicted_ns.has_value();
+  out["predicted_us"] = is_predicted ? Json(us(*calls.predicted_ns)) : Json();
+  out["allowed_us"] = calls.allowed_ns ? Json(us(*calls.allowed_ns)) : Json();
+  out["transfer_over_predicted"] = is_predicted && calls.row.split > 0 && *calls.predicted_ns > 0
+                                       ? Json(calls.row.transfer_ns / *calls.predicted_ns)
+                                       : Json();
+  out["plan_algorithm"] = is_predicted ? Json(calls.algorithm) : Json();
+  out["plan_protocol"] = is_predicted ? Json(calls.protocol) : Json();
+  out["plan_blocks"] = calls.blocks > 0 ? Json(calls.blocks) : Json();
+  out["lost_us"] = is_predicted ? Json(us(calls.lost_ns)) : Json();
+  out["lost_waiting_us"] = is_predicted ? Json(us(calls.lost_waiting_ns)) : Json();
+  out["verdict"] = verdict_text(calls);
+  return out;
+}
+
+static Json compared_rows(const Profile& profile, const JobComparison& comparison) {
+  Json rows = Json::array();
+  for (const ComparedCalls& calls : comparison.rows) rows.push_back(compared_json(profile, calls));
+  return rows;
+}
+
+std::string job_json(const Profile& profile, const JobComparison& comparison) {
+  Json document = profile_about(profile, comparison.account);
+  document["library"] = Json{{"nccl", comparison.nccl}, {"from", comparison.nccl_from}};
+  document["not_this_machine"] = comparison.other_machine.empty() ? Json() : Json(comparison.other_machine);
+  document["rows"] = compared_rows(profile, comparison);
+  return json_text(document, 2) + '\n';
+}
+
+std::string job_csv(const Profile& profile, const JobComparison& comparison) {
+  return csv_of(compared_rows(profile, comparison));
 }
 
 std::string csv_of(const Json& rows) {

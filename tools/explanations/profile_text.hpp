@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "validate/profiles/job_comparison.hpp"
 #include "validate/profiles/record.hpp"
 #include "validate/profiles/waiting.hpp"
 
@@ -15,6 +16,15 @@ std::string profile_text(const profiles::Profile& profile, const profiles::Accou
 std::string profile_json(const profiles::Profile& profile, const profiles::Account& account);
 /// A line for each row of the table of collectives.
 std::string profile_csv(const profiles::Profile& profile, const profiles::Account& account);
+
+/// What `ringsim trace compare` prints, likewise.
+std::string job_text(const profiles::Profile& profile, const profiles::JobComparison& comparison);
+std::string job_json(const profiles::Profile& profile, const profiles::JobComparison& comparison);
+std::string job_csv(const profiles::Profile& profile, const profiles::JobComparison& comparison);
+/// A row's measured and predicted values.
+nlohmann::ordered_json compared_json(const profiles::Profile& profile, const profiles::ComparedCalls& calls);
+/// "late rank 2; slow transfer".
+std::string verdict_text(const profiles::ComparedCalls& calls);
 
 // Parts of these, for tables that have more.
 

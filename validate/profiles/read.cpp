@@ -67,6 +67,7 @@ void refuse_other_job(const ProfileSource& a, const ProfileSource& b) {
   if (a.world != 0 && b.world != 0 && a.world != b.world)
     throw InputError(
         b.file, fmt::format("expected a job of {} ranks as in {}, found one of {}", a.world, a.file, b.world), hint);
+  // Of one job each rank lists the groups that it is in; only without the number of ranks do lists tell jobs apart.
   if (!a.groups.empty() && !b.groups.empty() && a.groups != b.groups && a.world == 0)
     throw InputError(b.file, fmt::format("expected the process groups of {}, found others", a.file), hint);
   if (!a.nccl_version.empty() && !b.nccl_version.empty() && a.nccl_version != b.nccl_version)

@@ -89,6 +89,12 @@ std::optional<std::uint32_t> Row::late_rank() const {
   return std::nullopt;
 }
 
+std::string not_split_because(const Row& row) {
+  if (row.clock_is_too_rough) return "clocks too rough";
+  if (!ends_together(row.op)) return "ranks may end early";
+  return row.split == 0 ? "one rank" : "";
+}
+
 Split split(const Profile& profile, const Hosts& hosts, const std::vector<Clock>& clocks, const Meeting& meeting) {
   Split out;
   const Call& first = profile.calls[meeting.calls.front()];

@@ -69,6 +69,9 @@ struct Row {
   std::optional<std::uint32_t> late_rank() const;
 };
 
+/// Why a row is not split, in words; empty if it is.
+std::string not_split_because(const Row& row);
+
 /// What one rank did.
 struct RankAccount {
   std::uint32_t rank = 0;

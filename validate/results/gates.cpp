@@ -45,11 +45,15 @@ std::optional<bool> Assertion::ask(const ResultRow& row) const {
   }
 }
 
-void Assertion::require_known(const std::vector<std::string>& columns, const std::vector<std::string>& varied) const {
+std::vector<std::string> Assertion::paths() const {
   std::vector<std::string> paths = condition_.paths();
   if (where_)
     for (std::string& path : where_->paths()) paths.push_back(std::move(path));
-  for (const std::string& path : paths)
+  return paths;
+}
+
+void Assertion::require_known(const std::vector<std::string>& columns, const std::vector<std::string>& varied) const {
+  for (const std::string& path : paths())
     if (const auto hint = hint_of_unknown(path, columns, varied))
       throw InputError("--assert " + in_quotes(text_),
                        fmt::format("expected a column of the results or a path that varies, found {}", in_quotes(path)),

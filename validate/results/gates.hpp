@@ -28,6 +28,8 @@ class Assertion {
   /// "busbw_GBps is 38.2": the values that the condition names, as the row has them.
   std::string found(const ResultRow& row) const;
   const std::string& text() const { return text_; }
+  /// The names in it, those of the condition first.
+  std::vector<std::string> paths() const;
 
  private:
   Assertion(std::string text, Expression condition, std::optional<Expression> where)

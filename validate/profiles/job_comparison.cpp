@@ -1,0 +1,320 @@
+#include "validate/profiles/job_comparison.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "scenarios/predict/predict.hpp"
+#include "scenarios/setup/setup.hpp"
+#include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
+#include "topologies/machines/scale_links.hpp"
+#include "topologies/nccl/nccl_library.hpp"
+#include "validate/closed_forms/bound.hpp"
+#include "validate/results/result.hpp"
+
+namespace ringsim::profiles {
+
+namespace {
+
+std::optional<CollectiveOp> simulated_op(CallOp op) {
+  switch (op) {
+    case CallOp::all_reduce:
+      return CollectiveOp::all_reduce;
+    case CallOp::all_gather:
+      return CollectiveOp::all_gather;
+    case CallOp::reduce_scatter:
+      return CollectiveOp::reduce_scatter;
+    case CallOp::all_to_all:
+      return CollectiveOp::all_to_all;
+    case CallOp::broadcast:
+      return CollectiveOp::broadcast;
+    case CallOp::reduce:
+      return CollectiveOp::reduce;
+    case CallOp::gather:
+      return CollectiveOp::gather;
+    case CallOp::scatter:
+      return CollectiveOp::scatter;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The version whose constants stand for the job's NCCL.
+std::pair<std::string, std::string> nccl_of(const Profile& profile, const std::string& said, const Json& library) {
+  const auto is_modeled = [](const std::string& version) {
+    try {
+      nccl::release_of_version(version);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  };
+  if (!said.empty()) {
+    nccl::release_of_version(said);  // throws
+    return {said, "by --nccl"};
+  }
+  for (const ProfileSource& source : profile.sources) {
+    if (source.nccl_version.empty()) continue;
+    if (is_modeled(source.nccl_version)) return {source.nccl_version, "in the files"};
+    return {std::string(nccl::newest_version),
+            fmt::format("the newest modeled; the files have {}", source.nccl_version)};
+  }
+  if (library.is_object() && library.contains("version") && library.at("version").is_string())
+    return {library.at("version").get<std::string>(), "of the scenario; the files do not say it, --nccl does"};
+  return {std::string(nccl::newest_version), "the newest modeled; the files do not say it, --nccl does"};
+}
+
+/// A scenario whose collective is replaced again and again.
+class Predictor {
+ public:
+  Predictor(const Profile& profile, const std::string& text, std::string name, const JobOptions& options)
+      : text_(text), name_(std::move(name)), options_(options) {
+    const Json scenario = parse_json(text, name_);
+    const Json library = scenario.is_object() && scenario.contains("library") ? scenario.at("library") : Json();
+    std::tie(version, version_from) = nccl_of(profile, options.nccl, library);
+    common_ = options.set;
+    for (const char* gone :
+         {"collective.algorithm", "collective.root", "collective.ranks", "collective.groups", "training", "jobs",
+          "sweep", "where", "transport.protocol", "transport.channels", "transport.chunk", "transport.launch"})
+      common_.push_back(fmt::format("{}=null", gone));
+    common_.push_back(library.is_object() ? fmt::format("library.version=\"{}\"", version)
+                                          : fmt::format(R"(library={{"name": "nccl", "version": "{}"}})", version));
+    const Scenario base = scenario_of({"collective.op=\"all_reduce\"", "collective.bytes=\"1 MiB\""});
+    const Setup setup = set_up(base, options.stop);
+    std::map<std::uint32_t, std::uint32_t> per_host;
+    for (const NodeId rank : setup.collectives.front().ranks) {
+      const Node& node = setup.topology.node(rank);
+      gpus_.push_back(node.name);
+      ++per_host[node.host.value_or(0)];
+    }
+    nodes = static_cast<int>(per_host.size());
+    gpus_per_node = per_host.begin()->second;
+    for (const auto& [host, n] : per_host)
+      if (n != gpus_per_node) gpus_per_node = 0;  // nodes differ
+    wiring_ = Wiring::pcie;
+    for (const Link& link : setup.topology.links()) {
+      const LinkClass of = class_of(setup.topology, link);
+      if (of == LinkClass::nvlink || of == LinkClass::xgmi || of == LinkClass::c2c) wiring_ = Wiring::nvlink;
+    }
+  }
+
+  int gpus() const { return static_cast<int>(gpus_.size()); }
+
+  /// Fills in what is predicted of a row, or why it cannot be.
+  void predict_row(const Profile& profile, ComparedCalls& out) {
+    const Row& row = out.row;
+    const CallGroup& group = profile.groups[row.group];
+    const auto op = simulated_op(row.op);
+    if (!op) return cannot(out, fmt::format("{} is not predicted", to_string(row.op)));
+    if (row.group == 0) return cannot(out, "its ranks are not in the file: --group");
+    if (group.members.empty())
+      return cannot(out, fmt::format("{} of {} ranks have a file, and their numbers are not in it", group.places.size(),
+                                     group.size));
+    for (const std::uint32_t rank : group.members)
+      if (rank >= gpus_.size())
+        return cannot(out, fmt::format("rank {} is beyond the scenario's {} GPUs", rank, gpus_.size()));
+    if (group.members.size() < 2) return cannot(out, "one rank communicates with nobody");
+    std::vector<std::string> names;
+    for (const std::uint32_t rank : group.members) names.push_back('"' + gpus_[rank] + '"');
+    std::vector<std::string> set{fmt::format("collective.op=\"{}\"", ringsim::to_string(*op)),
+                                 fmt::format("collective.bytes=\"{} B\"", row.bytes),
+                                 fmt::format("collective.ranks=[{}]", fmt::join(names, ","))};
+    if (row.algorithm != 0)
+      set.push_back(fmt::format("library.env.NCCL_ALGO=\"{}\"", plain_name(profile.names[row.algorithm])));
+    if (row.protocol != 0)
+      set.push_back(fmt::format("library.env.NCCL_PROTO=\"{}\"", plain_name(profile.names[row.protocol])));
+    try {
+      const Scenario scenario = scenario_of(set);
+      PredictOptions options;
+      options.stop = options_.stop;
+      const Result result = std::move(results_of(scenario, options, &bounds_).front());
+      const Prediction& prediction = result.prediction;
+      out.predicted_ns = microseconds(prediction.time) * 1e3;
+      std::optional<Picoseconds> allowed = result.bound;
+      if (allowed && result.latency_floor) allowed = std::max(*allowed, *result.latency_floor);
+      if (allowed) out.allowed_ns = microseconds(*allowed) * 1e3;
+      out.algorithm = algorithm_text(prediction);
+      out.protocol = protocol_text(prediction);
+      if (scenario.library && !nccl::sends_to_peers(*op)) out.blocks = scenario.library->call.plan.launched;
+      out.band = error_band(prediction.nodes > 1 ? Wiring::nodes : wiring_, row.bytes);
+    } catch (const InputError& error) {
+      cannot(out, error.message());
+    }
+  }
+
+  std::string version, version_from;
+  int nodes = 0;
+  std::uint32_t gpus_per_node = 0;  ///< 0: nodes differ
+
+ private:
+  static void cannot(ComparedCalls& out, std::string why) {
+    out.verdicts = {Verdict::cannot_say};
+    out.because = std::move(why);
+  }
+
+  /// NCCL's profilers write RING and NVLS_TREE, its variables take Ring and NVLSTree, in any case.
+  static std::string plain_name(std::string name) {
+    name.erase(std::remove_if(name.begin(), name.end(), [](char c) { return c == '_' || c == '"' || c == '\\'; }),
+               name.end());
+    return name;
+  }
+
+  Scenario scenario_of(const std::vector<std::string>& set) const {
+    std::vector<std::string> all = common_;
+    all.insert(all.end(), set.begin(), set.end());
+    const ScenarioFile file = ScenarioFile::parse(text_, name_, all);
+    if (file.size() != 1)
+      throw InputError(name_, fmt::format("expected a scenario of one machine, found {} points", file.size()),
+                       "choose one with --set: lists of values vary");
+    return file.point(0);
+  }
+
+  std::string text_, name_;
+  const JobOptions& options_;
+  std::vector<std::string> common_, gpus_;
+  Wiring wiring_ = Wiring::pcie;
+  Bounds bounds_;
+};
+
+/// Why the files are not of the scenario's machine: blocks of the launches, by the time of their kernels. Empty if they
+/// fit.
+std::string other_machine(const std::vector<ComparedCalls>& rows) {
+  double known = 0, differs = 0;
+  const ComparedCalls* largest = nullptr;
+  for (const ComparedCalls& calls : rows) {
+    if (calls.blocks == 0 || calls.row.blocks == 0) continue;
+    const double time = calls.row.kernel_ns * static_cast<double>(calls.row.kernels);
+    known += time;
+    if (!calls.blocks_differ()) continue;
+    differs += time;
+    if (largest == nullptr || calls.row.bytes > largest->row.bytes) largest = &calls;
+  }
+  if (largest == nullptr || differs <= 0.5 * known) return "";
+  return fmt::format("{} blocks, plan {}", largest->row.blocks, largest->blocks);
+}
+
+/// Hosts of the files that do not have as many ranks as the scenario's nodes have GPUs. Empty if they fit.
+std::string other_hosts(const Account& account, const Predictor& predictor) {
+  if (account.hosts.count < 2 || predictor.gpus_per_node == 0) return "";
+  for (const auto& a : account.hosts.by_rank)
+    for (const auto& b : account.hosts.by_rank) {
+      const bool one_host = a.second == b.second;
+      const bool one_node = a.first / predictor.gpus_per_node == b.first / predictor.gpus_per_node;
+      if (one_host != one_node)
+        return fmt::format("ranks {} and {} are on {}, but on {} of the scenario", a.first, b.first,
+                           one_host ? "one host" : "two hosts", one_node ? "one node" : "two nodes");
+    }
+  return "";
+}
+
+void sum_up_lost_time(ComparedCalls& calls) {
+  if (!calls.predicted_ns) return;
+  const Row& row = calls.row;
+  const auto n = static_cast<double>(row.collectives);
+  calls.lost_ns = n * (row.kernel_ns - *calls.predicted_ns);
+  calls.lost_waiting_ns = row.split > 0 ? static_cast<double>(row.split) * row.wait_ns : 0;
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  static constexpr std::string_view words[] = {"late rank",         "late ranks, changing", "slow transfer",
+                                               "slowed by compute", "as predicted",         "faster than the model",
+                                               "cannot say"};
+  return words[static_cast<std::size_t>(verdict)];
+}
+
+bool ComparedCalls::blocks_differ() const {
+  if (blocks == 0 || row.blocks == 0) return false;
+  const double ratio = static_cast<double>(row.blocks) / blocks;
+  return ratio > 1.25 || ratio < 0.8;
+}
+
+bool ComparedCalls::threads_differ() const {
+  if (blocks == 0 || row.threads == 0) return false;
+  const int threads = row.threads;
+  if (protocol == "LL") return threads > 512;
+  if (protocol == "LL128") return threads > 640 || threads == 544;
+  if (protocol != "Simple") return false;
+  return (algorithm == "Ring" && (threads == 512 || threads > 544)) ||
+         (algorithm == "Tree" && (threads == 512 || threads == 544));
+}
+
+bool ComparedCalls::has(Verdict verdict) const {
+  return std::find(verdicts.begin(), verdicts.end(), verdict) != verdicts.end();
+}
+
+double error_band(Wiring wiring, std::int64_t bytes) {
+  // 90th percentiles of |error|, column "ringsim, library", in percent: up to 64 KiB, up to 8 MiB, from 8 MiB, from 256
+  // MiB on.
+  static constexpr double percent[3][4] = {{16, 25, 13, 7}, {21, 29, 7, 6}, {18, 35, 17, 14}};
+  const std::size_t size = bytes <= 64 << 10 ? 0 : bytes < 8 << 20 ? 1 : bytes < 256 << 20 ? 2 : 3;
+  return percent[static_cast<std::size_t>(wiring)][size] / 100;
+}
+
+void judge(ComparedCalls& calls) {
+  const Row& row = calls.row;
+  calls.verdicts.clear();
+  if (row.split == 0) {
+    calls.verdicts = {Verdict::cannot_say};
+    calls.because = not_split_because(row);
+    return;
+  }
+  if (row.waits_much()) calls.verdicts.push_back(row.late_rank() ? Verdict::late_rank : Verdict::late_ranks);
+  if (row.overlapped_ratio && *row.overlapped_ratio > 1.15) calls.verdicts.push_back(Verdict::slowed_by_compute);
+  const double off = row.transfer_ns / *calls.predicted_ns - 1;
+  const bool is_slow = off > std::max(0.25, 1.5 * calls.band);
+  if (is_slow && row.is_partial && calls.verdicts.empty()) {
+    // Ranks without a file may have arrived later: then this is waiting.
+    calls.verdicts.push_back(Verdict::cannot_say);
+    calls.because = "slow, or ranks without a file arrive later";
+  } else if (is_slow && !row.is_partial && !calls.has(Verdict::slowed_by_compute)) {
+    calls.verdicts.push_back(Verdict::slow_transfer);
+  } else if (off < -calls.band) {
+    calls.verdicts.push_back(Verdict::faster);
+  } else if (calls.verdicts.empty()) {
+    calls.verdicts.push_back(Verdict::as_predicted);
+  }
+}
+
+JobComparison compare_job(const Profile& profile, const std::string& scenario, const std::string& scenario_name,
+                          const JobOptions& options) {
+  Predictor predictor(profile, scenario, scenario_name, options);
+  JobComparison out;
+  out.nccl = predictor.version;
+  out.nccl_from = predictor.version_from;
+  out.gpus = predictor.gpus();
+  out.nodes = predictor.nodes;
+  out.account = account_of(profile, options.ranks_per_host, predictor.gpus_per_node);
+  out.rows.resize(out.account.rows.size());
+  for (std::size_t i = 0; i < out.rows.size(); ++i) out.rows[i].row = out.account.rows[i];
+  const auto work = [&](std::size_t i) { predictor.predict_row(profile, out.rows[i]); };
+  if (options.for_each)
+    options.for_each(out.rows.size(), work);
+  else
+    for (std::size_t i = 0; i < out.rows.size(); ++i) work(i);
+  out.other_machine = other_machine(out.rows);
+  if (out.other_machine.empty()) out.other_machine = other_hosts(out.account, predictor);
+  for (ComparedCalls& calls : out.rows) {
+    if (!calls.predicted_ns) continue;
+    if (out.other_machine.empty()) {
+      judge(calls);
+    } else {
+      calls.verdicts = {Verdict::cannot_say};
+      calls.because = "not this machine";
+    }
+    sum_up_lost_time(calls);
+  }
+  std::stable_sort(out.rows.begin(), out.rows.end(),
+                   [](const ComparedCalls& a, const ComparedCalls& b) { return a.lost_ns > b.lost_ns; });
+  return out;
+}
+
+}  // namespace ringsim::profiles
