@@ -1,6 +1,8 @@
 // ringsim trace: what a user sees of profiles.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,7 +25,7 @@ std::string rank_file(int rank) {
   return temporary_file(
       "rank" + std::to_string(rank) + ".json",
       made_trace(static_cast<std::uint32_t>(rank), 2,
-                 {{.begin = 1000.0 + 300 * rank, .duration = 500.0 - 300 * rank, .elements = 1 << 18}}));
+                 {{.begin = 1000.0 + 300 * rank, .duration = 500.0 - 300 * rank, .elements = 1 << 18, .blocks = 0}}));
 }
 
 }  // namespace
@@ -153,6 +155,35 @@ TEST_CASE("trace compare prints predictions, the launch next to the plan, and ve
   CHECK(row.at("verdict") == "cannot say: one rank");
   const Outcome csv = run_command({"trace", "compare", "aws-p6-b200", data("b200-all-gather.json"), "--format", "csv"});
   CHECK(has(csv.out, ",predicted_us,allowed_us,"));
+}
+
+TEST_CASE("the page has the timeline, and the trace for a viewer splits each call") {
+  const std::string folder = fresh_folder("trace").string();
+  const std::string page = folder + "/page.html", trace = folder + "/job.json";
+  REQUIRE(run_command({"trace", "compare", "dgx-a100", rank_file(0), rank_file(1), "--report", page, "--trace", trace})
+              .code == 0);
+  const std::string html = read_file(page);
+  // Rank 0 waits for 300 of 500 us, rank 1 for none of 200.
+  CHECK(has(html, "<h1>Waiting is 43 % of the time in collectives; rank 1 is late in all_reduce of 1.049 MB</h1>"));
+  CHECK(has(html, "all_reduce 1.049 MB: waits 0.300 ms"));
+  CHECK(has(html, "all_reduce 1.049 MB: transfer 0.200 ms"));
+  CHECK(has(html, "late rank 1"));
+  CHECK(has(html, "ringsim trace compare dgx-a100"));
+  CHECK(has(html, "&quot;node&quot;: &quot;dgx-a100&quot;"));
+  const auto events = nlohmann::json::parse(read_file(trace)).at("traceEvents");
+  std::vector<std::string> slices;
+  for (const auto& event : events)
+    if (event.at("ph") == "X")
+      slices.push_back(
+          fmt::format("{} {} {}", event.at("name").get<std::string>(), event.at("ts").dump(), event.at("dur").dump()));
+  std::sort(slices.begin(), slices.end());
+  CHECK(slices == std::vector<std::string>{"all_reduce 1.049 MB 0.0 500.0", "all_reduce 1.049 MB 300.0 200.0",
+                                           "transfer 300.0 200.0", "transfer 300.0 200.0", "wait 0.0 300.0"});
+  CHECK(run_command({"trace", "show", rank_file(0), "--trace", folder + "/job.txt"}).code == 2);
+  CHECK(run_command({"trace", "show", rank_file(0), "--report", folder + "/page.htm"}).code == 2);
+  const std::string own = rank_file(0);
+  CHECK(run_command({"trace", "show", own, "--trace", own}).code == 3);
+  CHECK(read_file(own).size() > 100);  // it is still there
 }
 
 TEST_CASE("--assert of trace compare exits with 1 for a row that fails, and if no row has the value") {

@@ -114,6 +114,20 @@ TEST_CASE("one job in five forms of the log has one table") {
   }
 }
 
+TEST_CASE("a call of a verbose log begins with its first channel and lasts as long as the log says") {
+  // Channel 0 starts at 100 us and channel 1 at 90; the longest of them took 50, although the last stop is at 160.
+  const std::string verbose = test::replaced(
+      line, R"("coll_algobw_gbs")",
+      R"("event_trace_ts": {"coll_start_ts": 80, "kernel_events": [{"kernel_start_ts": 100, "kernel_stop_ts": 160}, {"kernel_start_ts": 90, "kernel_stop_ts": 140}, {"kernel_start_ts": 95, "kernel_stop_ts": 140}]}, "coll_algobw_gbs")");
+  const Call call =
+      read_texts({{"a.log", test::replaced(verbose, R"("coll_exec_time_us": 10)", R"("coll_exec_time_us": 50)")}})
+          .calls.at(0);
+  CHECK(call.begin_ns == 90'000);
+  CHECK(call.duration_ns() == 50'000);
+  CHECK(call.launch_ns == 80'000);
+  CHECK(call.blocks == 3);
+}
+
 TEST_CASE("sizes of AllGather and ReduceScatter are one rank's share in the log, and the whole in the record") {
   const Account account = account_of(job(Form::v40), 0);
   std::map<CallOp, std::int64_t> bytes;
@@ -157,13 +171,13 @@ TEST_CASE("a process's rank in the job is that in its largest communicator, memb
         id, rank, n, pid, number);
   };
   // Ranks 1 and 3 of four are ranks 0 and 1 of a pair.
-  const Profile profile = read_texts({{"a", in("pair", 0, 2, 11, 1) + in("world", 1, 4, 11, 1)},
-                                      {"b", in("pair", 1, 2, 33, 1) + in("world", 3, 4, 33, 1)}});
+  const Profile profile = read_texts({{"a", in("zz-pair", 0, 2, 11, 1) + in("world", 1, 4, 11, 1)},
+                                      {"b", in("zz-pair", 1, 2, 33, 1) + in("world", 3, 4, 33, 1)}});
   REQUIRE(profile.sources.size() == 2);
   CHECK(profile.sources[0].rank == 1);
   CHECK(profile.sources[1].rank == 3);
   for (const CallGroup& group : profile.groups) {
-    if (group.name == "pair") CHECK(group.members == std::vector<std::uint32_t>{1, 3});
+    if (group.name == "zz-pair") CHECK(group.members == std::vector<std::uint32_t>{1, 3});
     if (group.name == "world") CHECK(group.members.empty());  // ranks 0 and 2 have no file
   }
   // A process with a thread for each GPU writes all ranks of its communicator into one file.

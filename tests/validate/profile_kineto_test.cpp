@@ -103,6 +103,7 @@ TEST_CASE("a trace without arguments gives sizes by the annotation around the la
       of_files({"two-of-128-rank-0.json.gz", "two-of-128-rank-1.json.gz"}, read_assumed_groups("all"));
   for (const Call& call : grouped.calls) {
     CHECK(grouped.groups[call.group].size == 128);
+    CHECK(!call.has(Call::is_share));
     if (call.op == CallOp::all_gather) CHECK(call.bytes == std::int64_t{16777216} * 128);
   }
 }
@@ -171,10 +172,14 @@ TEST_CASE("a call without a size says why") {
   CHECK(lost(old_call("nccl:coalesced", "[[8]]", R"(["float"])")) == Lost::coalesced);
   CHECK(lost(old_call("nccl:new_thing", "[[8]]", R"(["float"])")) == Lost::unknown_op);
   CHECK(lost(test::replaced(sized, R"("ts": 85, "dur": 20)", R"("ts": 95, "dur": 20)")) == Lost::no_annotation);
-  CHECK(lost(test::replaced(sized, R"("tid": 3, "ts": 85)", R"("tid": 4, "ts": 85)")) == Lost::no_annotation);
+  for (const char* thread : {"2", "4"})  // of another thread, before and after the launch's in the order of threads
+    CHECK(lost(test::replaced(sized, R"("tid": 3, "ts": 85)", std::string(R"("tid": )") + thread + R"(, "ts": 85)")) ==
+          Lost::no_annotation);
   CHECK(lost(test::replaced(sized, R"("args": {"correlation": 5}})", R"("args": {"correlation": 6}})")) ==
         Lost::no_launch);
   CHECK(lost(test::replaced(sized, "cudaLaunchKernel", "cudaGraphLaunch")) == Lost::graph);
+  const char* arguments = R"("args": {"Collective name": "allreduce", "In msg nelems": 8, "dtype": "Strange", )";
+  CHECK(lost(test::replaced(sized, "\"args\": {", arguments)) == Lost::unknown_type);
   // An overflow of elements is no size.
   CHECK(lost(old_call("nccl:all_reduce", "[[9223372036854775807, 4]]", R"(["float"])")) == Lost::no_shapes);
 }
@@ -245,6 +250,13 @@ TEST_CASE("a trace in pieces of any size is the same trace") {
     CAPTURE(piece);
     CHECK(read_in(piece) == whole);
   }
+}
+
+TEST_CASE("quotes, backslashes and brackets in names are no structure") {
+  const std::string name =
+      R"({"ph": "X", "cat": "python_function", "name": "f(\"]}\\", "ts": 1, "dur": 1, "args": {"a": "\\"}}, )";
+  const Call call = only_call(trace_of(name + old_call("nccl:all_reduce", "[[1024]]", R"(["float"])")));
+  CHECK(call.bytes == 4096);
 }
 
 TEST_CASE("ranks and hosts by the file's name") {

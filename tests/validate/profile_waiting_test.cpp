@@ -304,6 +304,25 @@ TEST_CASE(
   CHECK(account.clocks[1].residual_ns < 1000);
 }
 
+TEST_CASE("hosts that share no group are put on one clock through a third") {
+  // Hosts a, b, c of one rank each; a and c share a group, and b and c. b is 5 ms ahead of a, and c 9 ms behind.
+  const double ahead[] = {0, 5000, -9000};
+  Job job(3);
+  for (int i = 0; i < 20; ++i) {
+    const auto add = [&](std::uint32_t rank, const std::vector<std::uint32_t>& group, double at) {
+      job[rank].push_back({.begin = at + ahead[rank], .duration = 100, .elements = 64, .sequence = i, .group = group});
+    };
+    for (const std::uint32_t rank : {0U, 2U}) add(rank, {0, 2}, 100'000 + 1000.0 * i);
+    for (const std::uint32_t rank : {1U, 2U}) add(rank, {1, 2}, 100'500 + 1000.0 * i);
+  }
+  const Account account = account_of(profile_of(job, {"a", "b", "c"}), 0);
+  REQUIRE(account.clocks.size() == 3);
+  for (const Clock& clock : account.clocks) CHECK(clock.is_known);
+  CHECK(account.clocks[1].offset_ns == doctest::Approx(-5e6));
+  CHECK(account.clocks[2].offset_ns == doctest::Approx(9e6));
+  CHECK(account.rows.at(0).longest_wait_ns < 10);
+}
+
 TEST_CASE("clocks that no collective connects are not known, and clocks that are too rough give no split") {
   // Two hosts that share no group.
   Job job(4);

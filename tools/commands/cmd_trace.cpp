@@ -21,9 +21,13 @@
 #include "tools/explanations/profile_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
+#include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/reports/job_report.hpp"
+#include "tools/reports/run_report.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
+#include "tools/traces/trace_file.hpp"
 #include "validate/profiles/job_comparison.hpp"
 #include "validate/profiles/read.hpp"
 #include "validate/profiles/waiting.hpp"
@@ -45,6 +49,9 @@ struct ProfileArguments {
   int limit_ratio = static_cast<int>(profiles::Limits().ratio);
   Format format = Format::table;
   std::string output;
+  std::string report;  ///< a page of all, FILE.html; empty: none
+  bool force = false;  ///< let it replace a file that is not ringsim's
+  std::string trace;   ///< for a viewer; empty: none
 };
 
 void declare_profiles(Options& options, ProfileArguments& profile) {
@@ -67,6 +74,12 @@ void declare_profiles(Options& options, ProfileArguments& profile) {
               profile.format, "how to print it")
       .fallback = "table";
   options.output(profile.output);
+  declare_report(options, profile.report, "write a page with a timeline of all ranks and the tables, FILE.html");
+  options.flag("--force", profile.force, "let --report replace a file that holds something other than results").needs =
+      "--report";
+  options.file(
+      "--trace", "FILE", profile.trace,
+      "write the calls on one clock for a viewer, each split into wait and transfer: .json, .json.gz, .pftrace");
   options
       .size("--limit-event", Bytes{1024}, Bytes{std::int64_t{1} << 30}, profile.limit_event,
             "the largest event or line that is read")
@@ -139,7 +152,28 @@ void say_findings(const profiles::Profile& profile, const profiles::Account& acc
         *account.spread_ns / 1e6));
 }
 
+/// "ringsim trace show a.json --group all": what makes the page again.
+std::string command_of(const char* command, const ProfileArguments& arguments) {
+  std::string text = fmt::format("ringsim trace {}", command);
+  for (const std::string& file : arguments.files) text += ' ' + shell_word(file);
+  for (const std::string& rank : arguments.ranks) text += " --rank " + shell_word(rank);
+  if (!arguments.group.empty()) text += " --group " + shell_word(arguments.group);
+  if (arguments.ranks_per_host > 0) text += fmt::format(" --ranks-per-host {}", arguments.ranks_per_host);
+  return text + " --report " + shell_word(arguments.report);
+}
+
+/// The page that --report names; nothing if it names none. Refuses files that are read.
+std::optional<Output> open_page(const ProfileArguments& arguments) {
+  for (const std::string& file : arguments.files) {
+    if (!arguments.report.empty()) refuse_as_output(file, arguments.report);
+    if (!arguments.trace.empty()) refuse_as_output(file, arguments.trace);
+  }
+  if (!arguments.trace.empty()) trace_format_of(arguments.trace);  // a wrong ending shows now
+  return open_report(arguments.report, {arguments.output}, arguments.force);
+}
+
 int show(const ProfileArguments& arguments) {
+  std::optional<Output> page = open_page(arguments);
   const profiles::Profile profile = read(arguments);
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
   say_findings(profile, account);
@@ -148,6 +182,11 @@ int show(const ProfileArguments& arguments) {
                : arguments.format == Format::csv ? profile_csv(profile, account)
                                                  : profile_text(profile, account));
   output.finish();
+  if (!arguments.trace.empty()) write_trace(job_trace(profile, account), arguments.trace);
+  if (page) {
+    page->write(job_page(profile, account, nullptr, std::nullopt, command_of("show", arguments)));
+    page->finish();
+  }
   return good;
 }
 
@@ -224,6 +263,7 @@ bool passes(const std::vector<std::string>& assertions, const profiles::Profile&
 
 int compare(const TraceCompareArguments& arguments) {
   const ScenarioText scenario = read_input(arguments.scenario);
+  std::optional<Output> page = open_page(arguments.profile);
   const profiles::Profile profile = read(arguments.profile);
   refuse_as_output(arguments.scenario, arguments.profile.output);
   profiles::JobOptions options;
@@ -249,6 +289,14 @@ int compare(const TraceCompareArguments& arguments) {
                : format == Format::csv ? job_csv(profile, comparison)
                                        : job_text(profile, comparison));
   output.finish();
+  if (!arguments.profile.trace.empty()) write_trace(job_trace(profile, comparison.account), arguments.profile.trace);
+  if (page) {
+    const std::string command = command_of(("compare " + shell_word(arguments.scenario)).c_str(), arguments.profile) +
+                                set_words("--set", arguments.set) +
+                                (arguments.nccl.empty() ? "" : " --nccl " + shell_word(arguments.nccl));
+    page->write(job_page(profile, comparison.account, &comparison, scenario, command));
+    page->finish();
+  }
   return passes(arguments.assertions, profile, comparison) ? good : check_failed;
 }
 

@@ -286,36 +286,38 @@ std::string verdict_text(const ComparedCalls& calls) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
+/// A table of launches that are not the plan's; empty if there are none.
+static std::string other_launches(const JobComparison& comparison) {
+  Table table({"launched otherwise", "bytes", "blocks x threads", "plan"});
+  for (const ComparedCalls& calls : comparison.rows)
+    if (calls.blocks_differ() || calls.threads_differ())
+      table.add({std::string(to_string(calls.row.op)), size_text(calls.row), launch_text(calls.row),
+                 fmt::format("{} {} {}", calls.blocks, calls.algorithm, calls.protocol)});
+  return table.size() == 0 ? "" : '\n' + table.fitted();
+}
+
 std::string job_text(const Profile& profile, const JobComparison& comparison) {
   std::string text = profile_head(profile, comparison.account);
   text += wrapped(fmt::format("predicted for NCCL {} ({}) on {} GPUs in {}", comparison.nccl, comparison.nccl_from,
                               comparison.gpus, plural(static_cast<std::size_t>(comparison.nodes), "node"))) +
           '\n';
   if (!comparison.other_machine.empty()) text += wrapped("not this machine: " + comparison.other_machine) + '\n';
-  Table table({"collective", "bytes", "ranks", "calls", "kernel ms", "wait ms", "transfer", "predicted", "allowed",
-               "blocks", "plan", "lost ms", "verdict"});
+  Table table(
+      {"collective", "bytes", "ranks", "calls", "wait ms", "transfer", "predicted", "allowed", "lost ms", "verdict"});
+  table.pull_out("ranks", "{} ranks");
   double lost = 0, waiting = 0;
   for (const ComparedCalls& calls : comparison.rows) {
     const Row& row = calls.row;
     const auto time = [](const std::optional<double>& ns) { return ns ? ms_text(*ns) : std::string(); };
     const bool counts = calls.predicted_ns && comparison.other_machine.empty();
     table.add({std::string(to_string(row.op)), size_text(row), ranks_of_text(row), fmt::to_string(row.collectives),
-               kernel_text(row), waiting_text(row), transfer_text(row), time(calls.predicted_ns),
-               time(calls.allowed_ns), launch_text(row),
-               calls.predicted_ns ? fmt::format("{}{} {}", calls.blocks > 0 ? fmt::format("{} ", calls.blocks) : "",
-                                                calls.algorithm, calls.protocol)
-                                  : "",
+               waiting_text(row), transfer_text(row), time(calls.predicted_ns), time(calls.allowed_ns),
                counts ? ms_text(calls.lost_ns) : "", verdict_text(calls)});
     if (counts) lost += calls.lost_ns, waiting += calls.lost_waiting_ns;
   }
   if (comparison.rows.empty()) return text;
   text += '\n' + table.fitted() + ranks_text(comparison.account);
-  for (const ComparedCalls& calls : comparison.rows)
-    if (calls.blocks_differ() || calls.threads_differ())
-      text += wrapped(fmt::format("launched otherwise than planned: {} of {}: {} blocks x threads, plan {} {} {}",
-                                  to_string(calls.row.op), size_text(calls.row), launch_text(calls.row), calls.blocks,
-                                  calls.algorithm, calls.protocol)) +
-              '\n';
+  text += other_launches(comparison);
   if (lost > 0)
     text += '\n' +
             wrapped(fmt::format("per rank, {} ms more than predicted, {} ms of it waiting", ms_text(lost),

@@ -20,7 +20,7 @@ namespace ringsim::tools {
 
 namespace {
 
-using Named = std::vector<std::pair<std::string, std::string>>;  // field and its text
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;  // field and its text
 
 std::optional<Quantity> number_in(const ResultRow& row, const std::string& name) {
   const auto value = row.value(name);
@@ -62,8 +62,8 @@ bool has_column(const std::string& path) {
 }
 
 /// What tells a row from others. What a library decides for each size is not among it, but for its name.
-Named identity_of(const ResultRow& row) {
-  Named fields;
+NamedTexts identity_of(const ResultRow& row) {
+  NamedTexts fields;
   const bool planned = row.find("library") != nullptr;
   for (const char* column : {"file", "scenario.name", "job", "collective", "training", "workload", "library",
                              "algorithm", "protocol", "model", "ranks", "bytes"}) {
@@ -78,7 +78,7 @@ Named identity_of(const ResultRow& row) {
   return fields;
 }
 
-std::string text_in(const Named& fields, const std::string& name) {
+std::string text_in(const NamedTexts& fields, const std::string& name) {
   for (const auto& [field, text] : fields)
     if (field == name) return text;
   return "";
@@ -158,7 +158,7 @@ class Splitting {
   }
 
   bool varies(const std::string& name) const {
-    return std::any_of(identities_.begin(), identities_.end(), [&](const Named& fields) {
+    return std::any_of(identities_.begin(), identities_.end(), [&](const NamedTexts& fields) {
       return text_in(fields, name) != text_in(identities_.front(), name);
     });
   }
@@ -181,7 +181,7 @@ class Splitting {
   bool follows_from_others(const std::string& name) const {
     std::map<std::vector<std::string>, std::string> of_others;
     if (names_.size() < 2) return false;
-    for (const Named& fields : identities_) {
+    for (const NamedTexts& fields : identities_) {
       std::vector<std::string> others;
       for (const std::string& other : names_)
         if (other != name) others.push_back(text_in(fields, other));
@@ -192,8 +192,8 @@ class Splitting {
   }
 
   std::string x_;
-  std::vector<Named> identities_;  // [row]
-  std::vector<double> xs_;         // [row]
+  std::vector<NamedTexts> identities_;  // [row]
+  std::vector<double> xs_;              // [row]
   std::vector<std::string> names_;
 };
 

@@ -18,6 +18,7 @@ import page
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = "scenarios/questions"
 NODE_OUT = "inter_node.GBps"
+PROFILES = [f"{FOLDER}/profiles/rank{rank}.json.gz" for rank in range(4)]
 
 
 class Question(NamedTuple):
@@ -91,6 +92,13 @@ QUESTIONS = [
              ["explain", f"{FOLDER}/24-no-change.json", "--whatif", "topology.fabric.link.bandwidth=400 Gb/s", "--whatif",
               "calibration.scale_nvlink=2"],
              "Something else holds the time, and each change says so.", until="\nThe critical path by"),
+    Question(33, "Which rank of my job is late?", "profiles of a job of four GPUs that is made up",
+             ["trace", "show", *PROFILES],
+             "Rank 2. The others wait some 0.9 ms for it in each all-reduce of 64 MiB; the second table has what that sums up to. "
+             "[My job is slow](my-job-is-slow.md) says how to record profiles."),
+    Question(34, "Is my all-reduce as fast as it should be?", "the same profiles, and the machine",
+             ["trace", "compare", "dgx-a100", *PROFILES],
+             "That of 64 MiB is: its time is waiting for rank 2. That of 16 MiB takes twice the time of the prediction, with all ranks there."),
 ]
 
 
@@ -141,7 +149,7 @@ def text():
     return f"""# Questions that users ask, and one command for each
 
 Asked in public threads; numbers are those of [scenarios/questions](../../scenarios/questions/README.md), which has more of them and
-says what each answer leaves out: one page of all 32. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
+says what each answer leaves out: one page of all 34. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
 from node to node, GPU by GPU, it is what NCCL with a ring per NIC calls busbw. `gpu0-7 x node0-2` are gpu0 of node0, node1 and node2, then
 gpu1 of each, and so on. Made by `docs/results/make/questions.py build/tools/ringsim`; a test compares the page with what the script writes.
 
