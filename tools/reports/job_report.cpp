@@ -51,10 +51,11 @@ std::string gantt(const Profile& profile, const Account& account) {
       if (lanes.size() == most_lanes) break;
       lanes.push_back({.name = fmt::format("rank {}", timed.rank), .bars = {}});
     }
+    GanttLane& lane = lanes[known->second];
     const std::string what = call_text(profile, timed);
     const auto bar = [&](std::int64_t begin, std::int64_t end, std::size_t color, const char* part) {
       if (end > begin)
-        lanes[known->second].bars.push_back(
+        lane.bars.push_back(
             {.begin = at_ns(begin),
              .end = at_ns(end),
              .color = color,
