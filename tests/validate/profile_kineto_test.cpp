@@ -201,6 +201,20 @@ TEST_CASE("the event record_param_comms gives the group and the number that a ke
   CHECK(profile.groups[call.group].members.back() == 78);
 }
 
+TEST_CASE("a group of as many ranks as the job has is all of them; sizes of coalesced calls add up") {
+  const std::string kernel = R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "tid": 7, "ts": 100, "dur": 50,
+    "args": {"stream": 7, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 64, "Group size": 2,
+    "Process Group Name": "0", "Process Group Ranks": "[]"}})";
+  const auto members = [](const std::string& text) {
+    const Profile profile = test::read_texts({{"trace.json", trace_of(text)}});
+    return profile.groups.at(profile.calls.at(0).group).members;
+  };
+  CHECK(members(kernel) == std::vector<std::uint32_t>{0, 1});
+  CHECK(members(test::replaced(kernel, R"("Group size": 2)", R"("Group size": 1)")).empty());
+  CHECK(only_call(trace_of(old_call("nccl:all_reduce_coalesced", "[[100], [28]]", R"(["float", "float"])"))).bytes ==
+        512);
+}
+
 TEST_CASE("several kernels of one call are one record") {
   const std::string kernel =
       R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "tid": 7, "ts": 100, "dur": 50,

@@ -44,6 +44,9 @@ std::string call_text(const Profile& profile, const TimedCall& timed) {
 std::string gantt(const Profile& profile, const Account& account) {
   std::vector<GanttLane> lanes;
   SimTime finish{};
+  std::vector<GanttColor> colors{{.color = waiting_color, .name = "waits for the last rank"},
+                                 {.color = transfer_color, .name = "transfer"}};
+  bool any_whole = false;
   std::map<std::uint32_t, std::size_t> lane_of;
   for (const TimedCall& timed : profiles::timeline_of(profile, account)) {
     const auto [known, is_new] = lane_of.try_emplace(timed.rank, lanes.size());
@@ -65,15 +68,13 @@ std::string gantt(const Profile& profile, const Account& account) {
     if (timed.is_split) bar(timed.begin_ns, timed.transfer_ns, waiting_color, "waits");
     bar(timed.transfer_ns, timed.end_ns, timed.is_split ? transfer_color : whole_color,
         timed.is_split ? "transfer" : "not split");
+    any_whole = any_whole || !timed.is_split;
     finish = std::max(finish, at_ns(timed.end_ns));
   }
   if (lanes.empty()) return html_paragraph("The files have durations and no moments, so there is no timeline.");
+  if (any_whole) colors.push_back({.color = whole_color, .name = "not split"});
   std::string text = html_wide_figure("Collectives of each rank over time",
-                                      gantt_svg("Collectives of each rank over time", lanes,
-                                                {{.color = waiting_color, .name = "waits for the last rank"},
-                                                 {.color = transfer_color, .name = "transfer"},
-                                                 {.color = whole_color, .name = "not split"}},
-                                                finish));
+                                      gantt_svg("Collectives of each rank over time", lanes, colors, finish));
   if (lane_of.size() > lanes.size()) text += html_paragraph(fmt::format("The first {} ranks are drawn.", most_lanes));
   return text;
 }

@@ -214,6 +214,9 @@ class KinetoReader {
         for (std::uint32_t i = 0; i < size; ++i) members.push_back(static_cast<std::uint32_t>(start + stride * i));
     }
     if (size > 0 && members.size() != size) members.clear();
+    // As many as the job has: all of them.
+    if (members.empty() && size > 0 && size == source_.world)
+      for (std::uint32_t rank = 0; rank < size; ++rank) members.push_back(rank);
     if (name.empty() && members.empty()) return 0;
     if (profile_.groups.size() > limits_.groups)
       throw InputError(file_.name(), fmt::format("expected at most {} process groups, found more", limits_.groups),
@@ -225,8 +228,8 @@ class KinetoReader {
     said.op = named.op;
     if (named.sizes_differ) said.flags |= Call::sizes_differ;
     said.lost = Lost::no_shapes;
-    if (named.op == CallOp::unknown) said.lost = Lost::unknown_op;
-    if (named.coalesced) said.lost = Lost::coalesced;
+    // Of several calls in one kernel the sizes add up, if the operation is known.
+    if (named.op == CallOp::unknown) said.lost = named.coalesced ? Lost::coalesced : Lost::unknown_op;
   }
 
   /// From "Collective name" and the numbers of elements: of a kernel, or of record_param_comms.
@@ -532,27 +535,51 @@ class KinetoReader {
     if (call.launch_ns != no_value) call.launch_ns += base_;
   }
 
-  /// For each call the share of its time in which kernels of other streams ran.
+  /// Moments in which any kernel of a stream other than `own` runs, as intervals that do not touch.
+  struct Busy {
+    std::vector<std::int64_t> begins, ends, before;  ///< before: sum of the lengths of earlier intervals
+
+    /// Time covered up to a moment.
+    std::int64_t until(std::int64_t at) const {
+      const auto i = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), at) - begins.begin());
+      return i == 0 ? 0 : before[i - 1] + std::min(at, ends[i - 1]) - begins[i - 1];
+    }
+  };
+  Busy busy_beyond(std::uint32_t own) const {
+    Busy busy;
+    for (const ComputeKernel& each : compute_) {
+      if (each.stream == own) continue;
+      const std::int64_t end = each.begin + each.duration;
+      if (!busy.ends.empty() && each.begin <= busy.ends.back()) {
+        busy.ends.back() = std::max(busy.ends.back(), end);
+        continue;
+      }
+      busy.before.push_back(busy.ends.empty() ? 0 : busy.before.back() + busy.ends.back() - busy.begins.back());
+      busy.begins.push_back(each.begin);
+      busy.ends.push_back(end);
+    }
+    return busy;
+  }
+
+  /// For each call the share of its time in which kernels of other streams ran. NCCL has one stream per process group;
+  /// with more than most_streams the shares stay unknown.
   void set_overlap(std::size_t first) {
+    constexpr std::size_t most_streams = 256;
     if (!source_.has_compute) return;
+    std::map<std::uint32_t, std::vector<std::size_t>> by_stream;
+    for (std::size_t i = first; i < profile_.calls.size(); ++i) by_stream[profile_.calls[i].stream].push_back(i);
+    if (by_stream.size() > most_streams) return;
     std::sort(compute_.begin(), compute_.end(),
               [](const ComputeKernel& a, const ComputeKernel& b) { return a.begin < b.begin; });
-    std::int64_t longest = 0;
-    for (const ComputeKernel& each : compute_) longest = std::max<std::int64_t>(longest, each.duration);
-    for (std::size_t i = first; i < profile_.calls.size(); ++i) {
-      Call& call = profile_.calls[i];
-      auto at = std::lower_bound(compute_.begin(), compute_.end(), call.begin_ns - longest,
-                                 [](const ComputeKernel& each, std::int64_t time) { return each.begin < time; });
-      std::int64_t covered = 0, until = call.begin_ns;
-      for (; at != compute_.end() && at->begin < call.end_ns; ++at) {
-        if (at->stream == call.stream) continue;
-        const std::int64_t begin = std::max(at->begin, until), end = std::min(at->begin + at->duration, call.end_ns);
-        if (end <= begin) continue;
-        covered += end - begin;
-        until = end;
+    for (const auto& entry : by_stream) {
+      const Busy busy = busy_beyond(entry.first);
+      for (const std::size_t i : entry.second) {
+        Call& call = profile_.calls[i];
+        const std::int64_t covered = busy.until(call.end_ns) - busy.until(call.begin_ns);
+        const std::int64_t all = std::max<std::int64_t>(call.duration_ns(), 1);
+        call.overlap =
+            static_cast<std::uint16_t>(static_cast<double>(covered) / static_cast<double>(all) * 1000.0 + 0.5);
       }
-      const std::int64_t all = std::max<std::int64_t>(call.duration_ns(), 1);
-      call.overlap = static_cast<std::uint16_t>(static_cast<double>(covered) / static_cast<double>(all) * 1000.0 + 0.5);
     }
   }
 
