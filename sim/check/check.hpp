@@ -67,8 +67,9 @@ class CheckedSchedule {
 
  private:
   friend CheckedSchedule check(Schedule schedule, const struct CheckOptions& options);
-  friend class LoweredProgram;  // sim/program/lower.hpp
-  friend class ProgramsBeside;  // in sim/program
+  friend CheckedSchedule in_groups(const std::vector<CheckedSchedule>& of_group);  // sim/check/in_groups.hpp
+  friend class LoweredProgram;                                                     // sim/program/lower.hpp
+  friend class ProgramsBeside;                                                     // in sim/program
   CheckedSchedule(Schedule schedule, Proof proof)
       : schedule_(std::make_shared<const Schedule>(std::move(schedule))),
         proof_(std::make_shared<const Proof>(std::move(proof))) {}

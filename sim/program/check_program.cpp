@@ -95,7 +95,8 @@ std::vector<Actor> members_of(const Program& program, const Program::Call& call)
 
 bool can_name_variables(CollectiveOp op) {
   using enum CollectiveOp;
-  return op == all_reduce || op == reduce || op == gather || op == broadcast || op == scatter || op == send_recv;
+  return op == all_reduce || op == reduce || op == gather || op == broadcast || op == scatter || op == send_recv ||
+         op == reduce_scatter || op == all_gather;
 }
 
 void check_structure_of(const Program& program, WatchedWork* work) {
@@ -133,7 +134,8 @@ void check_structure_of(const Program& program, WatchedWork* work) {
       refuse_program(program,
                      fmt::format("call {} is a {}, whose data the proof cannot follow", call.name,
                                  to_string(call.schedule.schedule().collective.op)),
-                     "variables are for all_reduce, reduce, gather, broadcast, scatter and send_recv");
+                     "variables are for all_reduce, reduce, gather, broadcast, scatter, send_recv, reduce_scatter and "
+                     "all_gather");
     const bool is_shift = call.schedule.schedule().collective.op == CollectiveOp::send_recv;
     if (call.into.size() != (is_shift ? call.variables.size() : 0))
       refuse_program(program,
@@ -141,7 +143,15 @@ void check_structure_of(const Program& program, WatchedWork* work) {
                                  call.variables.size(), call.into.size()),
                      "a send_recv has one for each variable, no other collective has any");
     if (call.divisor < 1) refuse_program(program, fmt::format("call {} divides by {}", call.name, call.divisor));
+    ensure(!is_shift || call.schedule.schedule().groups == 1, "send_recv is a ring of one group");
   }
+  for (const Program::Learns& learns : program.learns)
+    ensure(learns.how != Program::Learns::How::group_mean || is_index(learns.groups, program.groups.size()),
+           "a mean of groups has groups");
+  for (const Program::Groups& groups : program.groups)
+    for (const std::vector<Actor>& group : groups)
+      for (const Actor member : group)
+        ensure(member >= 0 && member < program.ranks && !groups.empty(), "members of groups are ranks");
 }
 
 /// Refuses a call that an actor makes without being a member, or does not make though it is one.
@@ -329,6 +339,7 @@ CheckedProgram check(Program program, WatchedWork* work) {
     const Order order = OrderSearch(program, calls, work).go();
     check_races(program, order, work);
     check_contributions(program, order, work);
+    check_alive(program, work);
   }
   const std::int64_t operations = operations_of(program);
   return CheckedProgram(std::move(program), operations);

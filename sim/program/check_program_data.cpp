@@ -25,7 +25,8 @@ struct Access {
 std::vector<Access> accesses_of(const Program& program, const Program::Task& task) {
   std::vector<Access> accesses;
   for (const Touch& touch : task.touches) {
-    const bool writes = touch.as != Touch::As::read && touch.as != Touch::As::apply;
+    const bool writes =
+        touch.as != Touch::As::read && touch.as != Touch::As::read_whole && touch.as != Touch::As::apply;
     accesses.push_back({touch.variable, writes});
     if (touch.as == Touch::As::apply) accesses.push_back({touch.to, true});
   }
@@ -206,12 +207,16 @@ class Contributions {
     learnt_.resize(program.variables.size());
     unsummed_.resize(program.variables.size());
     own_.resize(program.variables.size());
+    times_.resize(program.variables.size());
     actors_of_ = actors_of_roles(program);
     count_calls();
     for (const Program::Learns& learns : program.learns) {
       learnt_[static_cast<std::size_t>(learns.weights)] = &learns;
-      unsummed_[static_cast<std::size_t>(learns.gradient)] = learns.how != How::gradients_summed;
-      if (is_by_neighbors(learns)) own_[static_cast<std::size_t>(learns.gradient)].resize(n_actors());
+      unsummed_[static_cast<std::size_t>(learns.gradient)] =
+          learns.how == How::group_mean ? !is_shared(learns) : learns.how != How::gradients_summed;
+      if (is_by_neighbors(learns) || learns.how == How::group_mean)
+        own_[static_cast<std::size_t>(learns.gradient)].resize(n_actors());
+      if (learns.how == How::group_mean) times_[static_cast<std::size_t>(learns.gradient)].resize(n_actors());
       find_calls(learns);
     }
   }
@@ -220,6 +225,7 @@ class Contributions {
     for (int iteration = 0; iteration < 2; ++iteration) {
       std::fill(sums_.begin(), sums_.end(), 0);
       for (std::vector<std::uint64_t>& own : own_) std::fill(own.begin(), own.end(), 0);
+      for (std::vector<int>& times : times_) std::fill(times.begin(), times.end(), 0);
       for (std::vector<State>& states : states_) std::fill(states.begin(), states.end(), State::old);
       keep_values();
       order.each_entry([&](std::span<const TaskPlace> places) {
@@ -235,7 +241,7 @@ class Contributions {
 
  private:
   using How = Program::Learns::How;
-  enum class State : std::uint8_t { old, made, summed };
+  enum class State : std::uint8_t { old, made, part, summed };  // part: the sum, but each holds a part of it
   /// A look at a variable at all actors, a few nanoseconds each.
   void work_on_row() { done(work_, 1 + program_.actors / 64); }
   void keep_values() {
@@ -254,6 +260,14 @@ class Contributions {
 
   static bool is_by_neighbors(const Program::Learns& learns) {
     return learns.how == How::neighbors_averaged || learns.how == How::neighbors_first;
+  }
+  const Program::Groups& groups_of(const Program::Learns& learns) const {
+    return program_.groups[static_cast<std::size_t>(learns.groups)];
+  }
+  /// True if several ranks have the weights.
+  bool is_shared(const Program::Learns& learns) const {
+    const Program::Groups& groups = groups_of(learns);
+    return std::any_of(groups.begin(), groups.end(), [](const auto& group) { return group.size() > 1; });
   }
   /// The ranks whose weights a rank averages, itself first.
   std::vector<Actor> neighbors_of(Actor rank) const {
@@ -276,7 +290,8 @@ class Contributions {
   // go to neighbors are in one call per neighbor.
   void find_calls(const Program::Learns& learns) const {
     if (program_.ranks == 1 || learns.how == How::own_part) return;
-    const bool is_average = learns.how != How::gradients_summed;
+    if (learns.how == How::group_mean && !is_shared(learns)) return;
+    const bool is_average = learns.how != How::gradients_summed && learns.how != How::group_mean;
     const int summed = is_average ? learns.weights : learns.gradient;
     const std::vector<std::uint32_t>& found = calls_of_[static_cast<std::size_t>(summed)];
     const std::string hint =
@@ -284,6 +299,7 @@ class Contributions {
     if (found.empty())
       refuse_program(program_, fmt::format("{} is in no call: the ranks never sum it", name(summed)), hint);
     if (is_by_neighbors(learns) && found.size() == neighbors_of(0).size() - 1) return;
+    if (learns.how == How::group_mean) return;  // each group and stage has a call of its own; sums are compared below
     if (found.size() > 1)
       refuse_program(program_,
                      fmt::format("{} is summed {} times, in {} and {}", name(summed), found.size(),
@@ -309,13 +325,21 @@ class Contributions {
       case Touch::As::read:
         if (const Program::Learns* learns = learnt_[static_cast<std::size_t>(touch.variable)]) {
           const Actor keeper = learns->keeper >= 0 ? learns->keeper : actor;
-          if ((learns->how == How::gradients_summed || learns->how == How::own_part) &&
+          if ((learns->how == How::gradients_summed || learns->how == How::own_part ||
+               learns->how == How::group_mean) &&
               value != before_[static_cast<std::size_t>(touch.variable)][index(keeper)])
             refuse(fmt::format("reads {}, which at {} are not those that {} had at the end of the step before",
                                name(touch.variable), who(actor), who(keeper)));
         } else if (state == State::old) {
           refuse(fmt::format("reads {} before it is made or has come in", name(touch.variable)));
         }
+        break;
+      case Touch::As::read_whole:
+        if (state != State::summed)
+          refuse(fmt::format("reads {}, of which {} has only {}", name(touch.variable), who(actor),
+                             state == State::old    ? "what the step before has left"
+                             : state == State::made ? "what it has made itself"
+                                                    : "its own part of the sum"));
         break;
       case Touch::As::make:
       case Touch::As::add: {
@@ -329,6 +353,8 @@ class Contributions {
         if (actor < program_.ranks) sum = Field61::add(sum, made);
         if (std::vector<std::uint64_t>& own = own_[static_cast<std::size_t>(touch.variable)]; !own.empty())
           own[index(actor)] = Field61::add(own[index(actor)], made);
+        if (std::vector<int>& times = times_[static_cast<std::size_t>(touch.variable)]; !times.empty())
+          ++times[index(actor)];
         break;
       }
       case Touch::As::clear:
@@ -341,6 +367,7 @@ class Contributions {
           refuse(fmt::format("applies {} before the ranks have summed it", name(touch.variable)));
         std::uint64_t& weights = values_[static_cast<std::size_t>(touch.to)][index(actor)];
         weights = Field61::add(weights, value);
+        if (state == State::part) states_[static_cast<std::size_t>(touch.to)][index(actor)] = State::part;
         break;
       }
       case Touch::As::divide:
@@ -354,6 +381,8 @@ class Contributions {
     const bool is_root = i == collective.root;
     switch (collective.op) {
       case CollectiveOp::all_reduce:
+      case CollectiveOp::reduce_scatter:
+      case CollectiveOp::all_gather:
         return Content::Who::all;
       case CollectiveOp::reduce:
       case CollectiveOp::gather:
@@ -370,8 +399,14 @@ class Contributions {
   void call(const TaskPlace& place) {
     const Program::Call& it = program_.calls[static_cast<std::size_t>(at(program_, place).call)];
     for (std::size_t i = 0; i < it.variables.size(); ++i) {
-      done(work_, it.schedule.schedule().collective.ranks);
-      it.into.empty() ? exchange(it, it.variables[i]) : shift(it, it.variables[i], it.into[i]);
+      const Schedule& schedule = it.schedule.schedule();
+      done(work_, static_cast<std::int64_t>(schedule.collective.ranks) * schedule.groups);
+      if (!it.into.empty()) {
+        shift(it, it.variables[i], it.into[i]);
+        continue;
+      }
+      for (int group = 0; group < schedule.groups; ++group)
+        exchange(it, it.variables[i], group * (schedule.actors / schedule.groups));
     }
   }
 
@@ -390,9 +425,14 @@ class Contributions {
     }
   }
 
-  void exchange(const Program::Call& it, int variable) {
+  static Actor member_of(const Program::Call& it, int number) {
+    return it.members.empty() ? number : it.members[static_cast<std::size_t>(number)];
+  }
+
+  /// Among the actors of the schedule from `first` on.
+  void exchange(const Program::Call& it, int variable, int first) {
     const Collective& collective = it.schedule.schedule().collective;
-    const auto member = [&](int i) { return index(it.members.empty() ? i : it.members[static_cast<std::size_t>(i)]); };
+    const auto member = [&](int i) { return index(member_of(it, first + i)); };
     std::vector<std::uint64_t> before;  // [member]
     std::vector<State> were;
     for (int i = 0; i < collective.ranks; ++i) {
@@ -405,6 +445,14 @@ class Contributions {
         refuse_program(program_, fmt::format("{}: {} {} {} before it is made in this iteration",
                                              who(static_cast<Actor>(member(i))), it.name, does, name(variable)));
     };
+    if (collective.op == CollectiveOp::all_gather && is_kept)
+      for (int i = 0; i < collective.ranks; ++i)
+        if (were[static_cast<std::size_t>(i)] != State::part)
+          refuse_program(program_, fmt::format("{}: {} gathers {} before it has updated its part of them",
+                                               who(static_cast<Actor>(member(i))), it.name, name(variable)));
+    const bool leaves_parts =
+        collective.op == CollectiveOp::reduce_scatter ||
+        (collective.op != CollectiveOp::all_gather && std::find(were.begin(), were.end(), State::part) != were.end());
     std::optional<std::uint64_t> mean;  // worked out once
     for (int i = 0; i < collective.ranks; ++i) {
       Actor from = i;
@@ -425,10 +473,12 @@ class Contributions {
               expect_made(j, "sums");
               mean = Field61::add(*mean, before[static_cast<std::size_t>(j)]);
             }
-            mean = Field61::multiply(*mean, Field61::inverse(static_cast<std::uint64_t>(it.divisor)));
+            // Of parts that are gathered, values of a sum, their mean: that of all if they have the same.
+            const int by = collective.op == CollectiveOp::all_gather ? collective.ranks : it.divisor;
+            mean = Field61::multiply(*mean, Field61::inverse(static_cast<std::uint64_t>(by)));
           }
           value = *mean;
-          state = State::summed;
+          state = leaves_parts ? State::part : State::summed;
       }
     }
   }
@@ -436,6 +486,10 @@ class Contributions {
   void compare(const Program::Learns& learns) const {
     if (is_by_neighbors(learns)) {
       for (Actor rank = 0; rank < program_.ranks; ++rank) compare_with_neighbors(learns, rank);
+      return;
+    }
+    if (learns.how == How::group_mean) {
+      for (const std::vector<Actor>& group : groups_of(learns)) compare_in_group(learns, group);
       return;
     }
     if (learns.keeper >= 0) return compare(learns, learns.keeper);
@@ -460,6 +514,37 @@ class Contributions {
                                "each once, {}; found something else",
                                who(rank), name(learns.weights), of.size() - 1, of.size() == 2 ? "" : "s",
                                averages_first ? "and then add the rank's own gradient" : "each with its own gradient"));
+  }
+
+  void compare_in_group(const Program::Learns& learns, const std::vector<Actor>& group) const {
+    const auto weights = static_cast<std::size_t>(learns.weights), gradient = static_cast<std::size_t>(learns.gradient);
+    std::uint64_t sum = 0;
+    for (const Actor member : group) {
+      const int times = times_[gradient][index(member)];
+      if (times != learns.times)
+        refuse_program(program_, fmt::format("{}: an iteration must add to {} {} time{}, once for each micro-batch, "
+                                             "found {}",
+                                             who(member), name(learns.gradient), learns.times,
+                                             learns.times == 1 ? "" : "s", times));
+      sum = Field61::add(sum, own_[gradient][index(member)]);
+    }
+    for (const Actor member : group) {
+      if (states_[weights][index(member)] == State::part)
+        refuse_program(program_,
+                       fmt::format("{}: an iteration must leave {} whole, found that the rank has only the "
+                                   "part that it has updated",
+                                   who(member), name(learns.weights)),
+                       "an all_gather after the update gives each rank the parts of the others");
+      const std::uint64_t added = Field61::subtract(values_[weights][index(member)], before_[weights][index(member)]);
+      if (Field61::multiply(added, static_cast<std::uint64_t>(learns.divisor)) == sum) continue;
+      std::string found = "something else";
+      for (std::uint64_t by = 1; by <= 2 * group.size() * static_cast<std::uint64_t>(learns.divisor); ++by)
+        if (Field61::multiply(added, by) == sum) found = fmt::format("the sum divided by {}", by);
+      refuse_program(program_, fmt::format("{}: an iteration must add to {} the sum of {} over {} rank{}, divided by "
+                                           "{}, found {}",
+                                           who(member), name(learns.weights), name(learns.gradient), group.size(),
+                                           group.size() == 1 ? "" : "s", learns.divisor, found));
+    }
   }
 
   void compare(const Program::Learns& learns, Actor keeper) const {
@@ -494,13 +579,42 @@ class Contributions {
   std::vector<std::uint64_t> sums_;                          // [variable] of what the ranks made in this iteration
   std::vector<const Program::Learns*> learnt_;               // [variable] of weights
   std::vector<bool> unsummed_;                               // [variable] a gradient that the ranks do not sum
-  std::vector<std::vector<std::uint64_t>> own_;  // [variable][actor] what each made in this iteration; for neighbors
+  // [variable][actor] what each made in this iteration, and how often; for neighbors and groups
+  std::vector<std::vector<std::uint64_t>> own_;
+  std::vector<std::vector<int>> times_;
 };
 
 }  // namespace
 
 void check_contributions(const Program& program, const Order& order, WatchedWork* work) {
   Contributions(program, work).go(order);
+}
+
+void check_alive(const Program& program, WatchedWork* work) {
+  for (const Program::Alive& alive : program.alive) {
+    const std::vector<Program::Task>& tasks = program.roles[static_cast<std::size_t>(alive.role)].streams.front();
+    std::vector<bool> counts(program.variables.size());
+    for (const int variable : alive.variables) counts[static_cast<std::size_t>(variable)] = true;
+    std::vector<std::size_t> last_read(program.variables.size());
+    for (std::size_t t = 0; t < tasks.size(); ++t)
+      for (const Touch& touch : tasks[t].touches)
+        if (touch.as == Touch::As::read && counts[static_cast<std::size_t>(touch.variable)])
+          last_read[static_cast<std::size_t>(touch.variable)] = t;
+    int now = 0, most = 0;
+    for (std::size_t t = 0; t < tasks.size(); ++t) {
+      done(work);
+      for (const Touch& touch : tasks[t].touches) {
+        if (!counts[static_cast<std::size_t>(touch.variable)]) continue;
+        if (touch.as == Touch::As::make) most = std::max(most, ++now);
+        if (touch.as == Touch::As::read && last_read[static_cast<std::size_t>(touch.variable)] == t) --now;
+      }
+    }
+    if (most != alive.most)
+      refuse_program(program,
+                     fmt::format("{} keeps the activations of {} passes at a time, expected {}",
+                                 first_of(program, alive.role), most, alive.most),
+                     "memory is counted for as many; the order of passes decides how many there are");
+  }
 }
 
 }  // namespace ringsim::program_detail

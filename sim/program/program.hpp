@@ -39,12 +39,13 @@ struct Program {
   /// What a task does to a variable of its actor. Only the proof looks at it.
   struct Touch {
     enum class As : std::uint8_t {
-      read,   ///< reads what was made in this iteration, or has come in; of weights those of before it
-      make,   ///< writes the actor's own new contribution into it: a gradient
-      add,    ///< adds another one to what it has made in this iteration: gradients of the next microbatch
-      apply,  ///< reads it, and adds it to the variable `to`: an update of weights
-      clear,  ///< writes zero: a server that adds up what comes in
-      divide  ///< divides it by `divisor`
+      read,        ///< reads what was made in this iteration, or has come in; of weights those of before it
+      read_whole,  ///< reads what a call has made whole: the sum over its ranks, or the parts of all of them
+      make,        ///< writes the actor's own new contribution into it: a gradient
+      add,         ///< adds another one to what it has made in this iteration: gradients of the next microbatch
+      apply,       ///< reads it, and adds it to the variable `to`: an update of weights
+      clear,       ///< writes zero: a server that adds up what comes in
+      divide       ///< divides it by `divisor`
     };
     As as = As::read;
     int variable = 0;
@@ -67,7 +68,8 @@ struct Program {
   using Members = Few<Actor, 2>;
   using Variables = Few<int, 2>;
 
-  /// One use of a proved schedule, once an iteration.
+  /// One use of a proved schedule, once an iteration. If the schedule is that of several groups, each group exchanges
+  /// its own data.
   struct Call {
     std::string name;
     CheckedSchedule schedule;
@@ -76,7 +78,9 @@ struct Program {
     int plan = 0;
     /// What its data is. all_reduce: each becomes the sum over the schedule's ranks, divided by `divisor`; reduce,
     /// gather: the same at the root alone (of a gather it stands for everybody's part); broadcast, scatter: what the
-    /// root has (of a scatter a part of it); send_recv: see `into`. No other collective has variables.
+    /// root has (of a scatter a part of it); reduce_scatter: the sum, of which each rank holds its own part;
+    /// all_gather: the parts of all ranks together, which of weights must all have been updated in this iteration;
+    /// send_recv: see `into`. No other collective has variables.
     Variables variables;
     int divisor = 1;
     /// send_recv: for each of `variables` the one in which the next rank of the schedule keeps what comes in; else
@@ -98,12 +102,28 @@ struct Program {
       weights_averaged,  ///< each rank updates weights of its own with its own gradients; then the weights are averaged
       neighbors_averaged,  ///< the same, with those of its neighbors
       neighbors_first,     ///< each rank averages with its neighbors, then updates with its own gradients
-      own_part             ///< the keeper alone has these weights, and adds the sum of all its new gradients to them
+      own_part,            ///< the keeper alone has these weights, and adds the sum of all its new gradients to them
+      group_mean  ///< the members of each group have them whole at the end, and add the sum of their gradients,
+                  ///< divided by `divisor`, to them
     };
     int weights = 0, gradient = 0;
     Actor keeper = -1;  ///< who keeps the weights from one iteration to the next; -1: every rank
     How how = How::gradients_summed;
+    int groups = -1;  ///< group_mean: which of `groups`
+    int divisor = 1;
+    int times = 1;  ///< group_mean: how often each member adds a new contribution to its gradient: its micro-batches
   };
+
+  /// Promises that of these variables, each made once and read later, `most` are alive at the same time: made, and not
+  /// yet read for the last time. Their tasks lie on stream 0 of the role.
+  struct Alive {
+    int role = 0;
+    std::vector<int> variables;
+    int most = 0;
+  };
+
+  /// [group][member]
+  using Groups = std::vector<std::vector<Actor>>;
 
   std::string name;
   int ranks = 0;  ///< actors 0 to ranks - 1; the others are helpers of calls
@@ -115,6 +135,8 @@ struct Program {
   std::vector<int> process_of = {};  ///< [actor]; empty: each is a process of its own
   std::vector<Call> calls;
   std::vector<Learns> learns;
+  std::vector<Groups> groups = {};  ///< of ranks, for `learns`
+  std::vector<Alive> alive = {};
   int iterations = 1;
   /// If set, how long a task really takes, in place of Task::time. Pure: equal arguments, equal times.
   std::function<Picoseconds(Actor, Stream, int task, int iteration)> time = {};
@@ -168,7 +190,8 @@ class CheckedProgram {
 ///     sum passes with probability 2^-60 or so. Every promise of `learns` must hold after each of the two. Named are: a
 ///     variable in no call or in too many, one that is summed before it is made or applied before it is summed, read
 ///     before it is made or has come in, weights that are not those of the step before, a divisor that is not the
-///     number of ranks.
+///     number of ranks, weights that are updated in parts and not gathered.
+///  5. Memory. As many variables are alive at a time as `alive` promises.
 ///
 /// Each task and each look at a variable of an actor is reported to `work`, which may be nullptr.
 /// Throws ScheduleError that names rank, stream and task; Interrupted.

@@ -56,5 +56,6 @@ std::vector<std::vector<Actor>> actors_of_roles(const Program& program);
 /// `work`: done() of each part, as CheckedProgram's check() counts them.
 void check_races(const Program& program, const Order& order, WatchedWork* work);
 void check_contributions(const Program& program, const Order& order, WatchedWork* work);
+void check_alive(const Program& program, WatchedWork* work);
 
 }  // namespace ringsim::program_detail

@@ -246,7 +246,8 @@ class Symmetry {
 struct Schedule {
   std::string algorithm;  ///< its name in the catalog, with parameters: "halving_doubling fold=naive"
   Collective collective;
-  int actors = 0;                        ///< ranks first, then helpers
+  int actors = 0;                        ///< ranks first, then helpers; of several groups, group by group
+  int groups = 1;                        ///< that do the same, with equally many actors (sim/check/in_groups.hpp)
   int lanes = 1;                         ///< of each actor
   std::array<Layout, n_buffers> layout;  ///< [buffer]; the same for every actor
   Symmetry symmetry;

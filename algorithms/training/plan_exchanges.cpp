@@ -1,0 +1,129 @@
+#include "algorithms/training/plan_exchanges.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+std::int64_t default_plan_bucket(int data) {
+  return std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * data);
+}
+
+std::vector<PlanBucket> plan_buckets(const PlanSpec& spec, int stage, int chunk) {
+  const std::vector<PlanLayer>& layers = spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
+  std::vector<PlanBucket> buckets;
+  PlanBucket open{.first = layers.size(), .end = layers.size()};
+  for (std::size_t l = layers.size(); l-- > 0;) {
+    open.first = l;
+    open.parameters += layers[l].parameters;
+    if (l > 0 && (!spec.overlaps_reduce || open.parameters < spec.bucket)) continue;
+    buckets.push_back(open);
+    open = {.first = l, .end = l};
+  }
+  return buckets;
+}
+
+Program::Groups plan_groups(const PlanGrid& grid, PlanUse use, int stage) {
+  const int next = (stage + 1) % grid.pipeline();
+  switch (use) {
+    case PlanUse::tensor:
+      return grid.tensor_groups(stage);
+    case PlanUse::data:
+      return grid.data_groups(stage);
+    case PlanUse::forward:
+      return grid.pairs(stage, next);
+    case PlanUse::backward:
+      return grid.pairs(next, stage);
+    case PlanUse::embedding:
+      return grid.pairs(0, grid.pipeline() - 1);
+  }
+  fail_invariant("a call has one of five uses");
+}
+
+namespace plan_detail {
+
+bool is_tied(const PlanSpec& spec) { return spec.tied > 0 && spec.grid.pipeline() > 1; }
+
+/// True if the bucket has the embedding that two stages share.
+bool has_tied(const PlanSpec& spec, int stage, int chunk, const PlanBucket& bucket) {
+  if (!is_tied(spec)) return false;
+  const std::size_t n = spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)].size();
+  return (stage == 0 && chunk == 0 && bucket.first == 0) ||
+         (stage + 1 == spec.grid.pipeline() && chunk + 1 == spec.chunks && bucket.end == n);
+}
+
+std::int64_t parameters_of(const PlanSpec& spec, int stage, int chunk, const PlanBucket& bucket) {
+  return bucket.parameters + (has_tied(spec, stage, chunk, bucket) ? spec.tied : 0);
+}
+
+bool shards(const PlanSpec& spec) { return spec.shards_optimizer && spec.grid.data() > 1; }
+
+PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
+  return {PlanUse::data, stage, shards(spec) ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce,
+          Bytes{parameters} * spec.gradient_bytes};
+}
+PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
+  return {PlanUse::data, stage, CollectiveOp::all_gather, Bytes{parameters} * spec.weight_bytes};
+}
+
+}  // namespace plan_detail
+
+using namespace plan_detail;
+
+namespace {
+constexpr std::array passes_of_layer{&PlanLayer::forward, &PlanLayer::recompute, &PlanLayer::backward};
+}  // namespace
+
+std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec) {
+  std::set<PlanExchange> found;
+  const int stages = spec.grid.pipeline();
+  for (int stage = 0; stage < stages; ++stage)
+    for (int chunk = 0; chunk < spec.chunks; ++chunk) {
+      for (const PlanLayer& layer : spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)])
+        for (const auto pass : passes_of_layer)
+          for (const PlanKernel& kernel : layer.*pass)
+            if (kernel.is_call()) found.insert({PlanUse::tensor, stage, kernel.op, kernel.bytes});
+      const bool is_last = stage + 1 == stages && chunk + 1 == spec.chunks;
+      if (stages > 1 && !is_last)
+        for (const PlanUse use : {PlanUse::forward, PlanUse::backward})
+          found.insert({use, stage, CollectiveOp::send_recv, spec.activations});
+      if (spec.grid.data() == 1) continue;
+      for (const PlanBucket& bucket : plan_buckets(spec, stage, chunk)) {
+        const std::int64_t parameters = parameters_of(spec, stage, chunk, bucket);
+        found.insert(reduce_of(spec, stage, parameters));
+        if (shards(spec)) found.insert(gather_of(spec, stage, parameters));
+      }
+    }
+  if (is_tied(spec))
+    found.insert({PlanUse::embedding, 0, CollectiveOp::all_reduce, Bytes{spec.tied} * spec.gradient_bytes});
+  return {found.begin(), found.end()};
+}
+
+ProgramSize plan_program_size(const PlanSpec& spec) {
+  const std::int64_t ranks = spec.grid.ranks(), stages = spec.grid.pipeline();
+  const std::int64_t m = spec.micro_batches, each = ranks / stages;
+  ProgramSize size{.actors = ranks};
+  std::int64_t buckets = 0;
+  for (int stage = 0; stage < spec.grid.pipeline(); ++stage) {
+    std::int64_t kernels = 0, tensor = 0, data = 0;
+    for (int chunk = 0; chunk < spec.chunks; ++chunk) {
+      for (const PlanLayer& layer : spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)])
+        for (const auto pass : passes_of_layer)
+          for (const PlanKernel& kernel : layer.*pass) ++(kernel.is_call() ? tensor : kernels);
+      data += static_cast<std::int64_t>(plan_buckets(spec, stage, chunk).size());
+    }
+    buckets = std::max(buckets, data);
+    const std::int64_t cuts = stages > 1 ? 4 * m * std::int64_t{spec.chunks} : 0;
+    size.add_role(each, m * (kernels + tensor) + cuts + 2 * data,
+                  m * 2 * (tensor + std::int64_t{4} * spec.chunks) + 3 * data);
+    size.add_calls(m * tensor + cuts / 2 + 2 * data, each, 1);
+  }
+  size.variables = m * spec.chunks * (stages > 1 ? 5 : 1) + 2 * buckets;
+  size.streams = 1 + (spec.grid.tensor() > 1 ? 1 : 0) + (stages > 1 ? 4 : 0) + (spec.grid.data() > 1 ? 1 : 0);
+  return size;
+}
+
+}  // namespace ringsim

@@ -1,0 +1,84 @@
+#include "algorithms/training/plan_grid.hpp"
+
+#include <algorithm>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+std::vector<std::string> words_of(const std::string& order) {
+  std::vector<std::string> words{""};
+  for (const char c : order) {
+    if (c == '-')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+}  // namespace
+
+bool PlanGrid::is_order(const std::string& order) {
+  std::vector<std::string> words = words_of(order);
+  std::sort(words.begin(), words.end());
+  return words == std::vector<std::string>{"cp", "dp", "ep", "pp", "tp"};
+}
+
+PlanGrid::PlanGrid(int tensor, int pipeline, int data, const std::string& order)
+    : tensor_(tensor), pipeline_(pipeline), data_(data) {
+  ensure(tensor >= 1 && pipeline >= 1 && data >= 1 && is_order(order), "a plan has sizes and an order");
+  std::size_t next = 0;
+  for (const std::string& word : words_of(order))
+    if (word != "cp" && word != "ep") order_[next++] = word.front();
+}
+
+Actor PlanGrid::rank(const Digits& digits) const {
+  Actor rank = 0;
+  int weight = 1;
+  for (const char digit : order_) {
+    rank += weight * (digit == 't' ? digits.tensor : digit == 'p' ? digits.stage : digits.data);
+    weight *= digit == 't' ? tensor_ : digit == 'p' ? pipeline_ : data_;
+  }
+  return rank;
+}
+
+PlanGrid::Digits PlanGrid::digits(Actor rank) const {
+  Digits digits;
+  for (const char digit : order_) {
+    const int size = digit == 't' ? tensor_ : digit == 'p' ? pipeline_ : data_;
+    (digit == 't' ? digits.tensor : digit == 'p' ? digits.stage : digits.data) = rank % size;
+    rank /= size;
+  }
+  return digits;
+}
+
+Program::Groups PlanGrid::tensor_groups(int stage) const {
+  Program::Groups groups;
+  for (int data = 0; data < data_; ++data) {
+    groups.emplace_back();
+    for (int tensor = 0; tensor < tensor_; ++tensor) groups.back().push_back(rank({tensor, stage, data}));
+  }
+  return groups;
+}
+
+Program::Groups PlanGrid::data_groups(int stage) const {
+  Program::Groups groups;
+  for (int tensor = 0; tensor < tensor_; ++tensor) {
+    groups.emplace_back();
+    for (int data = 0; data < data_; ++data) groups.back().push_back(rank({tensor, stage, data}));
+  }
+  return groups;
+}
+
+Program::Groups PlanGrid::pairs(int from_stage, int to_stage) const {
+  Program::Groups groups;
+  for (int data = 0; data < data_; ++data)
+    for (int tensor = 0; tensor < tensor_; ++tensor)
+      groups.push_back({rank({tensor, from_stage, data}), rank({tensor, to_stage, data})});
+  return groups;
+}
+
+}  // namespace ringsim

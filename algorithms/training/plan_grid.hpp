@@ -1,0 +1,46 @@
+// Which rank is which part of a plan of tensor, pipeline and data parallelism.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "sim/program/program.hpp"
+
+namespace ringsim {
+
+/// The sizes of a plan, and how its ranks are numbered: Megatron-LM's `order` (megatron/core/parallel_state.py,
+/// initialize_model_parallel), whose first digit varies fastest.
+class PlanGrid {
+ public:
+  struct Digits {
+    int tensor = 0, stage = 0, data = 0;
+    bool operator==(const Digits&) const = default;
+  };
+
+  PlanGrid() = default;
+  /// `order`: "tp-cp-ep-dp-pp", any permutation of these five. Requires is_order(order) and sizes of at least 1.
+  PlanGrid(int tensor, int pipeline, int data, const std::string& order);
+  static bool is_order(const std::string& order);
+
+  int tensor() const { return tensor_; }
+  int pipeline() const { return pipeline_; }
+  int data() const { return data_; }
+  int ranks() const { return tensor_ * pipeline_ * data_; }
+
+  Actor rank(const Digits& digits) const;
+  Digits digits(Actor rank) const;
+
+  /// Groups of a stage: those that split its layers, each of `tensor` ranks; and those that have the same part of its
+  /// layers, each of `data` ranks.
+  Program::Groups tensor_groups(int stage) const;
+  Program::Groups data_groups(int stage) const;
+  /// Pairs of ranks, one of each stage, that have the same other digits.
+  Program::Groups pairs(int from_stage, int to_stage) const;
+
+ private:
+  int tensor_ = 1, pipeline_ = 1, data_ = 1;
+  std::array<char, 3> order_{'t', 'd', 'p'};  // the fastest first
+};
+
+}  // namespace ringsim

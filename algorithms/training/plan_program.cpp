@@ -1,0 +1,469 @@
+#include "algorithms/training/plan_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "algorithms/training/plan_exchanges.hpp"
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+using namespace plan_detail;
+
+class PlanWriter {
+ public:
+  PlanWriter(const PlanSpec& spec, const std::function<PlanCall(const PlanExchange&)>& call, WatchedWork* work)
+      : spec_(spec), ask_(call), work_(work) {
+    out_.program.name = spec.name;
+    out_.program.iterations = spec.iterations;
+    out_.program.ranks = out_.program.actors = spec.grid.ranks();
+    out_.program.role_of.resize(static_cast<std::size_t>(spec.grid.ranks()));
+    for (Actor rank = 0; rank < spec.grid.ranks(); ++rank)
+      out_.program.role_of[static_cast<std::size_t>(rank)] = spec.grid.digits(rank).stage;
+    add_streams();
+    add_variables();
+  }
+
+  PlanProgram write() {
+    for (int stage = 0; stage < stages(); ++stage) write_stage(stage);
+    write_helpers();
+    return std::move(out_);
+  }
+
+ private:
+  using Task = Program::Task;
+  using As = Program::Touch::As;
+  enum class Pass : std::uint8_t { forward, backward };
+
+  // How many tasks an `after` waits for, when that is not known yet.
+  static constexpr int all_tasks = -1, all_passes = -2;
+
+  int stages() const { return spec_.grid.pipeline(); }
+  int places() const { return stages() * spec_.chunks; }
+
+  // Edge e joins stage e and the next one. Edges that meet at a stage have streams of their own.
+  int n_colors() const {
+    if (stages() == 1) return 0;
+    if (spec_.chunks == 1) return std::min(2, stages() - 1);
+    return stages() % 2 == 0 ? 2 : 3;
+  }
+  int color(int edge) const { return stages() % 2 == 1 && edge == stages() - 1 ? 2 : edge % 2; }
+  Stream stream_of(Pass pass, int cut) const {
+    return first_cut_stream_ + (pass == Pass::forward ? 0 : n_colors()) + color(cut % stages());
+  }
+
+  void add_streams() {
+    const auto add = [&](Program::StreamKind kind) {
+      out_.program.streams.push_back(kind);
+      return static_cast<Stream>(out_.program.streams.size()) - 1;
+    };
+    using enum Program::StreamKind;
+    add(compute);
+    if (spec_.grid.tensor() > 1) tensor_ = add(communication);
+    first_cut_stream_ = static_cast<Stream>(out_.program.streams.size());
+    for (int i = 0; i < 2 * n_colors(); ++i) add(communication);
+    if (spec_.grid.data() > 1 || is_tied(spec_)) data_ = add(communication);
+  }
+
+  int add_variable(std::string name) {
+    done(work_);
+    out_.program.variables.push_back(std::move(name));
+    return static_cast<int>(out_.program.variables.size()) - 1;
+  }
+
+  void add_variables() {
+    if (tensor_ >= 0) partial_ = add_variable("the partial sums of a layer");
+    first_cut_variable_ = static_cast<int>(out_.program.variables.size());
+    for (const char* what : {"activations", "gradients of activations"})
+      for (int chunk = 0; chunk < spec_.chunks; ++chunk)
+        for (int c = 0; c < n_colors(); ++c)
+          for (int m = 0; m < spec_.micro_batches; ++m)
+            add_variable(fmt::format("the {} of micro-batch {} between stages, chunk {}", what, m, chunk));
+    first_saved_ = static_cast<int>(out_.program.variables.size());
+    for (int chunk = 0; chunk < spec_.chunks; ++chunk)
+      for (int m = 0; m < spec_.micro_batches; ++m)
+        add_variable(fmt::format("what the backward pass of micro-batch {} needs in chunk {}", m, chunk));
+    for (int chunk = 0; chunk < spec_.chunks; ++chunk) add_weights(chunk);
+    if (is_tied(spec_)) add_tied();
+  }
+
+  // Bucket b of a chunk has the same two variables at each stage that has such a bucket.
+  void add_weights(int chunk) {
+    std::vector<std::vector<int>> having;  // [bucket] stages
+    for (int stage = 0; stage < stages(); ++stage) {
+      const std::size_t n = plan_buckets(spec_, stage, chunk).size();
+      if (having.size() < n) having.resize(n);
+      for (std::size_t b = 0; b < n; ++b) having[b].push_back(stage);
+    }
+    weights_.emplace_back();
+    for (std::size_t b = 0; b < having.size(); ++b) {
+      const std::string of = fmt::format("bucket {} of chunk {}", b, chunk);
+      const int gradient = add_variable("the gradient of " + of), weights = add_variable("the weights of " + of);
+      weights_.back().push_back({gradient, weights});
+      Program::Groups groups;
+      for (const int stage : having[b])
+        for (std::vector<Actor>& group : spec_.grid.data_groups(stage)) groups.push_back(std::move(group));
+      promise(gradient, weights, std::move(groups));
+    }
+  }
+
+  void add_tied() {
+    const int gradient = add_variable("the gradient of the embedding"),
+              weights = add_variable("the weights of the embedding");
+    tied_ = {gradient, weights};
+    const Program::Groups first = spec_.grid.data_groups(0), last = spec_.grid.data_groups(stages() - 1);
+    Program::Groups groups = first;
+    for (std::size_t g = 0; g < groups.size(); ++g) groups[g].insert(groups[g].end(), last[g].begin(), last[g].end());
+    promise(gradient, weights, std::move(groups));
+  }
+
+  void promise(int gradient, int weights, Program::Groups groups) {
+    std::vector<Program::Groups>& known = out_.program.groups;
+    auto at = std::find(known.begin(), known.end(), groups);
+    if (at == known.end()) at = known.insert(known.end(), std::move(groups));
+    out_.program.learns.push_back({.weights = weights,
+                                   .gradient = gradient,
+                                   .how = Program::Learns::How::group_mean,
+                                   .groups = static_cast<int>(at - known.begin()),
+                                   .divisor = spec_.grid.data(),
+                                   .times = spec_.micro_batches});
+  }
+
+  int cut_variable(Pass pass, int cut, int m) const {
+    const int row = ((pass == Pass::forward ? 0 : spec_.chunks) + cut / stages()) * n_colors() + color(cut % stages());
+    return first_cut_variable_ + row * spec_.micro_batches + m;
+  }
+  int saved(int chunk, int m) const { return first_saved_ + chunk * spec_.micro_batches + m; }
+
+  // Calls.
+
+  struct Known {
+    PlanCall how;
+    std::vector<Actor> members;
+  };
+  struct Set {  // the helpers of a use at a stage, and what they call, in order
+    Actor first = -1;
+    int each = 0;  // of a group
+    std::vector<int> calls;
+  };
+
+  const Known& known(const PlanExchange& exchange) {
+    const auto found = known_.find(exchange);
+    if (found != known_.end()) return found->second;
+    Known made{.how = ask_(exchange), .members = {}};
+    const Schedule& schedule = made.how.schedule.schedule();
+    const Program::Groups groups = plan_groups(spec_.grid, exchange.use, exchange.stage);
+    ensure(schedule.groups == static_cast<int>(groups.size()), "each group of a stage has a schedule");
+    const int n = schedule.actors / schedule.groups, helpers = n - static_cast<int>(groups.front().size());
+    Set& set = sets_[{exchange.use, exchange.stage}];
+    if (helpers > 0 && set.first < 0) add_helpers(exchange, static_cast<int>(groups.size()), helpers, set);
+    ensure(helpers == 0 || helpers == set.each, "all calls of a group have the same helpers");
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      made.members.insert(made.members.end(), groups[g].begin(), groups[g].end());
+      for (int h = 0; h < helpers; ++h) made.members.push_back(set.first + static_cast<int>(g) * helpers + h);
+    }
+    return known_.emplace(exchange, std::move(made)).first->second;
+  }
+
+  void add_helpers(const PlanExchange& exchange, int groups, int each, Set& set) {
+    set.first = out_.program.actors;
+    set.each = each;
+    out_.program.actors += groups * each;
+    for (int group = 0; group < groups; ++group)
+      for (int number = 0; number < each; ++number)
+        out_.helpers.push_back({exchange.use, exchange.stage, group, number});
+  }
+
+  int add_call(const PlanExchange& exchange, std::string name, Program::Variables variables, int divisor = 1) {
+    const Known& its = known(exchange);
+    const auto call = static_cast<int>(out_.program.calls.size());
+    out_.program.calls.push_back({.name = std::move(name),
+                                  .schedule = its.how.schedule,
+                                  .members = its.members,
+                                  .plan = its.how.plan,
+                                  .variables = std::move(variables),
+                                  .divisor = divisor});
+    const int ranks_each = its.how.schedule.schedule().collective.ranks;
+    if (its.how.schedule.schedule().actors > ranks_each * its.how.schedule.schedule().groups)
+      sets_[{exchange.use, exchange.stage}].calls.push_back(call);
+    launches_.push_back(its.how.launch);
+    return call;
+  }
+
+  // A cut lies between two places; both of its stages make the same call.
+  int cut_call(Pass pass, int cut, int m) {
+    const auto [found, is_new] = cut_calls_.try_emplace({pass == Pass::backward, cut, m}, 0);
+    if (is_new)
+      found->second = add_call({pass == Pass::forward ? PlanUse::forward : PlanUse::backward, cut % stages(),
+                                CollectiveOp::send_recv, spec_.activations},
+                               fmt::format("send {} micro-batch {}", pass == Pass::forward ? "on" : "back", m),
+                               {cut_variable(pass, cut, m)});
+    return found->second;
+  }
+
+  // Tasks of the stage that is written.
+
+  std::vector<Task>& stream(Stream number) { return role_.streams[static_cast<std::size_t>(number)]; }
+  int n_tasks(Stream number) { return static_cast<int>(stream(number).size()); }
+
+  Task& write_call(Stream number, int call) {
+    done(work_);
+    stream(number).push_back(
+        {.name = {}, .time = launches_[static_cast<std::size_t>(call)], .call = call, .after = {}, .touches = {}});
+    return stream(number).back();
+  }
+
+  Task& write_kernel(std::string name, Picoseconds time) {
+    done(work_);
+    stream(0).push_back({.name = std::move(name), .time = time, .call = -1, .after = {}, .touches = {}});
+    Task& task = stream(0).back();
+    for (const Program::After& after : next_after_) task.after.push_back(after);
+    for (const Program::Touch& touch : next_touches_) task.touches.push_back(touch);
+    next_after_.clear();
+    next_touches_.clear();
+    return task;
+  }
+
+  void write_pass_of(const std::vector<PlanKernel>& kernels, const char* what, const PlanLayer& layer, int m) {
+    ensure(kernels.empty() || (!kernels.front().is_call() && !kernels.back().is_call()), "kernels come first and last");
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const PlanKernel& kernel = kernels[i];
+      if (!kernel.is_call()) {
+        const std::string part = kernel.name.empty() ? "" : " " + kernel.name;
+        Task& task = write_kernel(fmt::format("{} {}{} of micro-batch {}", what, layer.name, part, m), kernel.time);
+        if (i + 1 < kernels.size() && kernels[i + 1].is_call()) task.touches.push_back({As::make, partial_, -1});
+        continue;
+      }
+      const int call = add_call({PlanUse::tensor, stage_, kernel.op, kernel.bytes},
+                                fmt::format("tensor {}", to_string(kernel.op)), {partial_});
+      write_call(tensor_, call).after.push_back({0, n_tasks(0), 0});
+      if (kernels[i + 1].is_call()) continue;
+      next_after_.push_back({tensor_, n_tasks(tensor_), 0});
+      next_touches_.push_back({kernel.op == CollectiveOp::reduce_scatter ? As::read : As::read_whole, partial_, -1});
+    }
+  }
+
+  const std::vector<PlanLayer>& layers(int chunk) const {
+    return spec_.layers[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)];
+  }
+
+  void write_stage(int stage) {
+    stage_ = stage;
+    role_.streams.assign(out_.program.streams.size(), {});
+    buckets_.clear();
+    for (int chunk = 0; chunk < spec_.chunks; ++chunk) buckets_.push_back(plan_buckets(spec_, stage, chunk));
+    gathers_.assign(buckets_.size(), {});
+    plan_gathers();
+    next_after_.clear();
+    next_touches_.clear();
+    // What the step before has sent is gone, and without an overlap all weights are there.
+    for (Stream s = first_cut_stream_; s < first_cut_stream_ + 2 * n_colors(); ++s)
+      next_after_.push_back({s, all_tasks, 1});
+    if (data_ >= 0 && !(shards(spec_) && spec_.overlaps_gather)) next_after_.push_back({data_, all_tasks, 1});
+    begun_.assign(buckets_.size(), 0);
+    added_.assign(buckets_.size(), 0);
+    for (const PipelinePass& pass : pipeline_order(spec_.shape(), stage))
+      pass.backward ? write_backward(pass.chunk, pass.micro_batch) : write_forward(pass.chunk, pass.micro_batch);
+    const int n_passes = n_tasks(0);
+    write_data();
+    for (std::vector<Task>& tasks : role_.streams)
+      for (Task& task : tasks)
+        for (Program::After& after : task.after) {
+          if (after.tasks == all_tasks) after.tasks = n_tasks(after.stream);
+          if (after.tasks == all_passes) after.tasks = n_passes;
+        }
+    promise_alive();
+    out_.program.roles.push_back(std::move(role_));
+  }
+
+  // How many passes in flight the memory of a stage must have room for.
+  void promise_alive() {
+    Program::Alive alive{.role = stage_, .variables = {}, .most = passes_in_flight(spec_.shape(), stage_)};
+    for (int chunk = 0; chunk < spec_.chunks; ++chunk)
+      for (int m = 0; m < spec_.micro_batches; ++m) alive.variables.push_back(saved(chunk, m));
+    out_.program.alive.push_back(std::move(alive));
+  }
+
+  void receive(Pass pass, int cut, int m) {
+    const Stream from = stream_of(pass, cut);
+    const bool is_first = n_tasks(from) == 0;
+    Task& task = write_call(from, cut_call(pass, cut, m));
+    if (is_first) task.after.push_back({0, all_passes, 1});  // then what came in before has been read
+    next_after_.push_back({from, n_tasks(from), 0});
+    next_touches_.push_back({As::read, cut_variable(pass, cut, m), -1});
+  }
+  void send(Pass pass, int cut, int m) {
+    stream(0).back().touches.push_back({As::make, cut_variable(pass, cut, m), -1});
+    write_call(stream_of(pass, cut), cut_call(pass, cut, m)).after.push_back({0, n_tasks(0), 0});
+  }
+
+  void write_forward(int chunk, int m) {
+    const int place = chunk * stages() + stage_;
+    if (place > 0) receive(Pass::forward, place - 1, m);
+    const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
+    const bool is_first = begun_[static_cast<std::size_t>(chunk)]++ == 0;
+    for (std::size_t l = 0; l < layers(chunk).size(); ++l) {
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        if (buckets[b].first != l) continue;
+        next_touches_.push_back({As::read, weights_[static_cast<std::size_t>(chunk)][b].weights, -1});
+        if (has_tied(spec_, stage_, chunk, buckets[b])) next_touches_.push_back({As::read, tied_.weights, -1});
+        if (is_first && spec_.overlaps_gather && shards(spec_))
+          next_after_.push_back({data_, gathers_[static_cast<std::size_t>(chunk)][b], 1});
+      }
+      write_pass_of(layers(chunk)[l].forward, "forward", layers(chunk)[l], m);
+    }
+    stream(0).back().touches.push_back({As::make, saved(chunk, m), -1});
+    if (place + 1 < places()) send(Pass::forward, place, m);
+  }
+
+  void write_backward(int chunk, int m) {
+    const int place = chunk * stages() + stage_;
+    if (place + 1 < places()) receive(Pass::backward, place, m);
+    const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
+    const int n_before = added_[static_cast<std::size_t>(chunk)]++;
+    const As how = n_before == 0 ? As::make : As::add;
+    for (std::size_t l = layers(chunk).size(); l-- > 0;) {
+      const PlanLayer& layer = layers(chunk)[l];
+      for (std::size_t b = 0; b < buckets.size(); ++b)
+        if (buckets[b].end == l + 1)
+          next_touches_.push_back({As::read, weights_[static_cast<std::size_t>(chunk)][b].weights, -1});
+      write_pass_of(layer.recompute, "recompute", layer, m);
+      write_pass_of(layer.backward, "backward", layer, m);
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        if (buckets[b].first != l) continue;
+        Task& task = stream(0).back();
+        task.touches.push_back({how, weights_[static_cast<std::size_t>(chunk)][b].gradient, -1});
+        if (has_tied(spec_, stage_, chunk, buckets[b])) task.touches.push_back({how, tied_.gradient, -1});
+        if (n_before + 1 == spec_.micro_batches && spec_.overlaps_reduce) write_reduce(chunk, b);
+      }
+    }
+    Task& last = stream(0).back();
+    last.touches.push_back({As::read, saved(chunk, m), -1});
+    if (place > 0) last.touches.push_back({As::read, cut_variable(Pass::forward, place - 1, m), -1});
+    if (place > 0) send(Pass::backward, place - 1, m);
+  }
+
+  Program::Variables variables_of(int chunk, std::size_t b, bool gradient) const {
+    const Pair& own = weights_[static_cast<std::size_t>(chunk)][b];
+    Program::Variables variables{gradient ? own.gradient : own.weights};
+    if (has_tied(spec_, stage_, chunk, buckets_[static_cast<std::size_t>(chunk)][b]))
+      variables.push_back(gradient ? tied_.gradient : tied_.weights);
+    return variables;
+  }
+
+  void write_reduce(int chunk, std::size_t b) {
+    if (spec_.grid.data() == 1) return;
+    const std::int64_t parameters = parameters_of(spec_, stage_, chunk, buckets_[static_cast<std::size_t>(chunk)][b]);
+    const int call = add_call(reduce_of(spec_, stage_, parameters), fmt::format("reduce bucket {}", b),
+                              variables_of(chunk, b, true), spec_.grid.data());
+    write_call(data_, call).after.push_back({0, n_tasks(0), 0});
+  }
+
+  // Gathers come last on their stream, in the order in which forward passes want them.
+  void plan_gathers() {
+    int n_before = 0;
+    if (spec_.grid.data() > 1)
+      for (const std::vector<PlanBucket>& buckets : buckets_) n_before += static_cast<int>(buckets.size());
+    if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages())) ++n_before;
+    for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk) {
+      gathers_[chunk].resize(buckets_[chunk].size());
+      for (std::size_t b = buckets_[chunk].size(); b-- > 0;) gathers_[chunk][b] = ++n_before;
+    }
+  }
+
+  void write_data() {
+    for (std::size_t chunk = 0; chunk < buckets_.size() && !spec_.overlaps_reduce; ++chunk)
+      for (std::size_t b = 0; b < buckets_[chunk].size(); ++b) write_reduce(static_cast<int>(chunk), b);
+    if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages())) {
+      if (stage_ == 0)
+        tied_call_ =
+            add_call({PlanUse::embedding, 0, CollectiveOp::all_reduce, Bytes{spec_.tied} * spec_.gradient_bytes},
+                     "sum the embedding", {tied_.gradient});
+      write_call(data_, tied_call_).after.push_back({0, n_tasks(0), 0});
+    }
+    if (data_ >= 0) next_after_.push_back({data_, n_tasks(data_), 0});
+    Task& update = write_kernel("update", spec_.update[static_cast<std::size_t>(stage_)]);
+    for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk)
+      for (std::size_t b = 0; b < buckets_[chunk].size(); ++b)
+        update.touches.push_back({As::apply, weights_[chunk][b].gradient, weights_[chunk][b].weights});
+    if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages()))
+      update.touches.push_back({As::apply, tied_.gradient, tied_.weights});
+    if (!shards(spec_)) return;
+    for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk)
+      for (std::size_t b = buckets_[chunk].size(); b-- > 0;) {
+        const std::int64_t parameters = parameters_of(spec_, stage_, static_cast<int>(chunk), buckets_[chunk][b]);
+        const int call = add_call(gather_of(spec_, stage_, parameters), fmt::format("gather bucket {}", b),
+                                  variables_of(static_cast<int>(chunk), b, false));
+        write_call(data_, call).after.push_back({0, n_tasks(0), 0});
+        ensure(n_tasks(data_) == gathers_[chunk][b], "gathers come where forward passes wait for them");
+      }
+  }
+
+  // Helpers call what their group calls, in its order.
+  void write_helpers() {
+    out_.program.role_of.resize(static_cast<std::size_t>(out_.program.actors));
+    for (const auto& [key, set] : sets_) {
+      if (set.first < 0) continue;
+      Program::Role role;
+      role.streams.resize(out_.program.streams.size());
+      const Stream its = key.first == PlanUse::tensor ? tensor_ : data_;
+      ensure(key.first == PlanUse::tensor || key.first == PlanUse::data || key.first == PlanUse::embedding,
+             "sends and receives have no helpers");
+      for (const int call : set.calls)
+        role.streams[static_cast<std::size_t>(its)].push_back(
+            {.name = {}, .time = Picoseconds{0}, .call = call, .after = {}, .touches = {}});
+      const auto n = plan_groups(spec_.grid, key.first, key.second).size() * static_cast<std::size_t>(set.each);
+      for (std::size_t h = 0; h < n; ++h)
+        out_.program.role_of[static_cast<std::size_t>(set.first) + h] = static_cast<int>(out_.program.roles.size());
+      out_.program.roles.push_back(std::move(role));
+    }
+  }
+
+  struct Pair {
+    int gradient = -1, weights = -1;
+  };
+
+  const PlanSpec& spec_;
+  const std::function<PlanCall(const PlanExchange&)>& ask_;
+  WatchedWork* work_;
+  PlanProgram out_;
+  Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1;
+  int partial_ = -1, first_cut_variable_ = 0, first_saved_ = 0;
+  std::vector<std::vector<Pair>> weights_;  // [chunk][bucket]
+  Pair tied_;
+  int tied_call_ = -1;
+  std::map<PlanExchange, Known> known_;
+  std::map<std::pair<PlanUse, int>, Set> sets_;
+  std::map<std::array<int, 3>, int> cut_calls_;  // by direction, cut and micro-batch
+  std::vector<Picoseconds> launches_;            // [call]
+  // Of the stage that is written:
+  int stage_ = 0;
+  Program::Role role_;
+  std::vector<std::vector<PlanBucket>> buckets_;  // [chunk]
+  std::vector<std::vector<int>> gathers_;         // [chunk][bucket] how many tasks of the data stream that is
+  std::vector<int> begun_, added_;                // [chunk] passes so far
+  std::vector<Program::After> next_after_;        // of the next kernel, and so is this
+  std::vector<Program::Touch> next_touches_;
+};
+
+}  // namespace
+
+PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(const PlanExchange&)>& call,
+                         WatchedWork* work) {
+  ensure(
+      spec.layers.size() == static_cast<std::size_t>(spec.grid.pipeline()) && spec.update.size() == spec.layers.size(),
+      "every stage has layers and an update");
+  for (const auto& chunks : spec.layers) {
+    ensure(chunks.size() == static_cast<std::size_t>(spec.chunks), "every stage has its chunks");
+    for (const auto& layers : chunks) ensure(!layers.empty(), "every chunk has a layer");
+  }
+  return PlanWriter(spec, call, work).write();
+}
+
+}  // namespace ringsim

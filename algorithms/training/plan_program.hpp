@@ -1,0 +1,117 @@
+// Plans of tensor, pipeline and data parallelism as programs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "algorithms/training/pipeline_order.hpp"
+#include "algorithms/training/plan_grid.hpp"
+#include "sim/program/program.hpp"
+#include "sim/program/program_size.hpp"
+
+namespace ringsim {
+
+/// What a rank does in a pass of a layer: a kernel, or a collective of its tensor group, one after the other.
+struct PlanKernel {
+  std::string name;                            ///< of a collective: empty
+  Picoseconds time{0};                         ///< of a kernel
+  CollectiveOp op = CollectiveOp::all_reduce;  ///< all_reduce, reduce_scatter or all_gather
+  Bytes bytes;                                 ///< of a collective; 0: a kernel
+
+  bool is_call() const { return bytes.count > 0; }
+};
+
+/// A layer on one rank, for one micro-batch.
+struct PlanLayer {
+  std::string name;
+  std::int64_t parameters = 0;  ///< of the rank; of an embedding that the last stage has, too, without it
+  /// Each begins and ends with a kernel. `recompute`: the forward pass, or a part of it, again, before the backward
+  /// pass; empty: nothing.
+  std::vector<PlanKernel> forward, recompute, backward;
+};
+
+/// Between which ranks.
+enum class PlanUse : std::uint8_t { tensor, data, forward, backward, embedding };
+
+/// One kind of call. Its groups are those of a stage: forward from it to the next one (of the last to the first),
+/// backward to it from the next one.
+struct PlanExchange {
+  PlanUse use = PlanUse::tensor;
+  int stage = 0;
+  CollectiveOp op = CollectiveOp::all_reduce;  ///< of forward and backward: send_recv
+  Bytes bytes;
+
+  auto operator<=>(const PlanExchange&) const = default;
+};
+
+/// How calls of a kind are made: the schedule in groups (sim/check/in_groups.hpp; of forward and backward a broadcast
+/// of two ranks, the first being the sender), how it moves, and how long it takes before its first step.
+struct PlanCall {
+  CheckedSchedule schedule;
+  int plan = 0;
+  Picoseconds launch{0};
+};
+
+/// A plan for every rank.
+struct PlanSpec {
+  std::string name;
+  int iterations = 1;
+  PlanGrid grid;
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  int chunks = 1;                                           ///< of each stage
+  int micro_batches = 1;                                    ///< of each pipeline
+  std::vector<std::vector<std::vector<PlanLayer>>> layers;  ///< [stage][chunk][layer]
+  std::vector<Picoseconds> update;                          ///< [stage]
+  Bytes activations;                                        ///< of a micro-batch, from one stage to the next
+  std::int64_t tied = 0;          ///< parameters of the embedding that first and last stage share; 0: none
+  bool shards_optimizer = false;  ///< each data rank updates its part: reduce_scatter, update, all_gather
+  bool overlaps_reduce = false;   ///< buckets are reduced during the last micro-batch's backward pass
+  bool overlaps_gather = false;   ///< ... and gathered during the next step's forward pass
+  std::int64_t bucket = 0;        ///< parameters that close a bucket, if it overlaps; else a chunk is one
+  int gradient_bytes = 4, weight_bytes = 2;
+
+  PipelineShape shape() const { return {schedule, grid.pipeline(), chunks, micro_batches}; }
+};
+
+/// Layers whose gradients are reduced together: from `first` to before `end` of a chunk.
+struct PlanBucket {
+  std::size_t first = 0, end = 0;
+  std::int64_t parameters = 0;
+};
+/// In the order in which backward passes complete them. Megatron-LM closes a bucket when it has max(40 million, 1
+/// million times d) parameters (megatron/core/distributed/distributed_data_parallel.py); here at the end of a layer.
+std::vector<PlanBucket> plan_buckets(const PlanSpec& spec, int stage, int chunk);
+std::int64_t default_plan_bucket(int data);
+
+/// Every kind of call that the program makes, each once, in order.
+std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec);
+/// [group][member]
+Program::Groups plan_groups(const PlanGrid& grid, PlanUse use, int stage);
+
+/// A helper of a collective, such as a switch that adds up.
+struct PlanHelper {
+  PlanUse use = PlanUse::tensor;
+  int stage = 0, group = 0, number = 0;
+};
+struct PlanProgram {
+  Program program;
+  std::vector<PlanHelper> helpers;  ///< of actors from program.ranks on
+};
+
+/// Each rank runs the passes of its stage in the order of the schedule (pipeline_order.hpp) on a compute stream; the
+/// collectives of its tensor group, on a stream of their own, come between its kernels. What a stage hands on travels
+/// beside the computation, forward and backward on streams of their own. Each stage adds up the gradients of its
+/// micro-batches; then its data groups reduce them, bucket by bucket, and every rank updates its part of the model, or
+/// with a sharded optimizer the part of it that it keeps. An embedding that serves as the head, too, is on the first
+/// and the last stage, which add up its gradients.
+///
+/// Memory: tasks of p roles, whatever t and d are; a call for each use of a stage, with all of its members.
+/// `call`: asked once for each kind.
+PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(const PlanExchange&)>& call,
+                         WatchedWork* work = nullptr);
+/// About: helpers are not counted.
+ProgramSize plan_program_size(const PlanSpec& spec);
+
+}  // namespace ringsim

@@ -1,0 +1,301 @@
+// Plans of tensor, pipeline and data parallelism: the orders of pipelines, closed forms to the picosecond, bytes,
+// proof.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
+#include "algorithms/training/plan_program.hpp"
+#include "tests/support/small_plan.hpp"
+#include "tests/support/verdict.hpp"
+
+namespace training_plan_test {
+
+using namespace ringsim;
+using namespace ringsim::test;
+using namespace ringsim::literals;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto gpipe = PipelineSchedule::gpipe, one_f_one_b = PipelineSchedule::one_f_one_b,
+               interleaved = PipelineSchedule::interleaved;
+
+std::string words(const std::vector<PipelinePass>& order) {
+  std::string text;
+  for (const PipelinePass& pass : order)
+    text += (text.empty() ? "" : " ") + std::string(pass.backward ? "B" : "F") + std::to_string(pass.micro_batch) +
+            (pass.chunk > 0 ? "'" : "");
+  return text;
+}
+
+/// PARALLEL form 1 of 1f1b: (m + p - 1)(F + B) + 2 c ((p - 1) k + p - 2 + [r > 0] max(1, r - 1)), m = k p + r.
+Picoseconds time_of_1f1b(int p, int m, Picoseconds forward, Picoseconds backward, Picoseconds hop) {
+  if (p == 1) return m * (forward + backward);
+  const int k = m / p, r = m % p;
+  return (m + p - 1) * (forward + backward) + 2 * hop * ((p - 1) * k + p - 2 + (r > 0 ? std::max(1, r - 1) : 0));
+}
+
+/// Of one iteration on ports where what a stage hands on takes 2 us and 80 ps a byte.
+Picoseconds simulated(const PlanSpec& spec) {
+  return run_on_star(small_plan_program(spec).program).timeline.duration();
+}
+
+}  // namespace
+
+// Megatron-LM's figure of 1f1b and of interleaved stages: p = 2, 4 micro-batches, 2 chunks.
+TEST_CASE("a stage runs its passes in the order of its schedule") {
+  CHECK(words(pipeline_order({gpipe, 2, 1, 3}, 0)) == "F0 F1 F2 B2 B1 B0");
+  CHECK(words(pipeline_order({one_f_one_b, 3, 1, 4}, 0)) == "F0 F1 F2 B0 F3 B1 B2 B3");
+  CHECK(words(pipeline_order({one_f_one_b, 3, 1, 4}, 2)) == "F0 B0 F1 B1 F2 B2 F3 B3");
+  CHECK(words(pipeline_order({interleaved, 2, 2, 4}, 0)) == "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3");
+  CHECK(words(pipeline_order({interleaved, 2, 2, 4}, 1)) == "F0 F1 F0' B0' F1' B1' F2 B0 F3 B1 F2' B2' F3' B3' B2 B3");
+}
+
+TEST_CASE("each micro-batch passes each chunk once there and once back, its backward pass later") {
+  for (const int p : {1, 2, 3, 4, 8})
+    for (const int v : {1, 2, 3})
+      for (const int times : {1, 2, 3})
+        for (const auto schedule : {gpipe, one_f_one_b, interleaved}) {
+          if (v > 1 && schedule != interleaved) continue;
+          const PipelineShape shape{schedule, p, v, p * times};
+          for (int stage = 0; stage < p; ++stage) {
+            CAPTURE(stage);
+            std::set<std::array<int, 3>> seen;
+            int alive = 0, most = 0;
+            for (const PipelinePass& pass : pipeline_order(shape, stage)) {
+              CHECK(seen.insert({pass.backward, pass.chunk, pass.micro_batch}).second);
+              if (pass.backward) CHECK(seen.count({0, pass.chunk, pass.micro_batch}) == 1);
+              alive += pass.backward ? -1 : 1;
+              most = std::max(most, alive);
+            }
+            CHECK(seen.size() == static_cast<std::size_t>(2 * v * p * times));
+            CHECK(most == passes_in_flight(shape, stage));
+          }
+        }
+}
+
+// The forms hold where a hop is no longer than a pass; 1,191 cases, as those by which they were found.
+TEST_CASE("pipelines of equal stages take what the closed forms say") {
+  int cases = 0;
+  for (int p = 1; p <= 12; ++p)
+    for (int m = 1; m <= 26; ++m)
+      for (const Picoseconds hop : {Picoseconds{0}, Picoseconds{1us}, Picoseconds{3us}}) {
+        CAPTURE(p);
+        CAPTURE(m);
+        const Picoseconds both = 8us;
+        CHECK(pipeline_time({gpipe, p, 1, m}, 3us, 5us, hop) == m * both + (p - 1) * (both + 2 * hop));
+        CHECK(pipeline_time({one_f_one_b, p, 1, m}, 3us, 5us, hop) == time_of_1f1b(p, m, 3us, 5us, hop));
+        cases += 2;
+      }
+  for (int p = 1; p <= 9; ++p)
+    for (int v = 1; v <= 5; ++v)
+      for (int k = 1; k <= 7; ++k) {
+        const PipelineShape shape{v == 1 ? one_f_one_b : interleaved, p, v, k * p};
+        CHECK(pipeline_time(shape, 3us, 5us, Picoseconds{0}) == (k * p * v + p - 1) * Picoseconds{8us});
+        ++cases;
+      }
+  CHECK(cases >= 1191);
+}
+
+// A star: 1,000 bytes take 80 ns and a path of 2 us. With the orders alone: a hop of 2.08 us.
+TEST_CASE("the simulated pipeline takes what its recurrence says, to the picosecond") {
+  for (const int p : {1, 2, 3, 4, 5, 8})
+    for (const int m : {1, 2, 3, 7, 12})
+      for (const auto schedule : {gpipe, one_f_one_b}) {
+        CAPTURE(p);
+        CAPTURE(m);
+        const PipelineShape shape{schedule, p, 1, m};
+        CHECK(simulated(small_plan(1, p, 1, shape)) == pipeline_time(shape, 3us, 5us, 2'080ns));
+      }
+  for (const int p : {2, 3, 4, 5})
+    for (const int v : {2, 3})
+      for (const int k : {1, 2, 3}) {
+        CAPTURE(p);
+        CAPTURE(v);
+        const PipelineShape shape{interleaved, p, v, k * p};
+        CHECK(simulated(small_plan(1, p, 1, shape)) == pipeline_time(shape, 3us, 5us, 2'080ns));
+      }
+}
+
+TEST_CASE("1f1b on the simulator takes its closed form while a hop is no longer than a pass") {
+  for (const int p : {2, 3, 4, 6})
+    for (const int m : {1, 2, 4, 5, 9, 12}) {
+      CAPTURE(p);
+      CAPTURE(m);
+      CHECK(simulated(small_plan(1, p, 1, {one_f_one_b, p, 1, m})) == time_of_1f1b(p, m, 3us, 5us, 2'080ns));
+    }
+}
+
+// Ring: 2 (t - 1)/t of the bytes a rank; 2 all-reduces a layer and micro-batch; each cut once there and once back.
+TEST_CASE("a plan sends its tensor, pipeline and data volumes, to the byte") {
+  for (const int t : {1, 2, 4})
+    for (const int p : {1, 2, 3})
+      for (const int d : {1, 2})
+        for (const bool shards : {false, true}) {
+          CAPTURE(t);
+          CAPTURE(p);
+          CAPTURE(d);
+          PlanSpec spec = small_plan(t, p, d, {one_f_one_b, p, 1, 4}, 3, 4'800_B);
+          spec.shards_optimizer = shards;
+          const std::int64_t ranks = t * p * d, tensor = 4 * 3 * 2 * 2 * (t - 1) * 4'800 / t;
+          const std::int64_t cuts = 2LL * (p - 1) * t * d * 4 * 1'000;
+          const std::int64_t each_way = 3'000LL * (d - 1) / d;
+          const std::int64_t data = shards ? each_way * (4 + 2) : 2 * each_way * 4;
+          CHECK(run_on_star(small_plan_program(spec).program).timeline.bytes_sent.count ==
+                ranks * (tensor + data) + cuts);
+        }
+}
+
+TEST_CASE("ranks are numbered by the order, whose first word varies fastest") {
+  const PlanGrid plain(2, 3, 4, "tp-cp-ep-dp-pp"), turned(2, 3, 4, "tp-cp-ep-pp-dp");
+  CHECK(plain.rank({.tensor = 1, .stage = 2, .data = 3}) == 1 + 2 * 3 + 8 * 2);
+  CHECK(turned.rank({.tensor = 1, .stage = 2, .data = 3}) == 1 + 2 * 2 + 6 * 3);
+  for (const PlanGrid& grid : {plain, turned})
+    for (Actor rank = 0; rank < grid.ranks(); ++rank) CHECK(grid.rank(grid.digits(rank)) == rank);
+  CHECK(plain.data_groups(1).front() == std::vector<Actor>{8, 10, 12, 14});
+  CHECK(plain.tensor_groups(1).front() == std::vector<Actor>{8, 9});
+  CHECK(turned.pairs(0, 1).front() == std::vector<Actor>{0, 2});
+  CHECK(PlanGrid::is_order("pp-dp-cp-ep-tp"));
+  CHECK_FALSE(PlanGrid::is_order("tp-dp-pp"));
+  CHECK_FALSE(PlanGrid::is_order("tp-cp-ep-dp-dp"));
+}
+
+TEST_CASE("plans of all schedules, shards, overlaps and ties are proved") {
+  int n = 0;
+  for (const int t : {1, 2})
+    for (const int d : {1, 2, 3})
+      for (const PipelineShape shape :
+           {PipelineShape{gpipe, 1, 1, 2}, PipelineShape{gpipe, 3, 1, 4}, PipelineShape{one_f_one_b, 2, 1, 5},
+            PipelineShape{interleaved, 2, 2, 4}, PipelineShape{interleaved, 3, 3, 6}})
+        for (int options = 0; options < 16; ++options) {
+          PlanSpec spec = small_plan(t, shape.stages, d, shape, 2);
+          spec.iterations = 2;
+          spec.shards_optimizer = (options & 1) != 0;
+          spec.overlaps_reduce = (options & 2) != 0;
+          spec.overlaps_gather = (options & 4) != 0;
+          spec.tied = (options & 8) != 0 ? 500 : 0;
+          spec.bucket = 1'000;  // each layer
+          CAPTURE(options);
+          CHECK(verdict_of(small_plan_program(spec).program) == "accepted");
+          ++n;
+        }
+  CHECK(n == 2 * 3 * 5 * 16);
+}
+
+// A layer's backward pass takes 1.25 ms, its bucket of 4 MB a ring of two: 2 (160 + 2) us. The last of four is exposed;
+// apart all of them are, in one call: 2 (640 + 2) us.
+TEST_CASE("buckets that are reduced during the backward pass are hidden, but for the last") {
+  PlanSpec spec = small_plan(1, 1, 2, {one_f_one_b, 1, 1, 2}, 4);
+  for (PlanLayer& layer : spec.layers[0][0]) {
+    layer.parameters = 1'000'000;
+    layer.forward[0].time = 750us;
+    layer.backward[0].time = 1'250us;
+  }
+  spec.bucket = 1;
+  CHECK(simulated(spec) == 16ms + 1'284us);
+  spec.overlaps_reduce = true;
+  CHECK(simulated(spec) == 16ms + 324us);
+}
+
+// Six programs that are almost right, each refused with what is wrong.
+TEST_CASE("mutations of a plan are refused by name") {
+  PlanSpec spec = small_plan(2, 3, 2, {one_f_one_b, 3, 1, 4}, 2);
+  spec.shards_optimizer = true;
+  const Program good = small_plan_program(spec).program;
+  CHECK(verdict_of(good) == "accepted");
+
+  SUBCASE("a warm-up one short at one stage") {
+    // Stage 0 of 3 runs F0 F1 F2 B0 F3 B1 B2 B3, and here F0 F1 B0 F2 B1 F3 B2 B3.
+    PlanSpec plain = small_plan(1, 3, 1, {one_f_one_b, 3, 1, 4}, 1);
+    Program program = small_plan_program(plain).program;
+    std::vector<Program::Task>& tasks = program.roles[0].streams[0];
+    REQUIRE(program.name_of(tasks[2]) == "forward layers.0 of micro-batch 2");
+    REQUIRE(program.name_of(tasks[3]) == "backward layers.0 of micro-batch 0");
+    std::swap(tasks[2], tasks[3]);
+    std::swap(tasks[4], tasks[5]);
+    for (const std::size_t m : {2U, 3U}) ++program.roles[0].streams[1][m].after.begin()->tasks;  // what F2, F3 hand on
+    CHECK(verdict_of(program) == "rank 0 keeps the activations of 2 passes at a time, expected 3");
+  }
+  SUBCASE("two micro-batches swapped at one end of a cut") {
+    Program program = good;
+    std::vector<Program::Task>& in = program.roles[1].streams[2];
+    REQUIRE(program.name_of(in[0]) == "send on micro-batch 0");
+    std::swap(in[0].call, in[1].call);
+    CHECK(
+        verdict_of(program) ==
+        "rank 4, stream 2, task 1 (send on micro-batch 0) comes after send on micro-batch 1; rank 0, stream 2, task 1 "
+        "(send on micro-batch 1) comes after send on micro-batch 0: a circle of waits");
+  }
+  SUBCASE("a reduce before the last micro-batch") {
+    Program program = good;
+    const Stream data = static_cast<Stream>(program.streams.size()) - 1;
+    Program::Task& reduce = program.roles[1].streams[static_cast<std::size_t>(data)][0];
+    REQUIRE(program.name_of(reduce) == "reduce bucket 0");
+    for (Program::After& after : reduce.after) after.tasks -= 6;
+    CHECK(verdict_of(program).find("both touch the gradient of bucket 0 of chunk 0, one of them writes it") !=
+          std::string::npos);
+  }
+  SUBCASE("an update without a gather") {
+    Program program = good;
+    for (Program::Role& role : program.roles)
+      for (auto& tasks : role.streams)
+        std::erase_if(tasks, [&](const Program::Task& task) { return program.name_of(task) == "gather bucket 0"; });
+    for (Program::Role& role : program.roles)
+      for (auto& tasks : role.streams)
+        for (Program::Task& task : tasks)
+          for (Program::After& after : task.after)
+            after.tasks =
+                std::min(after.tasks, static_cast<int>(role.streams[static_cast<std::size_t>(after.stream)].size()));
+    // The calls are left out, too: numbers of the others do not change, because gathers of a stage are its last calls.
+    for (Program::Call& call : program.calls)
+      if (call.name == "gather bucket 0") call.name = "never made";
+    CHECK(verdict_of(program) == "rank 0 never calls never made, though it is a member");
+    std::vector<int> number(program.calls.size());
+    std::vector<Program::Call> kept;
+    for (std::size_t c = 0; c < program.calls.size(); ++c) {
+      number[c] = static_cast<int>(kept.size());
+      if (program.calls[c].name != "never made") kept.push_back(program.calls[c]);
+    }
+    program.calls = kept;
+    for (Program::Role& role : program.roles)
+      for (auto& tasks : role.streams)
+        for (Program::Task& task : tasks)
+          if (task.call >= 0) task.call = number[static_cast<std::size_t>(task.call)];
+    CHECK(verdict_of(program) ==
+          "rank 0: an iteration must leave the weights of bucket 0 of chunk 0 whole, found that the rank has only the "
+          "part that it has updated");
+  }
+  SUBCASE("a wrong divisor") {
+    Program program = good;
+    for (Program::Call& call : program.calls)
+      if (call.name == "reduce bucket 0") call.divisor = 1;
+    CHECK(verdict_of(program) ==
+          "rank 0: an iteration must add to the weights of bucket 0 of chunk 0 the sum of the gradient of bucket 0 of "
+          "chunk 0 over 2 ranks, divided by 2, found the sum divided by 1");
+  }
+  SUBCASE("a tensor group that leaves out a sum") {
+    Program program = good;
+    for (Program::Task& task : program.roles[0].streams[0])
+      for (Program::Touch& touch : task.touches)
+        if (task.name == "backward layers.1 rest of micro-batch 0" && touch.as == Program::Touch::As::read_whole)
+          task.after.clear();
+    CHECK(verdict_of(program).find("both touch the partial sums of a layer, one of them writes it") !=
+          std::string::npos);
+  }
+  SUBCASE("a micro-batch whose gradient is not added") {
+    Program program = good;
+    for (Program::Task& task : program.roles[0].streams[0])
+      if (task.name == "backward layers.0 rest of micro-batch 2")
+        task.touches.erase(std::find_if(task.touches.begin(), task.touches.end(), [](const Program::Touch& touch) {
+          return touch.as == Program::Touch::As::add;
+        }));
+    CHECK(verdict_of(program) ==
+          "rank 0: an iteration must add to the gradient of bucket 0 of chunk 0 4 times, once for each micro-batch, "
+          "found 3");
+  }
+}
+
+}  // namespace training_plan_test

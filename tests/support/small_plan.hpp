@@ -1,0 +1,60 @@
+// Small plans of tensor, pipeline and data parallelism.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "algorithms/training/plan_program.hpp"
+#include "sim/check/in_groups.hpp"
+#include "tests/support/small_training.hpp"
+
+namespace ringsim::test {
+
+/// Rings for collectives, a direct broadcast for what stages hand on.
+inline PlanCall small_plan_call(const PlanSpec& spec, const PlanExchange& exchange) {
+  const Program::Groups groups = plan_groups(spec.grid, exchange.use, exchange.stage);
+  const bool is_send = exchange.op == CollectiveOp::send_recv;
+  CollectiveRequest request{.op = is_send ? CollectiveOp::broadcast : exchange.op,
+                            .ranks = static_cast<int>(groups.front().size())};
+  request.bytes = exchange.bytes;
+  const CheckedSchedule one = check(make_schedule(*find_algorithm(is_send ? "direct" : "ring"), request, {}));
+  return {.schedule = in_groups(std::vector<CheckedSchedule>(groups.size(), one))};
+}
+
+inline PlanProgram small_plan_program(const PlanSpec& spec) {
+  return plan_program(spec, [&](const PlanExchange& exchange) { return small_plan_call(spec, exchange); });
+}
+
+/// Each chunk has `layers` layers of 1,000 parameters, which take 3 and 5 us a micro-batch together; with tensor > 1
+/// each layer has an all-reduce of `bytes` in either pass.
+inline PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineShape& shape, int layers = 1,
+                           Bytes bytes = 4'096_B) {
+  PlanSpec spec{.name = "small", .grid = PlanGrid(tensor, pipeline, data, "tp-cp-ep-dp-pp")};
+  spec.schedule = shape.schedule;
+  spec.chunks = shape.chunks;
+  spec.micro_batches = shape.micro_batches;
+  spec.activations = 1'000_B;
+  for (int stage = 0; stage < pipeline; ++stage) {
+    spec.layers.emplace_back();
+    spec.update.push_back(0us);
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      spec.layers.back().emplace_back();
+      for (int l = 0; l < layers; ++l) {
+        PlanLayer layer{.name = "layers." + std::to_string((chunk * pipeline + stage) * layers + l),
+                        .parameters = 1'000};
+        const auto pass = [&](Picoseconds time, std::vector<PlanKernel>& into) {
+          into = {{.name = "", .time = time / layers}};
+          if (tensor == 1) return;
+          into.push_back({.op = CollectiveOp::all_reduce, .bytes = bytes});
+          into.push_back({.name = "rest", .time = Picoseconds{0}});
+        };
+        pass(3us, layer.forward);
+        pass(5us, layer.backward);
+        spec.layers.back().back().push_back(std::move(layer));
+      }
+    }
+  }
+  return spec;
+}
+
+}  // namespace ringsim::test
