@@ -347,7 +347,7 @@ std::vector<const LibraryCall*> calls_of(const Scenario& scenario) {
     const LibraryRun* library = scenario.library_of(j);
     if (library == nullptr) continue;
     take(library->call);
-    for (const auto& [bytes, call] : library->exchanges) take(call);
+    for (const auto& [exchange, call] : library->exchanges) take(call);
   }
   return found;
 }

@@ -13,8 +13,10 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/training/ddp.hpp"
+#include "algorithms/training/plan_program.hpp"
 #include "algorithms/training/regimes.hpp"
 #include "algorithms/training/stragglers.hpp"
+#include "algorithms/training/transformer_costs.hpp"
 #include "scenarios/calibration.hpp"
 #include "sim/network/network_model.hpp"
 #include "sim/run/disturbance.hpp"
@@ -96,6 +98,15 @@ struct AsyncSpec {
   std::int64_t updates = 0, warmup = 0;  ///< of the whole model; how many of them do not count
 };
 
+/// A plan of tensor, pipeline and data parallelism: `training.parallel`.
+struct PlanTraining {
+  TransformerPlan model;
+  PlanSpec program;                ///< without its iterations
+  std::int64_t global_batch = 0;   ///< samples of all GPUs in a step
+  std::vector<PlanMemory> memory;  ///< [stage] of each rank
+  bool ignores_memory = false;     ///< it is run even if it does not fit
+};
+
 /// A training step: scenario key `training`.
 struct TrainingSpec {
   const Regime* regime = nullptr;
@@ -124,6 +135,8 @@ struct TrainingSpec {
   std::optional<Bytes> gpu_memory;  ///< of each GPU; none: what the machine's file says
   Stragglers stragglers;
   std::int64_t slowdown = 1'000'000;  ///< millionths: kernels take so many times as long while a collective runs
+  /// In place of a regime; then regime is plan_regime(), and of `step` only name, steps and bytes_per_element count.
+  std::shared_ptr<const PlanTraining> plan;
 
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
 };
@@ -164,7 +177,8 @@ struct LibraryRun {
   /// What the search takes links to carry: what rings by Simple move. NCCL searches once, before any message, with
   /// speeds of its own for links, which are near to that (a V100's NVLink 20 of 25 GB/s, src/graph/topo.h).
   LibraryCall::Shares searched;
-  std::map<Bytes, LibraryCall> exchanges;  ///< of a training step, by size
+  /// A training step's: all_reduce_of() each size; a plan's: those of its groups.
+  std::map<PlanExchange, LibraryCall> exchanges;
 };
 
 /// What devices of each kind do with data within themselves; if nothing is said, it takes no time.

@@ -33,6 +33,8 @@ class PlanWriter {
   PlanProgram write() {
     for (int stage = 0; stage < stages(); ++stage) write_stage(stage);
     write_helpers();
+    out_.tensor = tensor_;
+    out_.data = data_;
     return std::move(out_);
   }
 

@@ -46,6 +46,9 @@ struct PlanExchange {
   auto operator<=>(const PlanExchange&) const = default;
 };
 
+/// What a regime's ranks all reduce together, of one size.
+inline PlanExchange all_reduce_of(Bytes bytes) { return {PlanUse::data, 0, CollectiveOp::all_reduce, bytes}; }
+
 /// How calls of a kind are made: the schedule in groups (sim/check/in_groups.hpp; of forward and backward a broadcast
 /// of two ranks, the first being the sender), how it moves, and how long it takes before its first step.
 struct PlanCall {
@@ -98,11 +101,12 @@ struct PlanHelper {
 struct PlanProgram {
   Program program;
   std::vector<PlanHelper> helpers;  ///< of actors from program.ranks on
+  Stream tensor = -1, data = -1;    ///< of collectives of those groups; -1: none
 };
 
 /// Each rank runs the passes of its stage in the order of the schedule (pipeline_order.hpp) on a compute stream; the
-/// collectives of its tensor group, on a stream of their own, come between its kernels. What a stage hands on travels
-/// beside the computation, forward and backward on streams of their own. Each stage adds up the gradients of its
+/// collectives of its tensor group, on a stream of their own, come between its kernels. Stages send activations and
+/// their gradients while they compute, on a stream for each direction. Each stage adds up the gradients of its
 /// micro-batches; then its data groups reduce them, bucket by bucket, and every rank updates its part of the model, or
 /// with a sharded optimizer the part of it that it keeps. An embedding that serves as the head, too, is on the first
 /// and the last stage, which add up its gradients.

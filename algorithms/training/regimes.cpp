@@ -63,6 +63,16 @@ const std::vector<Regime> all_regimes{
 
 std::span<const Regime> regimes() { return all_regimes; }
 
+const Regime& plan_regime() {
+  static const Regime plan{.kind = Regime::Kind::plan,
+                           .name = "parallel",
+                           .summary = "a plan of tensor, pipeline and data parallelism",
+                           .travels = "partial sums of layers, activations and their gradients, gradients of weights",
+                           .computes = "each rank its part of a layer, a stage and the batch",
+                           .source = "Narayanan et al., SC 2021"};
+  return plan;
+}
+
 const Regime* find_regime(std::string_view name) {
   const auto found =
       std::find_if(all_regimes.begin(), all_regimes.end(), [&](const Regime& regime) { return regime.name == name; });

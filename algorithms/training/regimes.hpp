@@ -9,7 +9,16 @@
 namespace ringsim {
 
 struct Regime {
-  enum class Kind : std::uint8_t { single, data_parallel, parameter_server, ddp, local_sgd, gossip, model_parallel };
+  enum class Kind : std::uint8_t {
+    single,
+    data_parallel,
+    parameter_server,
+    ddp,
+    local_sgd,
+    gossip,
+    model_parallel,
+    plan  ///< `training.parallel` says how: no name for `regime`
+  };
   Kind kind = Kind::single;
   std::string name;      ///< as scenarios spell it
   std::string summary;   ///< one line
@@ -20,6 +29,8 @@ struct Regime {
 
 /// All of them, in the order in which `ringsim list regimes` shows them.
 std::span<const Regime> regimes();
+/// What stands for a training whose scenario has `parallel` in place of a regime. Not one of regimes().
+const Regime& plan_regime();
 /// The one of that name, or nullptr.
 const Regime* find_regime(std::string_view name);
 

@@ -99,6 +99,9 @@ Field transformer_field() {
 Field workload_field() {
   std::vector<std::string> models;
   for (const auto& [name, text] : workload_files()) models.push_back(name);
+  const auto share = [](const char* name, const char* doc, const char* example) {
+    return Field{.name = name, .type = Type::portion, .doc = doc, .examples = {example}};
+  };
   const Field compute{
       .name = "compute",
       .type = Type::object,
@@ -114,6 +117,20 @@ Field workload_field() {
            .type = Type::portion,
            .doc = "The share of the peak that is reached. There is no default: it is the user's statement.",
            .examples = {R"("40%")"}},
+          share("gemm", "parallel: the share of `peak` that matrix products reach. No share has a default.",
+                R"("72%")"),
+          share("attention", "parallel: the share of `peak` that the attention core reaches.", R"("35%")"),
+          share("memory", "parallel: the share of `hbm` that kernels reach which memory limits.", R"("80%")"),
+          {.name = "peak",
+           .type = Type::text,
+           .doc = "parallel: operations per second of the GPU's tensor cores at this precision.",
+           .min = 1,
+           .examples = {R"("312 TFLOP/s")"}},
+          {.name = "hbm",
+           .type = Type::rate,
+           .doc = "parallel: bytes per second of the GPU's memory.",
+           .min = 1,
+           .examples = {R"("2039 GB/s")"}},
           {.name = "backward",
            .type = Type::factor,
            .doc = "The time of the backward pass over that of the forward pass: two products per layer instead of one.",
@@ -150,14 +167,37 @@ Field workload_field() {
             .min = 1,
             .max = 1'000'000'000,
             .examples = {"32"},
-            .words = {"batch_size", "micro_batch_size"}},
+            .words = {"batch_size"}},
            {.name = "global_batch",
             .type = Type::whole,
             .doc = "Instead of batch: samples of all GPUs in a step. Each computes its part, in its part of the times.",
             .min = 1,
             .max = 1'000'000'000,
             .examples = {"256"},
-            .words = {"global_batch_size"}},
+            .words = {}},
+           {.name = "micro_batch_size",
+            .type = Type::whole,
+            .doc = "parallel: samples of a micro-batch.",
+            .min = 1,
+            .max = 1'000'000,
+            .examples = {"2"}},
+           {.name = "global_batch_size",
+            .type = Type::whole,
+            .doc = "parallel: samples of all GPUs in a step.",
+            .min = 1,
+            .max = 1'000'000'000,
+            .examples = {"1536"}},
+           {.name = "precision",
+            .type = Type::text,
+            .doc = "parallel: of weights and activations; default: bf16. fp16 and bf16 keep a copy of the weights in "
+                   "fp32.",
+            .choices = {"fp16", "bf16", "fp32"},
+            .known_names = {{"fp8", "which is not modeled yet", "state the peak of bf16, or shares that fit"}}},
+           {.name = "attention",
+            .type = Type::text,
+            .doc = "parallel: flash: one kernel that keeps no scores (default); unfused: products, softmax and dropout "
+                   "apart.",
+            .choices = {"flash", "unfused"}},
            {.name = "sample_bytes",
             .type = Type::size,
             .doc = "Of a sample that the master of data_parallel, or with sample_bytes a parameter server, sends to a "
@@ -180,7 +220,97 @@ Field workload_field() {
             .max = 8},
            compute},
       .named_by = "model",
-      .one_of = {{"model", "layers", "transformer"}, {"batch", "global_batch"}}};
+      .one_of = {{"model", "layers", "transformer"}, {"batch", "global_batch", "global_batch_size"}}};
+}
+
+/// A plan, in Megatron-LM's words without "_parallel_size".
+Field parallel_field(Field algorithm) {
+  const auto size = [](const char* name, const char* doc, const char* fallback, std::vector<std::string> words) {
+    return Field{.name = name,
+                 .type = Type::whole,
+                 .doc = doc,
+                 .fallback = fallback,
+                 .min = 1,
+                 .max = most_ranks,
+                 .words = std::move(words)};
+  };
+  const auto choice = [](const char* name, const char* doc, std::vector<std::string> choices,
+                         std::vector<KnownName> known) {
+    return Field{
+        .name = name, .type = Type::text, .doc = doc, .choices = std::move(choices), .known_names = std::move(known)};
+  };
+  const KnownName zero_bubble{"zero_bubble", "which is not modeled yet", "there are gpipe, 1f1b and interleaved"};
+  algorithm.doc = "The schedule of all collectives, without a library; default: ring.";
+  return {
+      .name = "parallel",
+      .type = Type::object,
+      .doc = "A plan of tensor, pipeline and data parallelism for a transformer; instead of `regime`.",
+      .examples = {R"({"tensor": 8, "pipeline": 2})"},
+      .members =
+          {size("tensor", "Ranks that split each layer.", "1", {"tp", "tensor_parallel", "tensor_model_parallel_size"}),
+           size("pipeline", "Stages.", "1", {"pp", "pipeline_parallel", "pipeline_model_parallel_size"}),
+           size("virtual_pipeline", "Chunks of layers of each stage.", "1",
+                {"vp", "vpp", "virtual_pipeline_model_parallel_size", "num_model_chunks"}),
+           size("data", "Ranks with the same part of the model; it follows from the GPUs.", "",
+                {"dp", "data_parallel", "data_parallel_size"}),
+           size("context", "Ranks that split the sequence: 1, others are not modeled yet.", "1",
+                {"cp", "context_parallel", "context_parallel_size"}),
+           size("expert", "Ranks that split experts: 1, others are not modeled yet.", "1",
+                {"ep", "expert_parallel", "expert_model_parallel_size"}),
+           {.name = "order",
+            .type = Type::text,
+            .doc = "Which number of a rank varies fastest, then the next.",
+            .fallback = "tp-cp-ep-dp-pp",
+            .min = 1,
+            .examples = {R"("tp-cp-ep-pp-dp")"}},
+           {.name = "sequence_parallel",
+            .type = Type::boolean,
+            .doc = "Tensor ranks divide norms and dropout by tokens: reduce_scatter and all_gather in place of "
+                   "all_reduce.",
+            .fallback = "false"},
+           choice("schedule", "The order of a stage's passes; default: 1f1b, with virtual_pipeline interleaved.",
+                  {"gpipe", "1f1b", "interleaved"},
+                  {zero_bubble,
+                   {"zero_bubble_h1", zero_bubble.what, zero_bubble.hint},
+                   {"zero_bubble_h2", zero_bubble.what, zero_bubble.hint},
+                   {"dualpipe", zero_bubble.what, zero_bubble.hint}}),
+           choice("shard", "optimizer: each data rank updates its part of the weights (ZeRO-1); default: none.",
+                  {"none", "optimizer"},
+                  {{"full", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"fsdp", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"optimizer_gradients", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"zero1", "which is called optimizer here", R"("shard": "optimizer")"},
+                   {"zero2", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"zero3", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"}}),
+           choice("recompute", "What the backward pass computes again: selective: the attention core; default: none.",
+                  {"none", "selective", "full"}, {}),
+           {.name = "overlap",
+            .type = Type::list,
+            .doc = "What overlaps with computation: grad_reduce: buckets during the last micro-batch's backward pass; "
+                   "param_gather: weights during the next step's forward pass.",
+            .examples = {R"(["grad_reduce"])"},
+            .members = {choice(
+                "overlap", "One of them.", {"grad_reduce", "param_gather"},
+                {{"tensor", "which is not modeled yet", "there are grad_reduce and param_gather"},
+                 {"tp", "which is not modeled yet", "there are grad_reduce and param_gather"},
+                 {"expert", "which is not modeled yet", "there are grad_reduce and param_gather"},
+                 {"p2p", "which is no choice: transfers between stages always overlap", "leave it out"}})},
+            .unique = true},
+           {.name = "grad_bytes",
+            .type = Type::whole,
+            .doc = "Of a gradient: 2 or 4; default: 4.",
+            .min = 2,
+            .max = 4,
+            .examples = {"2"}},
+           {.name = "bucket_size",
+            .type = Type::whole,
+            .doc = "Parameters that close a bucket, with overlap grad_reduce; default: 40 million, or 1 million for "
+                   "each data rank if that is more.",
+            .min = 1,
+            .max = 1'000'000'000'000,
+            .examples = {"40000000"}},
+           std::move(algorithm)},
+      .only_said = true};
 }
 
 Field buckets_field() {
@@ -319,8 +449,10 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .max = 100'000,
                .examples = {"8"},
                .into = &TrainingSpec::microbatches}};
+    case Regime::Kind::plan:
+      break;
   }
-  fail_invariant("a regime has one of seven kinds");
+  fail_invariant("a regime of the list has one of seven kinds");
 }
 
 /// Ways to train that people know by these names.
@@ -329,31 +461,13 @@ std::vector<KnownName> other_regimes() {
   for (const Regime& regime : regimes()) here.push_back(regime.name);
   const std::string hint = fmt::format("there are {}", fmt::join(here, ", "));
   std::vector<KnownName> names;
-  for (const char* name : {"fsdp",
-                           "fsdp2",
-                           "fully_sharded_data_parallel",
-                           "zero",
-                           "zero1",
-                           "zero2",
-                           "zero3",
-                           "deepspeed",
-                           "tensor_parallel",
-                           "tp",
-                           "megatron",
-                           "megatron_lm",
-                           "sequence_parallel",
-                           "context_parallel",
-                           "expert_parallel",
-                           "moe",
-                           "hybrid_parallel",
-                           "3d",
-                           "3d_parallel",
-                           "parallel_3d",
-                           "1f1b",
-                           "pipedream",
-                           "interleaved_1f1b",
-                           "zero_bubble"})
+  for (const char* name : {"fsdp", "fsdp2", "fully_sharded_data_parallel", "zero", "zero2", "zero3", "deepspeed",
+                           "context_parallel", "expert_parallel", "moe", "zero_bubble"})
     names.push_back({name, "which is not modeled yet", hint});
+  for (const char* name : {"tensor_parallel", "tp", "megatron", "megatron_lm", "sequence_parallel", "hybrid_parallel",
+                           "3d", "3d_parallel", "parallel_3d", "1f1b", "pipedream", "interleaved_1f1b", "zero1"})
+    names.push_back({name, "which is a plan, training.parallel",
+                     R"(in place of "regime" write "parallel": {"tensor": 8, "pipeline": 2})"});
   for (const char* name : {"pipeline", "pipeline_parallel", "pp", "gpipe"})
     names.push_back(
         {name, "which is called model_parallel here",
@@ -370,7 +484,6 @@ Field regime_field(const Field& algorithm) {
   Field field{.name = "regime",
               .type = Type::variant,
               .doc = "How GPUs train together.",
-              .required = true,
               .known_names = other_regimes(),
               .list = "regimes",
               .examples = {R"("single")", R"({"name": "ddp", "algorithm": "ring"})"},
@@ -448,18 +561,21 @@ Field training_field(Field algorithm) {
       .into = Member::through<TrainingSpec>(
           [](TrainingSpec& to) -> std::optional<Draws>& { return to.stragglers.jitter; })};
   const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
-  const Field optimizer{.name = "optimizer",
-                        .type = Type::object,
-                        .doc = "The update of the weights.",
-                        .members = {{.name = "name",
-                                     .type = Type::text,
-                                     .doc = "It says what state the optimizer keeps per parameter: none, 4 B, 8 B.",
-                                     .fallback = "sgd",
-                                     .choices = {"sgd", "momentum", "adam"},
-                                     .into = &TrainingSpec::optimizer},
-                                    duration("time", "How long the update takes.", R"("1.2 ms")", "0 us",
-                                             of_step(&TrainingStep::update))},
-                        .named_by = "name"};
+  const Field optimizer{
+      .name = "optimizer",
+      .type = Type::object,
+      .doc = "The update of the weights.",
+      .members = {{.name = "name",
+                   .type = Type::text,
+                   .doc = "It says what state the optimizer keeps per parameter: none, 4 B, 8 B.",
+                   .fallback = "sgd",
+                   .choices = {"sgd", "momentum", "adam"},
+                   .into = &TrainingSpec::optimizer},
+                  duration("time",
+                           "How long the update takes; of a plan with shares 0 is worked out from the "
+                           "bytes that it moves.",
+                           R"("1.2 ms")", "0 us", of_step(&TrainingStep::update))},
+      .named_by = "name"};
   const Field host{.name = "host",
                    .type = Type::object,
                    .doc = "The thread that launches the kernels of a GPU; of data_parallel one thread for all GPUs.",
@@ -482,6 +598,7 @@ Field training_field(Field algorithm) {
       .doc = "What the GPUs train; instead of `collective`.",
       .members = {workload_field(),
                   regime_field(algorithm),
+                  parallel_field(algorithm),
                   optimizer,
                   host,
                   slow,
@@ -509,6 +626,10 @@ Field training_field(Field algorithm) {
                    .min = 1,
                    .examples = {R"("80 GiB")"},
                    .into = &TrainingSpec::gpu_memory},
+                  {.name = "memory",
+                   .type = Type::text,
+                   .doc = "parallel: ignore: run a plan that its GPUs have no room for; default: check.",
+                   .choices = {"check", "ignore"}},
                   {.name = "steps",
                    .type = Type::whole,
                    .doc = "How many steps count.",
@@ -533,7 +654,8 @@ Field training_field(Field algorithm) {
                    .type = Type::whole,
                    .doc = "How many of them do not count; default: 10 per worker, of fewer updates none.",
                    .max = 1'000'000'000,
-                   .examples = {"200"}}}};
+                   .examples = {"200"}}},
+      .one_of = {{"regime", "parallel"}}};
 }
 
 }  // namespace ringsim::scenarios

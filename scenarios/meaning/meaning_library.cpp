@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
+#include <variant>
 
 #include "scenarios/meaning/library_decider.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
@@ -306,14 +308,75 @@ std::set<Bytes> exchanges_of(const TrainingSpec& training, const Blame& blame) {
 
 }  // namespace
 
+namespace {
+
+/// The names of a plan's ranks.
+std::vector<std::string> names_of_ranks(const Canonical& training, const TopologySpec& topology) {
+  if (training.contains("ranks")) return training["ranks"].get<std::vector<std::string>>();
+  std::vector<std::string> names;
+  if (const auto* cluster = std::get_if<Cluster>(&topology))
+    for (int node = 0; node < cluster->parts.front().nodes; ++node)
+      for (const Machine::Device& device : cluster->parts.front().machine->devices)
+        if (device.kind == NodeKind::gpu) names.push_back(fmt::format("node{}.{}", node, device.name));
+  return names;
+}
+
+/// The groups of a plan's exchanges as a collective has them; no `groups` if their names are not known.
+Canonical in_groups_of(const PlanSpec& plan, const PlanExchange& exchange, const std::vector<std::string>& names) {
+  Canonical groups = Canonical::array();
+  for (const std::vector<Actor>& group : plan_groups(plan.grid, exchange.use, exchange.stage)) {
+    groups.emplace_back();
+    for (const Actor rank : group) groups.back().push_back(names.at(static_cast<std::size_t>(rank)));
+  }
+  return {{"groups", std::move(groups)}};
+}
+
+/// Decides for each group shape, operation and size of a plan. What the transport of the scenario shows is the choice
+/// for the exchange of most bytes.
+LibraryRun decide_plan(const Canonical& canonical, const Json& written, const PlanSpec& plan, const LibraryPlace& at,
+                       Scenario& scenario, const Blame& blame, const Files& files) {
+  Decider by = decider_of(canonical, written, at.part, at.pointer, at.transport, scenario, blame, files);
+  LibraryRun out = library_run(canonical["library"], by);
+  const std::vector<std::string> names = names_of_ranks(at.part, scenario.topology);
+  std::optional<std::pair<PlanUse, int>> known;
+  const Canonical own = at.transport;
+  Canonical transport, place{{"order", ""}};
+  const PlanExchange* most = nullptr;
+  const std::vector<PlanExchange> exchanges = plan_exchanges(plan);
+  for (const PlanExchange& exchange : exchanges) {
+    if (known != std::pair{exchange.use, exchange.stage}) {
+      known = {exchange.use, exchange.stage};
+      const std::vector<std::string> warnings = scenario.warnings;
+      transport = own;
+      by = decider_of(canonical, written, in_groups_of(plan, exchange, names), at.pointer + "/parallel", transport,
+                      scenario, blame, files);
+      scenario.warnings = warnings;  // those of the first call stand for all
+    }
+    const Decision decision = decision_of(exchange.op, exchange.bytes, by, blame);
+    out.exchanges[exchange] = call_of(decision, exchange.op, by, transport);
+    if (most != nullptr && exchange.bytes <= most->bytes) continue;
+    most = &exchange;
+    out.call = out.exchanges[exchange];
+    at.transport = transport;
+    write_decision(decision, exchange.op, by, place, at.transport);
+    at.transport["launch"] = out.call.launch.count();
+  }
+  constexpr CollectiveOp any = CollectiveOp::all_reduce;
+  if (most == nullptr) out.call = call_of(decision_of(any, {}, by, blame), any, by, at.transport);
+  return out;
+}
+
+}  // namespace
+
 LibraryRun decide_training(const Canonical& canonical, const Json& written, const TrainingSpec& training,
                            const LibraryPlace& at, Scenario& scenario, const Blame& blame, const Files& files) {
+  if (training.plan) return decide_plan(canonical, written, training.plan->program, at, scenario, blame, files);
   const std::set<Bytes> exchanges = exchanges_of(training, blame);
   const Decider by = decider_of(canonical, written, at.part, at.pointer, at.transport, scenario, blame, files);
   constexpr CollectiveOp op = CollectiveOp::all_reduce;
   LibraryRun out = library_run(canonical["library"], by);
   for (const Bytes bytes : exchanges)
-    out.exchanges[bytes] = call_of(decision_of(op, bytes, by, blame), op, by, at.transport);
+    out.exchanges[all_reduce_of(bytes)] = call_of(decision_of(op, bytes, by, blame), op, by, at.transport);
   out.call = out.exchanges.rbegin()->second;
   write_decision(decision_of(op, *exchanges.rbegin(), by, blame), op, by, at.part["regime"], at.transport);
   return out;
@@ -352,7 +415,7 @@ void number(LibraryRun& run, std::size_t job, std::vector<KnownCall>& known) {
     if (found == known.end()) known.push_back({call, job});
   };
   number_of(run.call);
-  for (auto& [bytes, call] : run.exchanges) number_of(call);
+  for (auto& [exchange, call] : run.exchanges) number_of(call);
 }
 
 }  // namespace
@@ -420,8 +483,8 @@ std::vector<LibraryUse> uses_of(const Scenario& scenario) {
     if (library == nullptr || library->machine.ranks() == 1) continue;
     const CollectiveOp op = scenario.training_of(j) != nullptr ? CollectiveOp::all_reduce : scenario.jobs[j].request.op;
     out.push_back({op, *library});
-    for (const auto& [bytes, call] : library->exchanges) {
-      out.push_back({op, *library});
+    for (const auto& [exchange, call] : library->exchanges) {
+      out.push_back({scenario.training_of(j)->plan ? exchange.op : op, *library});
       out.back().run.call = call;
     }
   }

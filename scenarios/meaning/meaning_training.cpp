@@ -10,6 +10,7 @@
 
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/fields/workload_files.hpp"
+#include "scenarios/meaning/meaning_parallel.hpp"
 #include "scenarios/meaning/transformer.hpp"
 #include "sim/base/error.hpp"
 
@@ -252,8 +253,10 @@ void take_pipeline(const Canonical& canonical, std::int64_t ranks, TrainingSpec&
   out.activations = Bytes{workload["activation_bytes"].get<std::int64_t>()} * (samples / out.microbatches);
 }
 
-void take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpec& out, const Blame& blame,
-                     std::vector<std::string>& warnings) {
+}  // namespace
+
+void training_detail::take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpec& out,
+                                      const Blame& blame, std::vector<std::string>& warnings) {
   const auto warn = [&](const std::string& pointer, const std::string& why) {
     warnings.push_back(blame.where(pointer) + ": has no effect: " + why);
   };
@@ -274,6 +277,8 @@ void take_stragglers(const Canonical& canonical, std::int64_t ranks, TrainingSpe
   if (!out.stragglers.jitter) return;
   if (out.stragglers.jitter->spread.count() == 0) warn("/training/jitter", "a spread of 0 changes nothing");
 }
+
+namespace {
 
 void expect_no_async_keys(const Canonical& canonical, const Blame& blame) {
   const auto refuse = [&](const std::string& pointer, const std::string& key) {
@@ -334,7 +339,7 @@ void divide_batch(const Canonical& workload, std::int64_t ranks, TrainingSpec& o
 
 }  // namespace
 
-namespace {
+namespace training_detail {
 
 void expect_one_model(const Canonical& workload, const Blame& blame) {
   std::string found;
@@ -371,10 +376,37 @@ Workload layers_of(const Canonical& workload, const Blame& blame) {
   return workload_written(workload["layers"]);
 }
 
+}  // namespace training_detail
+
+using namespace training_detail;
+
+namespace {
+
+/// Keys of a plan's workload and machine, which no regime reads.
+void expect_no_plan_keys(const Canonical& canonical, const Blame& blame) {
+  const auto refuse = [&](const std::string& pointer, const char* key) {
+    blame.fail(pointer, fmt::format("expected {} only with parallel, found it with a regime", key),
+               R"(a plan: "parallel": {"tensor": 8, "pipeline": 2} in place of "regime")");
+  };
+  const Canonical& workload = canonical["workload"];
+  for (const char* key : {"micro_batch_size", "global_batch_size", "precision", "attention"})
+    if (workload.contains(key)) refuse(fmt::format("/training/workload/{}", key), key);
+  for (const char* key : {"gemm", "attention", "memory", "peak", "hbm"})
+    if (workload["compute"].contains(key)) refuse(fmt::format("/training/workload/compute/{}", key), key);
+  if (canonical.contains("memory")) refuse("/training/memory", "memory");
+}
+
 }  // namespace
 
 TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double speed, const Blame& blame,
                          std::vector<std::string>& warnings) {
+  if (canonical.contains("parallel") == canonical.contains("regime"))
+    blame.fail(
+        "/training",
+        fmt::format("expected either regime or parallel, found {}", canonical.contains("regime") ? "both" : "neither"),
+        "regime: how GPUs train together, such as ddp; parallel: a plan of tensor, pipeline and data parallelism");
+  if (canonical.contains("parallel")) return plan_training_of(canonical, gpus, speed, blame, warnings);
+  expect_no_plan_keys(canonical, blame);
   TrainingSpec out;
   const Canonical& workload = canonical["workload"];
   expect_one_model(workload, blame);
@@ -426,7 +458,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
     blame.fail("/training/host/order", "expected order only with the regime data_parallel, found it without",
                "there alone one thread launches the kernels of several GPUs");
   take_async(canonical, ranks, out, blame, warnings);
-  take_stragglers(canonical, ranks, out, blame, warnings);
+  training_detail::take_stragglers(canonical, ranks, out, blame, warnings);
   if (canonical.contains("slowdown")) {
     if (out.async)
       blame.fail("/training/slowdown", "cannot be combined with mode async",
@@ -452,6 +484,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
 }
 
 Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training) {
+  if (training.plan) return plan_gradients_of(canonical, training);
   const Canonical& regime = canonical["regime"];
   Canonical collective{{"op", "all_reduce"},
                        {"bytes", training.gradients().count},
@@ -488,6 +521,8 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
       collective["bytes"] = training.activations.count;
       collective["algorithm"] = {{"name", "direct"}};
       break;
+    case Regime::Kind::plan:
+      fail_invariant("a plan is no regime");
   }
   if (canonical.contains("ranks")) collective["ranks"] = canonical["ranks"];
   return collective;

@@ -29,6 +29,17 @@ struct Workload {
 /// model is given one.
 Workload workload_named(const std::string& name, std::optional<std::int64_t> sequence = {});
 
+/// What regimes and plans read in the same way.
+namespace training_detail {
+/// Throws InputError unless the workload says in one way what it trains.
+void expect_one_model(const nlohmann::json& workload, const Blame& blame);
+/// Its layers, with multiply-adds.
+Workload layers_of(const nlohmann::json& workload, const Blame& blame);
+/// Ranks that are slow, and random times: `slow` and `jitter`. Requires out.step.steps.
+void take_stragglers(const nlohmann::json& canonical, std::int64_t ranks, TrainingSpec& out, const Blame& blame,
+                     std::vector<std::string>& warnings);
+}  // namespace training_detail
+
 /// "125 TFLOP/s" in operations per second. Throws InputError (empty `where`).
 std::int64_t parse_flops(const std::string& text);
 

@@ -3,23 +3,11 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+
+#include "algorithms/training/transformer_card.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 
 namespace ringsim::scenarios {
-
-/// The figures of a decoder, in Megatron's and PyTorch's words.
-struct TransformerCard {
-  std::int64_t layers = 0, hidden = 0, heads = 0;
-  std::int64_t kv_heads = 0;  ///< of keys and values; fewer than heads: grouped queries
-  std::int64_t head_dim = 0;
-  std::int64_t ffn = 0;  ///< inner size of the MLP, of one expert if there are some
-  std::int64_t vocabulary = 0;
-  std::int64_t positions = 0;  ///< learned ones; 0: none (rotary embeddings have no parameters)
-  std::int64_t experts = 0, top_k = 0;
-  bool gated = true;   ///< two matrices up to the inner size (SwiGLU), not one
-  bool tied = false;   ///< the head is the embedding
-  bool biases = true;  ///< of every matrix, LayerNorm, and one matrix for Q, K and V, as GPT; else none, and RMSNorm
-};
 
 /// A card as the canonical form of a scenario or a file of scenarios/workloads has it, by the same keys. Throws
 /// InputError if its figures do not fit together; `where`: the key, "/heads".

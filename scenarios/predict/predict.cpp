@@ -427,6 +427,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   ensure(!options.schedules || options.schedules->size() == n, "given schedules are those of all jobs");
   expect_explainable(scenario, options);
   expect_streams(scenario, options);
+  expect_plans_fit(scenario, setup);
   Work work(scenario, setup, options);
   RunOptions run_options{.model = scenario.model,
                          .packet = scenario.packet,

@@ -27,9 +27,12 @@ class ProgramRun {
 
   /// Told of each task when it has ended. Comes before the run.
   void tell_tasks(std::function<void(const TaskSpan&)> on_task) { on_task_.push_back(std::move(on_task)); }
+  /// Told of each event that listen() is given. Comes before the run.
+  void tell_events(std::function<void(const ComputeEvent&)> on_event) { on_event_ = std::move(on_event); }
   /// Give it to RunOptions::on_compute.
   void listen(const ComputeEvent& event) {
     accounts_->on_compute(event);
+    if (on_event_) on_event_(event);
     if (slowdown_) slowdown_->on_compute(event);
   }
   /// Has kernels take so many millionths of their time while a collective runs on their GPU. Comes before the run.
@@ -55,6 +58,7 @@ class ProgramRun {
   SimTime start_;
   std::int64_t slowdown_millionths_ = 0;  // 0: kernels take their time
   std::vector<std::function<void(const TaskSpan&)>> on_task_;
+  std::function<void(const ComputeEvent&)> on_event_;
   std::shared_ptr<const LoweredProgram> lowered_, in_run_;
   std::unique_ptr<Accounts> accounts_;
   std::optional<Slowdown> slowdown_;

@@ -13,6 +13,7 @@
 #include "algorithms/training/model_parallel.hpp"
 #include "algorithms/training/program_sizes.hpp"
 #include "algorithms/training/server.hpp"
+#include "scenarios/predict/plan_training.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -50,11 +51,13 @@ std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t j
   const LibraryRun* library = scenario.library_of(job);
   const TrainingSpec* training = scenario.training_of(job);
   if (library == nullptr || training == nullptr || scenario.jobs[job].request.ranks == 1) return found;
-  for (const auto& [bytes, call] : library->exchanges) {
+  for (const auto& entry : library->exchanges) {
+    const PlanExchange& exchange = entry.first;
+    const LibraryCall& call = entry.second;
     const auto times = std::count_if(training->step.buckets.begin(), training->step.buckets.end(),
-                                     [size = bytes](const Bucket& bucket) { return bucket.bytes == size; });
-    found.push_back({.bytes = bytes,
-                     .times = std::max<std::int64_t>(1, times),
+                                     [&](const Bucket& bucket) { return bucket.bytes == exchange.bytes; });
+    found.push_back({.bytes = exchange.bytes,
+                     .times = std::max<std::int64_t>(1, training->plan ? uses_of(*training->plan, exchange) : times),
                      .algorithm = std::string(to_string(call.plan.algorithm)),
                      .protocol = std::string(to_string(call.plan.protocol)),
                      .channels = call.channels});
@@ -75,7 +78,7 @@ TrainingStep training_step_of(const Scenario& scenario) {
   // Each exchange has a launch of its own.
   step.launch = scenario.calibration ? scenario.calibration->launch : Picoseconds{0};
   for (Bucket& bucket : step.buckets) {
-    const LibraryCall& call = scenario.library->exchanges.at(bucket.bytes);
+    const LibraryCall& call = scenario.library->exchanges.at(all_reduce_of(bucket.bytes));
     bucket.beyond = call.launch + call.own_pass;
     bucket.plan = call.number;
   }
@@ -209,8 +212,10 @@ Program TrainingRun::program_of(const Scenario& scenario, const PredictOptions& 
         pipeline.transfer = schedule_of(scenario, transfer_of(spec_, placed_), options.stop, options.element);
       return model_parallel_program(step_, pipeline, work);
     }
+    case Regime::Kind::plan:
+      return plan_program_of(scenario, options, work);
   }
-  fail_invariant("a regime has one of seven kinds");
+  fail_invariant("a training has a regime or a plan");
 }
 
 ProgramSize TrainingRun::size_of(const Scenario& scenario) const {
@@ -232,8 +237,10 @@ ProgramSize TrainingRun::size_of(const Scenario& scenario) const {
       return gossip_program_size(step_, {.every = spec_.every, .overlap = spec_.overlap}, ranks, exchanges);
     case Regime::Kind::model_parallel:
       return model_parallel_program_size(step_, ranks, spec_.microbatches, exchanges);
+    case Regime::Kind::plan:
+      return plan_program_size(spec_.plan->program);
   }
-  fail_invariant("a regime has one of seven kinds");
+  fail_invariant("a training has a regime or a plan");
 }
 
 namespace {
@@ -245,6 +252,7 @@ std::string smaller(const TrainingSpec& spec, int ranks) {
   if (spec.step.buckets.size() > 1) ways.emplace_back("a larger regime.buckets.size");
   if (spec.every > 1) ways.emplace_back("a smaller regime.every");
   if (spec.microbatches > 1) ways.emplace_back("fewer regime.microbatches");
+  if (spec.plan && spec.plan->program.micro_batches > 1) ways.emplace_back("a smaller workload.global_batch_size");
   if (spec.servers > 1) ways.emplace_back("fewer regime.servers");
   if (ranks > 1) ways.emplace_back("fewer GPUs");
   return fmt::format("{}", fmt::join(ways, ", "));
@@ -283,6 +291,10 @@ TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& place
   run_.emplace(std::move(program), spec_.warmup, SimTime{scenario.main().start}, room, &work);
   if (spec_.slowdown > 1'000'000) run_->slow_down(spec_.slowdown);
   if (async_) account_ = std::make_unique<AsyncAccount>(run_->lowered(), *async_, spec_.async->warmup);
+  if (!spec_.plan) return;
+  plan_account_ =
+      std::make_unique<PlanAccount>(run_->lowered(), plan_streams_, spec_.warmup, SimTime{scenario.main().start});
+  run_->tell_events([this](const ComputeEvent& event) { plan_account_->on_compute(event); });
 }
 
 void TrainingRun::listen(RunOptions& options) {
@@ -300,6 +312,10 @@ void TrainingRun::listen(RunOptions& options) {
 
 std::vector<NodeId> TrainingRun::placement() const {
   std::vector<NodeId> nodes = placed_.ranks;
+  if (spec_.plan) {
+    nodes.insert(nodes.end(), plan_helpers_.begin(), plan_helpers_.end());
+    return nodes;
+  }
   if (!async_) {
     nodes.insert(nodes.end(), placed_.helpers.begin(), placed_.helpers.end());
     const auto n = static_cast<std::size_t>(run_->program().actors);
@@ -334,6 +350,17 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   const Bytes all = spec_.gradients(), state = Bytes{spec_.parameters} * state_per_parameter(spec_.optimizer);
   const int ranks = placed_.job.request.ranks;
   TrainingMemory memory;
+  if (spec_.plan) {
+    if (actor >= ranks) return memory;
+    const auto stage = static_cast<std::size_t>(spec_.plan->program.grid.digits(actor).stage);
+    const PlanMemory& its = spec_.plan->memory[stage];
+    return {.weights = its.weights,
+            .gradients = its.gradients,
+            .state = its.state,
+            .copies = {},
+            .outputs = {},
+            .activations = its.activations};
+  }
   memory.weights = memory.gradients = all;
   memory.state = state;
   if (actor >= ranks) {
@@ -408,6 +435,8 @@ std::string TrainingRun::lacking_memory(const Topology& topology, const std::str
     has = memory;
   }
   if (worst < 0) return "";
+  if (spec_.plan)  // expect_plans_fit() has let it through
+    return pointer + ": " + plan_needs(spec_, placed_.ranks, topology, worst, has);
   const TrainingMemory memory = memory_of(worst);
   const std::string& device = topology.node(placed_.ranks[static_cast<std::size_t>(worst)]).name;
   const std::string who = n_lacking == ranks && ranks > 1 ? "each GPU"
@@ -441,7 +470,7 @@ void TrainingRun::describe(TrainingReport& report) const {
   report.workload = spec_.workload;
   report.compute = spec_.compute;
   report.optimizer = spec_.optimizer;
-  report.batch = spec_.batch * placed_.job.request.ranks;
+  report.batch = spec_.plan ? spec_.plan->global_batch : spec_.batch * placed_.job.request.ranks;
   report.parameters = spec_.parameters;
   report.buckets = step_.buckets.size();
   report.step = report.split.total();
@@ -451,9 +480,12 @@ void TrainingRun::describe(TrainingReport& report) const {
   if (seconds <= 0) return;
   report.samples_per_s = static_cast<double>(report.batch) / seconds;
   report.tokens_per_s = report.samples_per_s * static_cast<double>(spec_.sequence);
-  report.tflops_per_gpu = 6e-12 * static_cast<double>(spec_.macs) * static_cast<double>(spec_.batch) / seconds;
+  // Samples of a GPU.
+  const double samples =
+      spec_.plan ? static_cast<double>(report.batch) / placed_.job.request.ranks : static_cast<double>(spec_.batch);
+  report.tflops_per_gpu = 6e-12 * static_cast<double>(spec_.macs) * samples / seconds;
   if (spec_.peak > 0) report.mfu = 1e12 * report.tflops_per_gpu / static_cast<double>(spec_.peak);
-  const Picoseconds one = alone_step_time(spec_);
+  const Picoseconds one = spec_.plan ? plan_compute_time(*spec_.plan) : alone_step_time(spec_);
   report.efficiency = static_cast<double>(one.count()) / static_cast<double>(report.step.count());
 }
 
@@ -525,6 +557,7 @@ TrainingReport TrainingRun::report(const Traffic& traffic) const {
   report.sent = Bytes{traffic.sent.count / (static_cast<std::int64_t>(step_.steps) * spec_.every)};
   report.by_rank = by_rank(traffic);
   describe(report);
+  if (spec_.plan) describe_plan(report);
   return report;
 }
 

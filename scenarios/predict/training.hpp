@@ -9,6 +9,7 @@
 
 #include "algorithms/training/data_parallel.hpp"
 #include "scenarios/predict/async_training.hpp"
+#include "scenarios/predict/plan_account.hpp"
 #include "scenarios/predict/program_run.hpp"
 #include "scenarios/setup/setup.hpp"
 #include "sim/program/program_size.hpp"
@@ -17,14 +18,15 @@ namespace ringsim {
 
 struct PredictOptions;
 
-/// What a GPU or a server keeps, by parts, without activations.
+/// What a GPU or a server keeps, by parts; activations only of a plan.
 struct TrainingMemory {
   Bytes weights, gradients;
   Bytes state;    ///< the optimizer's
   Bytes copies;   ///< of gradients: buckets; what comes in at the master of data_parallel, or from neighbors
   Bytes outputs;  ///< of the whole batch, at the master of data_parallel
+  Bytes activations;
 
-  Bytes total() const { return weights + gradients + state + copies + outputs; }
+  Bytes total() const { return weights + gradients + state + copies + outputs + activations; }
   bool operator==(const TrainingMemory&) const = default;
 };
 
@@ -42,6 +44,14 @@ struct ExchangeReport {
   std::int64_t times = 1;           ///< in a step; of local_sgd in a round
   std::string algorithm, protocol;  ///< by the library's names
   int channels = 1;
+};
+
+/// What a plan did in a step.
+struct PlanReport {
+  int tensor = 1, pipeline = 1, virtual_pipeline = 1, data = 1, micro_batches = 1;
+  std::string schedule, shard;
+  PlanSplit split;                 ///< of the rank that ended last: its parts sum to the step
+  std::vector<PlanMemory> memory;  ///< [stage]
 };
 
 /// What a training step took, and where its time went. Means over the steps that count, of the rank that ended last
@@ -64,6 +74,7 @@ struct TrainingReport {
   double efficiency = 0;             ///< of one GPU's step without any communication, over this one
   Bytes sent;                        ///< by all ranks and helpers, a step
   TrainingMemory memory;             ///< of the GPU that needs most
+  std::optional<PlanReport> plan;    ///< of a training with a plan
   std::optional<AsyncReport> async;  ///< of a server that waits for nobody. Means are then over all workers and updates
   std::vector<ExchangeReport> exchanges;  ///< by size; none without a library
   std::vector<RankReport> by_rank;        ///< ranks, then servers; neighbors that are alike in all of it are one entry
@@ -89,6 +100,9 @@ PlacedCollective transfer_of(const TrainingSpec& spec, const PlacedCollective& p
 /// The buffer of the scatter by which a parameter server hands out its part of the samples; of a separate one a part is
 /// its own.
 Bytes samples_sent(const TrainingSpec& spec, int ranks, std::uint32_t shard);
+
+/// Throws InputError if the GPUs of a plan have no room for it, unless it says that this is to be ignored.
+void expect_plans_fit(const Scenario& scenario, const Setup& setup);
 
 /// The program of a scenario's training, and what its run says of it.
 class TrainingRun {
@@ -122,6 +136,8 @@ class TrainingRun {
 
  private:
   Program program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work);
+  Program plan_program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work);
+  void describe_plan(TrainingReport& report) const;
   ProgramSize size_of(const Scenario& scenario) const;
   void expect_room(const Scenario& scenario, const ProgramSize& size, Bytes most) const;
   TrainingMemory memory_of(Actor actor) const;
@@ -137,6 +153,9 @@ class TrainingRun {
   std::unique_ptr<AsyncServer> async_;  // none: workers wait for each other
   std::optional<ProgramRun> run_;
   std::unique_ptr<AsyncAccount> account_;
+  PlanStreams plan_streams_;          // of a plan, and so are these
+  std::vector<NodeId> plan_helpers_;  // [actor - ranks]
+  std::unique_ptr<PlanAccount> plan_account_;
 };
 
 }  // namespace ringsim

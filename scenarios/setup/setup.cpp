@@ -123,7 +123,8 @@ struct Seen {
 PlacedCollective placed_on(std::vector<NodeId> ranks, const Seen& seen, const Scenario& scenario, Job job,
                            const CalledBy& by, const std::atomic<bool>* stop) {
   const Topology& topology = seen.topology;
-  PlacedCollective placed{.job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}, .exchanges = {}};
+  PlacedCollective placed{
+      .job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}, .exchanges = {}, .exchange = {}};
   return blaming(scenario, placed.job.pointer, [&] {
     if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
@@ -146,7 +147,7 @@ void place_exchanges(const Seen& seen, const Scenario& scenario, const LibraryRu
     Job job = placed.job;
     job.algorithm = call.algorithm;
     job.arguments = call.arguments;
-    job.request.bytes = exchange.first;
+    job.request.bytes = exchange.first.bytes;
     job.request.channels = call.channels;
     job.request.orders.clear();
     job.request.tree.clear();
@@ -169,6 +170,57 @@ void place_exchanges(const Seen& seen, const Scenario& scenario, const LibraryRu
   }
 }
 
+/// How the groups of an exchange do it: as the library decides, else by the scenario's algorithm.
+Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, const LibraryCall* call) {
+  Job job = main;
+  job.ranks.clear();
+  job.shuffle.reset();
+  const bool is_send = exchange.op == CollectiveOp::send_recv;
+  job.request.op = is_send ? CollectiveOp::broadcast : exchange.op;
+  job.request.bytes = exchange.bytes;
+  job.request.ranks = ranks;
+  job.request.root = 0;
+  job.request.orders.clear();
+  job.request.tree.clear();
+  job.request.grid.clear();
+  job.best_ring = job.channel_rings = false;
+  if (call != nullptr) {
+    job.algorithm = call->algorithm;
+    job.arguments = call->arguments;
+    job.request.channels = call->channels;
+    job.channel_rings = call->channel_rings;
+  }
+  if (is_send) {
+    job.algorithm = find_algorithm("direct");
+    job.arguments = {};
+    job.channel_rings = false;
+  }
+  return job;
+}
+
+/// All exchanges of a plan, group by group. Groups of an exchange lie alike, so they have the same rings; switches are
+/// looked for in each.
+void place_plan(const Seen& seen, const Scenario& scenario, const PlanSpec& plan, const LibraryRun* library,
+                PlacedCollective& placed, const std::atomic<bool>* stop) {
+  for (const PlanExchange& exchange : plan_exchanges(plan)) {
+    const LibraryCall* call = library == nullptr ? nullptr : &library->exchanges.at(exchange);
+    std::optional<PlacedCollective> known;
+    for (const std::vector<Actor>& group : plan_groups(plan.grid, exchange.use, exchange.stage)) {
+      std::vector<NodeId> members;
+      for (const Actor rank : group) members.push_back(placed.ranks[static_cast<std::size_t>(rank)]);
+      if (known && !known->job.uses_fabric()) {
+        known->ranks = std::move(members);
+        placed.exchanges.push_back(*known);
+        continue;
+      }
+      Job job = job_of_exchange(placed.job, exchange, static_cast<int>(group.size()), call);
+      known = placed_on(std::move(members), seen, scenario, std::move(job), {library, call}, stop);
+      known->exchange = exchange;
+      placed.exchanges.push_back(*known);
+    }
+  }
+}
+
 /// [group]
 std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scenario, std::size_t j,
                                          const std::atomic<bool>* stop) {
@@ -180,7 +232,10 @@ std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scena
   const CalledBy by{library, library == nullptr ? nullptr : &library->call};
   if (job.groups.empty()) {
     std::vector<PlacedCollective> one{placed_on(std::move(ranks), seen, scenario, job, by, stop)};
-    if (library != nullptr) place_exchanges(seen, scenario, *library, one.front(), stop);
+    if (spec != nullptr && spec->plan)
+      place_plan(seen, scenario, spec->plan->program, library, one.front(), stop);
+    else if (library != nullptr)
+      place_exchanges(seen, scenario, *library, one.front(), stop);
     return one;
   }
   std::vector<PlacedCollective> placed;

@@ -19,8 +19,10 @@ struct PlacedCollective {
   Job job;                             ///< of an algorithm in the fabric: its request has the tree of switches
   std::vector<NodeId> ranks, helpers;  ///< [rank], [actor - ranks]
   std::string ring;                    ///< as ring_order_of()
-  /// The exchanges of a training step by a library: one of each size, in their order, with its algorithm and rings.
+  /// The exchanges of a training step by a library: one of each size, in their order, with its algorithm and rings. Of
+  /// a plan, with or without a library: each for each of its groups, in their order.
   std::vector<PlacedCollective> exchanges;
+  PlanExchange exchange;  ///< of one of a plan's
 
   /// Helpers with ports of their own: all but switches of the fabric.
   std::vector<NodeId> endpoints() const { return uses_fabric() ? std::vector<NodeId>{} : helpers; }

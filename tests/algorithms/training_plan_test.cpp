@@ -129,7 +129,7 @@ TEST_CASE("1f1b on the simulator takes its closed form while a hop is no longer 
     }
 }
 
-// Ring: 2 (t - 1)/t of the bytes a rank; 2 all-reduces a layer and micro-batch; each cut once there and once back.
+// Ring: 2 (t - 1)/t of the bytes per rank; 2 all-reduces a layer and micro-batch; each cut once there and once back.
 TEST_CASE("a plan sends its tensor, pipeline and data volumes, to the byte") {
   for (const int t : {1, 2, 4})
     for (const int p : {1, 2, 3})

@@ -73,8 +73,8 @@ TEST_CASE("each bucket has the algorithm, protocol, channels and launch that the
   const Scenario scenario = point(text, {"training.regime.buckets.first=1 KiB"});
   CHECK(scenario.protocol->name == "simple");
   REQUIRE(scenario.library->exchanges.size() == 2);
-  const LibraryCall &small = scenario.library->exchanges.at(40'000_B),
-                    &large = scenario.library->exchanges.at(80'000'000_B);
+  const LibraryCall &small = scenario.library->exchanges.at(all_reduce_of(40'000_B)),
+                    &large = scenario.library->exchanges.at(all_reduce_of(80'000'000_B));
   CHECK(small.protocol->name == "ll");
   CHECK(large.protocol->name == "simple");
   CHECK(small.channels < large.channels);
@@ -95,7 +95,8 @@ TEST_CASE("buckets by NVLSTree, whose connections have more slots, and by LL go 
   CHECK(found.library_algorithm == "NVLSTree, Tree");
   CHECK(found.library_protocol == "Simple, LL");
   const LibraryRun library = point(step_of(2, {20'000'000, 10'000}), step).library.value();
-  CHECK(library.exchanges.at(40'000_B).protocol->slots != library.exchanges.at(80'000'000_B).protocol->slots);
+  CHECK(library.exchanges.at(all_reduce_of(40'000_B)).protocol->slots !=
+        library.exchanges.at(all_reduce_of(80'000'000_B)).protocol->slots);
   CHECK(found.time == 180ms + alone(2, 80'000'000, h100).time);
 }
 

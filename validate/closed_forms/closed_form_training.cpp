@@ -37,6 +37,7 @@ class TrainingForm {
         step_(training_step_of(scenario)) {}
 
   std::optional<ClosedForm> form() {
+    if (spec_.plan) return std::nullopt;  // algorithms/training/pipeline_order.hpp has those of equal stages
     if (calls_of(scenario_).size() > 1) assume("exchanges differ in protocol, and in what they reach of links");
     if (spec_.slowdown > 1'000'000) assume("collectives slow kernels that run next to them");
     if (!exchanges(scenario_) && spec_.microbatches == 1) return alone();
@@ -57,6 +58,8 @@ class TrainingForm {
         return gossip();
       case Regime::Kind::model_parallel:
         return model_parallel();
+      case Regime::Kind::plan:
+        break;
     }
     return std::nullopt;
   }

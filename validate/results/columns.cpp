@@ -82,6 +82,16 @@ Json of_training(const Result& r, Of of) {
   return is_training(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
 }
 
+/// A figure of a plan; null of all else.
+template <class Of>
+Json of_plan(const Result& r, Of of) {
+  return is_training(r) && r.prediction.training->plan ? Json(of(*r.prediction.training->plan)) : Json(nullptr);
+}
+bool is_plan(const Result& r) { return is_training(r) && r.prediction.training->plan.has_value(); }
+Json time_of_plan(const Result& r, Picoseconds PlanSplit::*part) {
+  return of_plan(r, [part](const auto& plan) { return microseconds(plan.split.*part); });
+}
+
 /// A figure of a server that waits for nobody; null of all else.
 template <class Of>
 Json of_async(const Result& r, Of of) {
@@ -284,7 +294,7 @@ constexpr std::array columns{
            .heading = "TFLOP/s per GPU"},
     Column{.name = "mfu",
            .unit = "share",
-           .meaning = "of a transformer: tflops_per_gpu over the stated peak (compute.flops)",
+           .meaning = "of a transformer: tflops_per_gpu over the stated peak (compute.flops, of a plan compute.peak)",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_transformer(r, &TrainingReport::mfu); },
            .heading = "MFU",
@@ -292,10 +302,52 @@ constexpr std::array columns{
                [](const Result& r) {
                  return is_training(r) && r.prediction.training->mfu > 0 ? share_text(r.prediction.training->mfu) : "";
                }},
+    Column{.name = "tp",
+           .unit = "",
+           .meaning = "of a plan: tensor parallel ranks",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.tensor; }); },
+           .heading = "tp",
+           .relevant = is_plan},
+    Column{.name = "pp",
+           .unit = "",
+           .meaning = "of a plan: pipeline stages",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.pipeline; }); },
+           .heading = "pp",
+           .relevant = is_plan},
+    Column{.name = "vp",
+           .unit = "",
+           .meaning = "of a plan: chunks of layers of a stage",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.virtual_pipeline; }); }},
+    Column{.name = "dp",
+           .unit = "",
+           .meaning = "of a plan: data parallel ranks",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.data; }); },
+           .heading = "dp",
+           .relevant = is_plan},
+    Column{.name = "micro_batches",
+           .unit = "",
+           .meaning = "of a plan: those that pass through a pipeline in a step",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.micro_batches; }); }},
+    Column{.name = "schedule",
+           .unit = "",
+           .meaning = "of a plan: gpipe, 1f1b or interleaved",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.schedule; }); }},
+    Column{.name = "shard",
+           .unit = "",
+           .meaning = "of a plan: none, or optimizer, whose state data parallel ranks divide",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.shard; }); }},
     Column{
         .name = "efficiency",
         .unit = "share",
-        .meaning = "the step of one GPU alone, with the same batch per GPU, over this step",
+        .meaning = "the step of one GPU alone, with the same batch per GPU, over this step; of a plan what a GPU "
+                   "computes, on average, over the step",
         .in = In::some_rows,
         .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.efficiency; }); },
         .heading = "efficiency",
@@ -379,26 +431,55 @@ constexpr std::array columns{
                  [](const Result& r) {
                    return of_training(r, [](const auto& t) { return microseconds(t.split.communication()); });
                  }),
+    time_of_step(
+        "bubble_us",
+        "of a plan's step, by the rank that ends last: its next kernel waits for what another stage has not sent. With "
+        "split_us.compute and the three exposed times below it adds up to time_us",
+        [](const Result& r) { return time_of_plan(r, &PlanSplit::bubble); }, "bubble us", is_plan),
+    time_of_step(
+        "exposed_tensor_us", "its next kernel waits for a collective of its tensor group",
+        [](const Result& r) { return time_of_plan(r, &PlanSplit::tensor); }, "tensor us", is_plan),
+    time_of_step(
+        "exposed_pipeline_us", "its next kernel waits for what another stage has sent",
+        [](const Result& r) { return time_of_plan(r, &PlanSplit::pipeline); }, "pipeline us", is_plan),
+    time_of_step(
+        "exposed_data_us", "its next kernel waits for a collective of its data group, or the step ends with one",
+        [](const Result& r) { return time_of_plan(r, &PlanSplit::data); }, "data us", is_plan),
+    time_of_step("recompute_us", "of a plan's compute: parts of forward passes again",
+                 [](const Result& r) { return time_of_plan(r, &PlanSplit::recompute); }),
+    time_of_step("optimizer_us", "of a plan's compute: updates",
+                 [](const Result& r) { return time_of_plan(r, &PlanSplit::optimizer); }),
     memory_of_step("sent_bytes", "what all ranks send in a step",
                    [](const Result& r) { return of_training(r, [](const auto& t) { return t.sent.count; }); }),
     memory_of_step(
-        "memory.parameters", "of the GPU that needs most: the weights, in the size of a gradient",
+        "memory.parameters",
+        "of the GPU that needs most: the weights, in the size of a gradient; of a plan in that of its precision",
         [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.weights.count; }); }),
     memory_of_step(
         "memory.gradients", "its gradients",
         [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.gradients.count; }); }),
-    memory_of_step("memory.optimizer", "the optimizer's state: 0, 4 or 8 B per parameter (sgd, momentum, adam)",
+    memory_of_step("memory.optimizer",
+                   "the optimizer's state: 0, 4 or 8 B per parameter (sgd, momentum, adam); of a plan in fp16 or bf16 "
+                   "4 B more, a copy of the weights",
                    [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.state.count; }); }),
     memory_of_step(
         "memory.buckets",
         "the buckets, a copy of the gradients; of data_parallel room at the master for gradients that come in; "
-        "activations are not counted",
+        "activations are counted for plans alone",
         [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.copies.count; }); }),
     memory_of_step("memory.outputs", "data_parallel: the outputs of the whole batch, at the master",
                    [](const Result& r) {
                      if (!is_training(r) || r.prediction.training->regime != "data_parallel") return Json(nullptr);
                      return Json(r.prediction.training->memory.outputs.count);
                    }),
+    memory_of_step("memory.activations",
+                   "of a plan: what it keeps for backward passes, at the moment when that is most",
+                   [](const Result& r) {
+                     return is_plan(r) ? Json(r.prediction.training->memory.activations.count) : Json(nullptr);
+                   }),
+    memory_of_step(
+        "memory_bytes", "of a plan: all of these",
+        [](const Result& r) { return is_plan(r) ? Json(r.prediction.training->memory.total().count) : Json(nullptr); }),
     Column{.name = "algbw_GBps",
            .unit = "GB/s",
            .meaning = "bytes over time",
@@ -641,6 +722,13 @@ constexpr std::array columns{
            .in = In::details,
            .value =
                [](const Result& r) { return is_training(r) ? exchanges_json(*r.prediction.training) : Json(nullptr); },
+           .in_csv = false},
+    Column{.name = "stages",
+           .unit = "",
+           .meaning = "of a plan, a list of what a rank of each stage keeps: parameters, gradients, optimizer, "
+                      "activations, and in_flight, of how many passes",
+           .in = In::details,
+           .value = [](const Result& r) { return of_plan(r, stages_json); },
            .in_csv = false},
     Column{.name = "staleness",
            .unit = "",

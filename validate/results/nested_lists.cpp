@@ -89,6 +89,17 @@ Json exchanges_json(const TrainingReport& training) {
   return all;
 }
 
+Json stages_json(const PlanReport& plan) {
+  Json all = Json::array();
+  for (const PlanMemory& stage : plan.memory)
+    all.push_back({{"parameters", stage.weights.count},
+                   {"gradients", stage.gradients.count},
+                   {"optimizer", stage.state.count},
+                   {"activations", stage.activations.count},
+                   {"in_flight", stage.in_flight}});
+  return all;
+}
+
 Json staleness_of(const AsyncReport& async) {
   Json histogram = Json::array(), workers = Json::array();
   for (const auto& [staleness, updates] : async.histogram) histogram.push_back({staleness, updates});

@@ -31,7 +31,7 @@ def points():
         for row in asked("run", scenario)["results"]:
             if row.get("job", "main") != "main":  # of other jobs
                 continue
-            form = row.get("closed_form", {}).get("formula", "")
+            form = (row.get("closed_form") or {}).get("formula", "")
             key = (row["training"], form)
             if key in seen or (row["ranks"] == 1) != (row["training"] == "single"):
                 continue

@@ -1,0 +1,86 @@
+// What a transformer costs each rank of a plan: kernels, collectives of tensor groups, parameters, memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "algorithms/training/plan_program.hpp"
+#include "algorithms/training/transformer_card.hpp"
+
+namespace ringsim {
+
+/// What a GPU's kernels reach. A kernel takes the longer of its operations and its bytes.
+struct KernelSpeeds {
+  double gemm = 0, attention = 0;  ///< operations per second, of matrix products and of the attention core
+  double memory = 0;               ///< bytes per second; 0: bytes take no time
+};
+
+/// How a model lies on the ranks of a plan. Requires heads, kv_heads and ffn divisible by tensor, and layers divisible
+/// by pipeline times chunks; no experts.
+struct TransformerPlan {
+  enum class Recompute : std::uint8_t { none, selective, full };
+
+  TransformerCard card;
+  std::int64_t sequence = 0, micro_batch = 1;
+  int tensor = 1;
+  PipelineShape shape;
+  bool sequence_parallel = false;
+  Recompute recompute = Recompute::none;
+  bool flash = true;      ///< the attention core is one kernel that keeps no scores; else three that do
+  int element_bytes = 2;  ///< of weights and activations
+  int gradient_bytes = 4;
+
+  std::int64_t tokens() const { return sequence * micro_batch; }
+};
+
+/// [stage][chunk][layer]: the embedding in the first, the head in the last. Forward operations of a layer and token,
+/// over t: matrix products 2 (h (a + 2 k) d + a d h + 2 or 3 h f), attention core 4 s a d, of which flash kernels skip
+/// the half that the causal mask hides. Backward: products twice, the core 2.5 times with flash (it computes the scores
+/// again; Dao, FlashAttention-2, section 3.1) and twice without, bytes twice.
+///
+/// Bytes of memory-bound kernels per token, e of an element: norms 2 e h each, residual with dropout 3 e h and a mask
+/// of h, transposes around attention 6 e a d, activation 3 e f (gated), 4 e f (with biases: bias and GeLU apart) or
+/// 2 e f, without flash softmax, mask and dropout 6.5 e s a; the loss 14 B forward and 6 B backward a word.
+///
+/// Tensor groups: all-reduces of b s h e after attention and MLP, forward, and before them, backward (Shoeybi et al.,
+/// arXiv 1909.08053, figure 3). With sequence_parallel a reduce_scatter and an all_gather in each one's place, and one
+/// more all_gather backward, which brings back what was not kept (Korthikanti et al., arXiv 2205.05198, section 4.2.2).
+/// Embedding, head and loss: as Megatron-LM's vocabulary-parallel layers, the vocabulary rounded up to a multiple of t.
+std::vector<std::vector<std::vector<PlanLayer>>> transformer_layers(const TransformerPlan& plan,
+                                                                    const KernelSpeeds& speeds);
+
+/// Parameters of a layer on one rank: matrices over t, norms and the biases after an all-reduce whole.
+std::int64_t layer_parameters(const TransformerCard& card, int tensor);
+/// Parameters of the word embedding on one rank.
+std::int64_t embedding_parameters(const TransformerCard& card, int tensor);
+/// Parameters of a stage on one rank.
+std::int64_t stage_parameters(const TransformerPlan& plan, int stage);
+
+/// Bytes that a layer keeps of a micro-batch for its backward pass, s b h (10 + 24/t + 5 a s/(h t)) for GPT without
+/// flash (Korthikanti et al., equations 2 to 6): the inputs of products, norms and activation, masks of dropout, and
+/// without flash the scores. sequence_parallel: all of it over t. selective: without the core's scores and masks. full:
+/// its input.
+Bytes layer_activations(const TransformerPlan& plan);
+
+/// What the optimizer keeps and moves for a parameter.
+struct OptimizerBytes {
+  int state = 0;  ///< kept: moments in fp32, and with weights of 2 bytes a copy in fp32
+  int moved = 0;  ///< read and written by an update
+};
+/// `name`: sgd, momentum or adam.
+OptimizerBytes optimizer_bytes(const std::string& name, int weight_bytes, int gradient_bytes);
+
+/// What a rank of a stage keeps.
+struct PlanMemory {
+  Bytes weights, gradients, state, activations;
+  int in_flight = 0;  ///< passes of chunks that the activations are those of, at most
+
+  Bytes total() const { return weights + gradients + state + activations; }
+  bool operator==(const PlanMemory&) const = default;
+};
+/// `shards`: over how many data ranks the optimizer's state is divided; 1: not. Activations are those of the moment
+/// when the most are kept, in the order of the schedule; with recompute full, one layer more in full.
+PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer, int shards);
+
+}  // namespace ringsim

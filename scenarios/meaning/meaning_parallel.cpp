@@ -1,0 +1,371 @@
+#include "scenarios/meaning/meaning_parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "algorithms/training/regimes.hpp"
+#include "scenarios/fields/fields.hpp"
+#include "scenarios/fields/workload_files.hpp"
+#include "scenarios/meaning/meaning_jobs.hpp"
+#include "scenarios/meaning/meaning_training.hpp"
+#include "scenarios/meaning/transformer.hpp"
+#include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+using Recompute = TransformerPlan::Recompute;
+const std::string at_parallel = "/training/parallel", at_workload = "/training/workload",
+                  at_compute = "/training/workload/compute";
+
+/// Keys of a training that a plan does not read, and what reads them.
+void expect_only_plan_keys(const Canonical& canonical, const Blame& blame) {
+  const auto refuse = [&](const std::string& pointer, const std::string& key, const std::string& hint) {
+    blame.fail(pointer, fmt::format("cannot be combined with parallel: {} is for regimes", key), hint);
+  };
+  const Canonical &workload = canonical["workload"], &host = canonical["host"];
+  if (workload.contains("layers"))
+    blame.fail(at_workload + "/layers", "expected a transformer with parallel, found layers",
+               "give its card, \"transformer\": {...}, or name one: \"model\": \"llama3_70b\"");
+  if (workload.contains("batch"))
+    refuse(at_workload + "/batch", "batch", "micro_batch_size: samples of a micro-batch; global_batch_size: of a step");
+  if (workload.contains("global_batch"))
+    refuse(at_workload + "/global_batch", "global_batch", "it is called global_batch_size in a plan");
+  for (const char* key : {"sample_bytes", "output_bytes", "activation_bytes"})
+    if (workload.contains(key))
+      refuse(fmt::format("{}/{}", at_workload, key), key, "what stages hand on follows from the transformer");
+  if (workload["bytes_per_parameter"] != 4)
+    refuse(at_workload + "/bytes_per_parameter", "bytes_per_parameter",
+           "precision says how large weights are, parallel.grad_bytes how large gradients");
+  if (workload["compute"]["backward"] != 2'000'000)
+    refuse(at_compute + "/backward", "backward", "the backward pass is counted kernel by kernel");
+  if (host["launch"] != 0 || host.contains("order") || host["waits"] != true)
+    refuse("/training/host", "host", "launches of a plan's kernels are not modeled yet: leave it out");
+  if (canonical.contains("slowdown"))
+    refuse("/training/slowdown", "slowdown", "collectives of a plan do not slow kernels yet: leave it out");
+  for (const char* key : {"updates", "warmup_updates"})
+    if (canonical.contains(key)) refuse(fmt::format("/training/{}", key), key, "steps says how long a plan runs");
+  for (const char* key : {"micro_batch_size", "global_batch_size"})
+    if (!workload.contains(key))
+      blame.fail(at_workload, fmt::format("expected the key \"{}\" with parallel, found none", key),
+                 "micro_batch_size: samples of a micro-batch; global_batch_size: of all GPUs in a step");
+}
+
+TransformerCard card_of(const Canonical& workload, const Blame& blame) {
+  if (workload.contains("transformer")) return transformer_of(workload["transformer"]);
+  const auto name = workload["model"].get<std::string>();
+  const auto& files = workload_files();
+  const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
+  ensure(found != files.end(), "the table of fields names the workloads");
+  const Json file = parse_json(found->second, "scenarios/workloads/" + name + ".json");
+  if (!file.contains("transformer"))
+    blame.fail(at_workload + "/model", fmt::format("expected a transformer with parallel, found {}", name),
+               "those with a model card are gpt3_175b, llama2_13b, llama2_70b, llama3_8b, llama3_70b and llama3_405b");
+  return transformer_of(Canonical(file["transformer"]));
+}
+
+double share_of(const Canonical& compute, const char* key, const Blame& blame) {
+  if (!compute.contains(key))
+    blame.fail(at_compute, fmt::format("expected the key \"{}\" with parallel, found none", key),
+               R"({"gemm": "72%", "attention": "35%", "memory": "80%", "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}: no )"
+               R"(share fits all software, so they are yours to state; or {"flops": ..., "efficiency": ...})");
+  if (!compute[key].is_object())
+    blame.fail(fmt::format("{}/{}", at_compute, key), "expected a share such as \"72%\", found a rate");
+  const double share = static_cast<double>(compute[key]["millionths"].get<std::int64_t>()) / 1e6;
+  if (share <= 0) blame.fail(fmt::format("{}/{}", at_compute, key), "expected a share above 0%, found 0%");
+  return share;
+}
+
+double flops_of(const Canonical& compute, const char* key, const Blame& blame) {
+  try {
+    return static_cast<double>(parse_flops(compute[key].get<std::string>()));
+  } catch (const InputError& error) {
+    blame.fail(fmt::format("{}/{}", at_compute, key), error.message(), error.hint());
+  }
+}
+
+/// From shares of a stated peak and HBM, or from one efficiency, which leaves bytes out.
+KernelSpeeds speeds_of(const Canonical& compute, double speed, TrainingSpec& out, const Blame& blame) {
+  if (compute.contains("step"))
+    blame.fail(at_compute + "/step", "cannot be combined with parallel: a measured step is of one GPU",
+               R"(state shares: {"gemm": "72%", "attention": "35%", "memory": "80%", "peak": ..., "hbm": ...})");
+  KernelSpeeds speeds;
+  if (compute.contains("flops") || compute.contains("efficiency")) {
+    for (const char* key : {"gemm", "attention", "memory", "peak", "hbm"})
+      if (compute.contains(key))
+        blame.fail(fmt::format("{}/{}", at_compute, key), "cannot be combined with flops and efficiency",
+                   "one efficiency stands for all kernels");
+    for (const char* key : {"flops", "efficiency"})
+      if (!compute.contains(key))
+        blame.fail(at_compute, fmt::format("expected the key \"{}\", found none", key),
+                   "flops: the GPU's peak; efficiency: the share of it that is reached");
+    const double peak = flops_of(compute, "flops", blame);
+    out.compute = "flops";
+    out.peak = static_cast<std::int64_t>(peak);
+    speeds.gemm = speeds.attention = speed * peak * share_of(compute, "efficiency", blame);
+    return speeds;
+  }
+  const double gemm = share_of(compute, "gemm", blame), attention = share_of(compute, "attention", blame),
+               memory = share_of(compute, "memory", blame);
+  for (const char* key : {"peak", "hbm"})
+    if (!compute.contains(key))
+      blame.fail(at_compute, fmt::format("expected the key \"{}\" next to shares, found none", key),
+                 R"(peak: operations of the GPU's tensor cores, "312 TFLOP/s"; hbm: bytes of its memory, "2039 GB/s")");
+  const double peak = flops_of(compute, "peak", blame);
+  out.compute = "roofline";
+  out.peak = static_cast<std::int64_t>(peak);
+  speeds.gemm = speed * peak * gemm;
+  speeds.attention = speed * peak * attention;
+  speeds.memory = speed * static_cast<double>(compute["hbm"].get<std::int64_t>()) * memory;
+  return speeds;
+}
+
+void expect_divides(std::int64_t part, std::int64_t whole, const std::string& pointer, const std::string& what,
+                    const std::string& hint, const Blame& blame) {
+  if (whole % part != 0)
+    blame.fail(pointer, fmt::format("expected a number that divides {}, {}, found {}", what, whole, part), hint);
+}
+
+/// The sizes of the plan; `data` follows from the GPUs.
+PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, const Blame& blame) {
+  for (const char* key : {"context", "expert"})
+    if (parallel[key] != 1)
+      blame.fail(fmt::format("{}/{}", at_parallel, key),
+                 fmt::format("expected 1, found {}", parallel[key].get<std::int64_t>()),
+                 fmt::format("{} parallelism is not modeled yet", key));
+  const auto tensor = parallel["tensor"].get<std::int64_t>(), pipeline = parallel["pipeline"].get<std::int64_t>();
+  if (ranks % (tensor * pipeline) != 0)
+    blame.fail(at_parallel,
+               fmt::format("expected tensor times pipeline to divide the {} GPUs, found {} x {} = {}", ranks, tensor,
+                           pipeline, tensor * pipeline),
+               "data parallel ranks are what is left; training.ranks names the GPUs that take part");
+  const std::int64_t data = ranks / (tensor * pipeline);
+  if (parallel.contains("data") && parallel["data"] != data)
+    blame.fail(at_parallel + "/data",
+               fmt::format("expected {}, which follows from {} GPUs, tensor {} and pipeline {}, found {}", data, ranks,
+                           tensor, pipeline, parallel["data"].get<std::int64_t>()),
+               "leave it out");
+  const auto order = parallel["order"].get<std::string>();
+  if (!PlanGrid::is_order(order))
+    blame.fail(at_parallel + "/order",
+               fmt::format("expected a permutation of tp-cp-ep-dp-pp, found {}", in_quotes(order)),
+               "the first varies fastest, as in Megatron-LM");
+  return {static_cast<int>(tensor), static_cast<int>(pipeline), static_cast<int>(data), order};
+}
+
+void expect_divisible(const TransformerCard& card, const TransformerPlan& plan, const Blame& blame) {
+  const std::string tensor = at_parallel + "/tensor";
+  if (card.experts > 0)
+    blame.fail(at_workload,
+               fmt::format("expected a model without experts with parallel, found {} experts", card.experts),
+               "expert parallelism is not modeled yet");
+  expect_divides(plan.tensor, card.heads, tensor, "the heads of the attention", "each rank has whole heads", blame);
+  expect_divides(plan.tensor, card.kv_heads, tensor, "the heads of keys and values", "each rank has whole heads",
+                 blame);
+  expect_divides(plan.tensor, card.ffn, tensor, "the inner size of the MLP", "each rank has equally many columns",
+                 blame);
+  expect_divides(std::int64_t{plan.shape.stages} * plan.shape.chunks, card.layers,
+                 at_parallel + (plan.shape.chunks > 1 ? "/virtual_pipeline" : "/pipeline"),
+                 plan.shape.chunks > 1 ? "the layers as pipeline times virtual_pipeline" : "the layers",
+                 "stages of unequal layers are not modeled yet", blame);
+}
+
+PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int64_t micro_batches,
+                       const Blame& blame) {
+  PipelineShape shape{.stages = grid.pipeline(), .micro_batches = static_cast<int>(micro_batches)};
+  shape.chunks = parallel["virtual_pipeline"].get<int>();
+  const std::string schedule = parallel.contains("schedule") ? parallel["schedule"].get<std::string>()
+                               : shape.chunks > 1            ? "interleaved"
+                                                             : "1f1b";
+  shape.schedule = schedule == "gpipe"  ? PipelineSchedule::gpipe
+                   : schedule == "1f1b" ? PipelineSchedule::one_f_one_b
+                                        : PipelineSchedule::interleaved;
+  if ((shape.chunks > 1) != (shape.schedule == PipelineSchedule::interleaved))
+    blame.fail(at_parallel + "/virtual_pipeline",
+               fmt::format("expected virtual_pipeline above 1 with interleaved and only there, found {} with {}",
+                           shape.chunks, schedule),
+               "virtual_pipeline: how many chunks of layers a stage has");
+  if (shape.chunks > 1 && shape.stages == 1)
+    blame.fail(at_parallel + "/virtual_pipeline", "expected pipeline above 1 with chunks, found 1");
+  if (shape.chunks > 1 && micro_batches % shape.stages != 0)
+    blame.fail(at_parallel + "/schedule",
+               fmt::format("expected micro-batches that are a multiple of pipeline, {}, with interleaved, found {}",
+                           shape.stages, micro_batches),
+               "change global_batch_size or micro_batch_size, or take 1f1b");
+  if (parallel.contains("schedule") && shape.stages == 1)
+    blame.fail(at_parallel + "/schedule", "expected a schedule only with pipeline above 1, found pipeline 1");
+  return shape;
+}
+
+std::int64_t micro_batches_of(const Canonical& workload, const PlanGrid& grid, const Blame& blame) {
+  const auto global = workload["global_batch_size"].get<std::int64_t>(),
+             each = workload["micro_batch_size"].get<std::int64_t>() * grid.data();
+  if (global % each != 0)
+    blame.fail(at_workload + "/global_batch_size",
+               fmt::format("expected a multiple of micro_batch_size times data parallel ranks, {} x {} = {}, found {}",
+                           workload["micro_batch_size"].get<std::int64_t>(), grid.data(), each, global),
+               "each data parallel rank computes whole micro-batches");
+  constexpr std::int64_t most = 100'000;
+  if (global / each > most)
+    blame.fail(at_workload + "/global_batch_size",
+               fmt::format("expected at most {} micro-batches of a pipeline, found {}", most, global / each));
+  return global / each;
+}
+
+TransformerPlan model_of(const Canonical& canonical, const PlanGrid& grid, const Blame& blame,
+                         std::vector<std::string>& warnings) {
+  const Canonical &workload = canonical["workload"], &parallel = canonical["parallel"];
+  TransformerPlan plan;
+  plan.card = card_of(workload, blame);
+  plan.micro_batch = workload["micro_batch_size"].get<std::int64_t>();
+  plan.tensor = grid.tensor();
+  plan.shape = shape_of(parallel, grid, micro_batches_of(workload, grid, blame), blame);
+  plan.sequence_parallel = parallel["sequence_parallel"].get<bool>();
+  plan.flash = workload.value("attention", "flash") == "flash";
+  plan.element_bytes = workload.value("precision", "bf16") == "fp32" ? 4 : 2;
+  plan.gradient_bytes = parallel.value("grad_bytes", 4);
+  const std::string recompute = parallel.value("recompute", "none");
+  plan.recompute = recompute == "full"        ? Recompute::full
+                   : recompute == "selective" ? Recompute::selective
+                                              : Recompute::none;
+  expect_divisible(plan.card, plan, blame);
+  if (plan.sequence_parallel && plan.tensor == 1) {
+    warnings.push_back(blame.where(at_parallel + "/sequence_parallel") +
+                       ": has no effect: it divides what tensor parallel ranks share, and tensor is 1");
+    plan.sequence_parallel = false;
+  }
+  return plan;
+}
+
+bool overlaps(const Canonical& parallel, const char* what) {
+  if (!parallel.contains("overlap")) return false;
+  const Canonical& list = parallel["overlap"];
+  return std::find(list.begin(), list.end(), what) != list.end();
+}
+
+void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& blame,
+                   std::vector<std::string>& warnings) {
+  const auto idle = [&](const std::string& key, const std::string& why) {
+    warnings.push_back(blame.where(fmt::format("{}/{}", at_parallel, key)) + ": has no effect: " + why);
+  };
+  program.shards_optimizer = parallel.value("shard", "none") == "optimizer";
+  program.overlaps_reduce = overlaps(parallel, "grad_reduce");
+  program.overlaps_gather = overlaps(parallel, "param_gather");
+  if (program.overlaps_gather && !program.shards_optimizer)
+    blame.fail(at_parallel + "/overlap", "expected param_gather only with shard optimizer, found it without",
+               "without shards no weights are gathered");
+  if (program.grid.data() > 1) return;
+  if (program.shards_optimizer) idle("shard", "there is one data parallel rank");
+  if (program.overlaps_reduce || program.overlaps_gather) idle("overlap", "there is one data parallel rank");
+}
+
+/// One algorithm does all collectives of a plan that no library decides.
+void expect_served(const Canonical& parallel, const PlanSpec& program, const Blame& blame) {
+  if (!parallel.contains("algorithm")) return;
+  const Canonical& given = parallel["algorithm"];
+  const Algorithm* algorithm = find_algorithm(given["name"].get<std::string>());
+  const std::string at = at_parallel + "/algorithm";
+  if (algorithm == nullptr)
+    blame.fail(at, "expected an algorithm of the catalog, found a file", "a plan has collectives of several sizes");
+  if (!algorithm->uses_fabric(arguments_of(*algorithm, given)) &&
+      algorithm->helpers(arguments_of(*algorithm, given)) > 0)
+    blame.fail(at, fmt::format("expected an algorithm without servers, found {}", algorithm->name),
+               "servers of a plan's groups are not modeled");
+  for (const PlanExchange& exchange : plan_exchanges(program))
+    if (exchange.op != CollectiveOp::send_recv && !algorithm->supports(exchange.op))
+      blame.fail(at,
+                 fmt::format("expected an algorithm for {}, which this plan needs, found {}", to_string(exchange.op),
+                             algorithm->name),
+                 "ring does all of them; or leave it out");
+}
+
+/// The kernels of one rank must not take more places than there are tensors of tokens.
+void expect_tokens(const TransformerPlan& plan, const Blame& blame) {
+  if (plan.sequence_parallel && plan.sequence % plan.tensor != 0)
+    blame.fail(
+        at_workload + "/sequence",
+        fmt::format("expected a multiple of tensor, {}, with sequence_parallel, found {}", plan.tensor, plan.sequence),
+        "each rank has equally many tokens");
+}
+
+}  // namespace
+
+TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, double speed, const Blame& blame,
+                              std::vector<std::string>& warnings) {
+  const Canonical &workload = canonical["workload"], &parallel = canonical["parallel"];
+  TrainingSpec out;
+  training_detail::expect_one_model(workload, blame);
+  expect_only_plan_keys(canonical, blame);
+  out.regime = &plan_regime();
+  out.workload = workload.contains("model") ? workload["model"].get<std::string>() : "transformer";
+  const Field& row = field_at("training");
+  read_members(row, canonical, out);
+  read_members(*find(row.members, "optimizer"), canonical["optimizer"], out);
+  const auto ranks = static_cast<std::int64_t>(canonical.contains("ranks") ? canonical["ranks"].size() : gpus);
+  auto plan = std::make_shared<PlanTraining>();
+  PlanSpec& program = plan->program;
+  program.grid = grid_of(parallel, ranks, blame);
+  const Workload made = training_detail::layers_of(workload, blame);
+  TransformerPlan& model = plan->model = model_of(canonical, program.grid, blame, warnings);
+  model.sequence = made.sequence;
+  expect_tokens(model, blame);
+  plan->global_batch = workload["global_batch_size"].get<std::int64_t>();
+  plan->ignores_memory = canonical.value("memory", "check") == "ignore";
+  program.name = fmt::format("a plan of {}", out.workload);
+  program.schedule = model.shape.schedule;
+  program.chunks = model.shape.chunks;
+  program.micro_batches = model.shape.micro_batches;
+  program.bucket = parallel.value("bucket_size", default_plan_bucket(program.grid.data()));
+  program.gradient_bytes = model.gradient_bytes;
+  program.weight_bytes = model.element_bytes;
+  take_sharding(parallel, program, blame, warnings);
+  const KernelSpeeds speeds = speeds_of(workload["compute"], speed, out, blame);
+  program.layers = transformer_layers(model, speeds);
+  program.activations =
+      Bytes{model.tokens() * model.card.hidden * model.element_bytes / (model.sequence_parallel ? model.tensor : 1)};
+  if (model.card.tied) program.tied = embedding_parameters(model.card, model.tensor);
+  const OptimizerBytes optimizer = optimizer_bytes(out.optimizer, model.element_bytes, model.gradient_bytes);
+  const int shards = program.shards_optimizer ? program.grid.data() : 1;
+  for (int stage = 0; stage < program.grid.pipeline(); ++stage) {
+    plan->memory.push_back(plan_memory(model, stage, optimizer, shards));
+    Picoseconds update = out.step.update;
+    if (update.count() == 0 && speeds.memory > 0)
+      update = Picoseconds{std::llround(static_cast<double>(picoseconds_per_second) *
+                                        static_cast<double>(stage_parameters(model, stage)) * optimizer.moved / shards /
+                                        speeds.memory)};
+    program.update.push_back(update);
+  }
+  for (const LayerCost& layer : made.layers)
+    for (const std::int64_t tensor : layer.tensors) out.parameters += tensor;
+  out.sequence = made.sequence;
+  out.macs = std::accumulate(made.macs.begin(), made.macs.end(), std::int64_t{0});
+  out.bytes_per_parameter = out.step.bytes_per_element = model.gradient_bytes;
+  out.step.name = program.name;
+  out.step.steps = program.iterations = out.warmup + canonical["steps"].get<int>();
+  expect_served(parallel, program, blame);
+  out.plan = std::move(plan);
+  training_detail::take_stragglers(canonical, ranks, out, blame, warnings);
+  return out;
+}
+
+Canonical plan_gradients_of(const Canonical& canonical, const TrainingSpec& training) {
+  Bytes most;
+  for (const PlanMemory& stage : training.plan->memory) most = std::max(most, stage.gradients);
+  Canonical collective{{"op", "all_reduce"}, {"bytes", most.count}, {"root", 0},
+                       {"order", "given"},   {"seed", 0},           {"both_ways", false}};
+  const Canonical& parallel = canonical["parallel"];
+  collective["algorithm"] = parallel.contains("algorithm") ? parallel["algorithm"] : Canonical{{"name", "ring"}};
+  if (canonical.contains("ranks")) collective["ranks"] = canonical["ranks"];
+  return collective;
+}
+
+}  // namespace ringsim::scenarios

@@ -1,0 +1,69 @@
+// Accounts for the time of a plan's step: what a rank waited for whenever it did not compute.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/program/lower.hpp"
+#include "sim/run/run.hpp"
+
+namespace ringsim {
+
+/// The time of one rank, taken apart. At each moment a kernel runs, or the next kernel waits: for a collective of the
+/// tensor group, for what a neighbor stage hands on, or for a collective of the data group; the first of these counts.
+struct PlanSplit {
+  Picoseconds passes{0};     ///< forward and backward passes
+  Picoseconds recompute{0};  ///< parts of forward passes again
+  Picoseconds optimizer{0};  ///< updates
+  Picoseconds tensor{0}, data{0};
+  Picoseconds pipeline{0};  ///< what it waits for is on its way
+  Picoseconds bubble{0};    ///< what it waits for has not been sent, or there is nothing more to do
+
+  Picoseconds compute() const { return passes + recompute + optimizer; }
+  Picoseconds total() const { return compute() + tensor + data + pipeline + bubble; }
+  bool operator==(const PlanSplit&) const = default;
+};
+
+/// The streams of a plan's program (algorithms/training/plan_program.hpp); others but 0 are those of stages.
+struct PlanStreams {
+  Stream tensor = -1, data = -1;
+};
+
+/// Listens to a run of a lowered plan, as Accounts does. Iterations begin and end as there.
+class PlanAccount {
+ public:
+  PlanAccount(const LoweredProgram& lowered, const PlanStreams& streams, int warmup, SimTime start);
+
+  void on_compute(const ComputeEvent& event);
+  /// The sum over the iterations after the warm-up, when the run is over.
+  const PlanSplit& of(Actor rank) const { return actors_[static_cast<std::size_t>(rank)].all; }
+
+ private:
+  struct Of {
+    SimTime since{};
+    Picoseconds PlanSplit::*runs = nullptr;   // the kernel that runs; nullptr: none
+    std::vector<std::int64_t> done;           // [stream] tasks, over all iterations
+    std::vector<std::int64_t> launched;       // [stream] calls on it that have been launched, likewise
+    std::vector<std::vector<SimTime>> begun;  // [stream][task] when it was last launched
+    std::vector<int> left;                    // [iteration modulo 4] tasks that have not ended
+    int iteration = 0;                        // the first that has not ended
+    PlanSplit split, all;
+  };
+
+  std::int64_t n_tasks(Actor actor, Stream stream) const;
+  int tasks_of(Actor actor) const;
+  void pass(Actor actor, SimTime now);
+  void wait(Actor actor, SimTime since, SimTime now);
+  /// Adds the time of a wait for what comes over a cut.
+  void wait_for_stage(Actor actor, Stream stream, std::int64_t place, SimTime since, SimTime now);
+  void end_task(Actor actor, const StepPlace& place);
+
+  const LoweredProgram& lowered_;
+  PlanStreams streams_;
+  int warmup_;
+  std::vector<Of> actors_;                  // of ranks
+  std::vector<std::vector<int>> place_of_;  // [role][call] its task; -1: the role does not call it
+};
+
+}  // namespace ringsim

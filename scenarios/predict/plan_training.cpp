@@ -1,0 +1,200 @@
+#include "scenarios/predict/plan_training.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "scenarios/predict/predict.hpp"
+#include "scenarios/predict/training.hpp"
+#include "sim/base/error.hpp"
+#include "sim/check/in_groups.hpp"
+
+namespace ringsim {
+
+namespace {
+
+std::string gigabytes_of(Bytes size) { return fmt::format("{:.1f}", static_cast<double>(size.count) / 1e9); }
+
+/// visit(kernel, times) for each kernel and call of a stage, and how often it is made in a step.
+template <class Visit>
+void each_kernel(const PlanSpec& program, int stage, Visit visit) {
+  for (const std::vector<PlanLayer>& chunk : program.layers[static_cast<std::size_t>(stage)])
+    for (const PlanLayer& layer : chunk)
+      for (const auto* pass : {&layer.forward, &layer.recompute, &layer.backward})
+        for (const PlanKernel& kernel : *pass) visit(kernel, program.micro_batches);
+}
+
+}  // namespace
+
+std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange) {
+  const PlanSpec& program = plan.program;
+  std::int64_t uses = 0;
+  if (exchange.use == PlanUse::tensor)
+    each_kernel(program, exchange.stage, [&](const PlanKernel& kernel, int times) {
+      uses += kernel.is_call() && kernel.op == exchange.op && kernel.bytes == exchange.bytes ? times : 0;
+    });
+  if (exchange.use == PlanUse::forward || exchange.use == PlanUse::backward)
+    uses = std::int64_t{program.micro_batches} *
+           (program.chunks - (exchange.stage + 1 == program.grid.pipeline() ? 1 : 0));
+  return std::max<std::int64_t>(uses, 1);
+}
+
+Picoseconds plan_compute_time(const PlanTraining& plan) {
+  Picoseconds all{0};
+  const int stages = plan.program.grid.pipeline();
+  for (int stage = 0; stage < stages; ++stage) {
+    all = add(all, plan.program.update[static_cast<std::size_t>(stage)]);
+    each_kernel(plan.program, stage, [&](const PlanKernel& kernel, int times) { all = add(all, kernel.time * times); });
+  }
+  return all / stages;
+}
+
+namespace {
+
+/// What the same plan would need with less kept, if that fits.
+std::vector<std::string> lighter_plans(const TrainingSpec& spec, int stage, Bytes has) {
+  using Recompute = TransformerPlan::Recompute;
+  const PlanTraining& plan = *spec.plan;
+  const OptimizerBytes optimizer = optimizer_bytes(spec.optimizer, plan.model.element_bytes, plan.model.gradient_bytes);
+  const int data = plan.program.grid.data();
+  const int shards = plan.program.shards_optimizer ? data : 1;
+  std::vector<std::string> ways;
+  const auto look_at = [&](const char* way, const TransformerPlan& model, int its_shards) {
+    const Bytes needs = plan_memory(model, stage, optimizer, its_shards).total();
+    if (needs <= has) ways.push_back(fmt::format("{} needs {} GB", way, gigabytes_of(needs)));
+  };
+  TransformerPlan model = plan.model;
+  if (shards == 1 && data > 1) look_at("shard optimizer", model, data);
+  if (model.recompute == Recompute::none) {
+    model.recompute = Recompute::selective;
+    if (!model.flash) look_at("recompute selective", model, shards);
+  }
+  if (plan.model.recompute != Recompute::full) {
+    model.recompute = Recompute::full;
+    look_at("recompute full", model, shards);
+    if (shards == 1 && data > 1) look_at("both shard optimizer and recompute full", model, data);
+  }
+  return ways;
+}
+
+}  // namespace
+
+std::string plan_needs(const TrainingSpec& spec, const std::vector<NodeId>& ranks, const Topology& topology, Actor rank,
+                       Bytes has) {
+  const int stage = spec.plan->program.grid.digits(rank).stage;
+  const PlanMemory& needs = spec.plan->memory[static_cast<std::size_t>(stage)];
+  return fmt::format(
+      "rank {} ({}, stage {}) needs {} of {} GB: weights {}, gradients {}, optimizer {}, activations {} ({} in flight)",
+      rank, topology.node(ranks[static_cast<std::size_t>(rank)]).name, stage, gigabytes_of(needs.total()),
+      gigabytes_of(has), gigabytes_of(needs.weights), gigabytes_of(needs.gradients), gigabytes_of(needs.state),
+      gigabytes_of(needs.activations), needs.in_flight);
+}
+
+void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    const TrainingSpec* spec = scenario.training_of(j);
+    if (spec == nullptr || !spec->plan || spec->plan->ignores_memory) continue;
+    const std::vector<NodeId>& ranks = setup.collectives[j].ranks;
+    Actor worst = -1;
+    Bytes most, has;
+    for (Actor rank = 0; rank < static_cast<Actor>(ranks.size()); ++rank) {
+      const Bytes memory = spec->gpu_memory.value_or(setup.topology.node(ranks[static_cast<std::size_t>(rank)]).memory);
+      const auto stage = static_cast<std::size_t>(spec->plan->program.grid.digits(rank).stage);
+      const Bytes needs = spec->plan->memory[stage].total();
+      if (memory.count == 0 || needs <= memory || needs - memory <= most) continue;
+      most = needs - memory;
+      has = memory;
+      worst = rank;
+    }
+    if (worst < 0) continue;
+    std::vector<std::string> ways = lighter_plans(*spec, spec->plan->program.grid.digits(worst).stage, has);
+    if (ways.empty())
+      ways.emplace_back(
+          "no recomputation makes it fit: take more tensor or pipeline ranks, or a smaller "
+          "micro_batch_size");
+    throw InputError(scenario.file + (j == 0 ? ": /training" : fmt::format(": /jobs/{}/training", j - 1)),
+                     "expected a plan that its GPUs have room for, found that " +
+                         plan_needs(*spec, ranks, setup.topology, worst, has),
+                     fmt::format("{}; or \"memory\": \"ignore\"", fmt::join(ways, "; ")));
+  }
+}
+
+namespace {
+
+/// The schedules of an exchange's groups, those that are alike made once.
+CheckedSchedule schedule_in_groups(const Scenario& scenario, const std::vector<const PlacedCollective*>& groups,
+                                   const PredictOptions& options) {
+  std::vector<CheckedSchedule> made;
+  const PlacedCollective* last = nullptr;
+  for (const PlacedCollective* group : groups) {
+    if (last != nullptr && group->job.request.orders == last->job.request.orders &&
+        group->job.request.tree == last->job.request.tree) {
+      made.push_back(made.back());
+      continue;
+    }
+    made.push_back(schedule_of(scenario, *group, options.stop, options.element));
+    last = group;
+  }
+  return in_groups(made);
+}
+
+}  // namespace
+
+Program TrainingRun::plan_program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work) {
+  std::map<PlanExchange, std::vector<const PlacedCollective*>> placed;  // by group
+  for (const PlacedCollective& one : placed_.exchanges) placed[one.exchange].push_back(&one);
+  const auto call = [&](const PlanExchange& exchange) {
+    const std::vector<const PlacedCollective*>& groups = placed.at(exchange);
+    PlanCall made{.schedule = schedule_in_groups(scenario, groups, options), .plan = 0, .launch = step_.launch};
+    if (scenario.library) {
+      const LibraryCall& by = scenario.library->exchanges.at(exchange);
+      made.plan = by.number;
+      made.launch = by.launch + by.own_pass + (scenario.calibration ? scenario.calibration->launch : Picoseconds{0});
+    }
+    return made;
+  };
+  PlanProgram plan = plan_program(spec_.plan->program, call, work);
+  plan_streams_ = {.tensor = plan.tensor, .data = plan.data};
+  for (const PlanHelper& helper : plan.helpers) {
+    std::optional<NodeId> node;
+    for (const auto& [exchange, groups] : placed) {
+      if (exchange.use != helper.use || exchange.stage != helper.stage) continue;
+      const std::vector<NodeId>& helpers = groups[static_cast<std::size_t>(helper.group)]->helpers;
+      if (static_cast<std::size_t>(helper.number) < helpers.size())
+        node = helpers[static_cast<std::size_t>(helper.number)];
+    }
+    ensure(node.has_value(), "every helper of a plan has a place");
+    plan_helpers_.push_back(*node);
+  }
+  return std::move(plan.program);
+}
+
+void TrainingRun::describe_plan(TrainingReport& report) const {
+  const PlanTraining& plan = *spec_.plan;
+  const PlanGrid& grid = plan.program.grid;
+  PlanReport out{.tensor = grid.tensor(),
+                 .pipeline = grid.pipeline(),
+                 .virtual_pipeline = plan.program.chunks,
+                 .data = grid.data(),
+                 .micro_batches = plan.program.micro_batches,
+                 .schedule = std::string(to_string(plan.program.schedule)),
+                 .shard = plan.program.shards_optimizer ? "optimizer" : "none",
+                 .split = {},
+                 .memory = plan.memory};
+  const std::vector<RankAccount> ranks = run_->accounts().ranks();
+  const auto last = std::max_element(ranks.begin(), ranks.end(),
+                                     [](const RankAccount& a, const RankAccount& b) { return a.end < b.end; });
+  const PlanSplit& all = plan_account_->of(static_cast<Actor>(last - ranks.begin()));
+  ensure(all.total() == last->split.total(), "the parts of a plan's step add up to its time");
+  const int steps = step_.steps - spec_.warmup;
+  for (Picoseconds PlanSplit::*part : {&PlanSplit::passes, &PlanSplit::recompute, &PlanSplit::optimizer,
+                                       &PlanSplit::tensor, &PlanSplit::data, &PlanSplit::pipeline})
+    out.split.*part = all.*part / steps;
+  out.split.bubble = report.step - out.split.total();  // and what rounding leaves
+  report.plan = std::move(out);
+}
+
+}  // namespace ringsim

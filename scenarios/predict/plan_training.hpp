@@ -1,0 +1,21 @@
+// The parts of a plan's run that TrainingRun puts together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+
+namespace ringsim {
+
+/// How often an exchange is made in a step, by one rank of its groups.
+std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange);
+
+/// What a GPU computes in a step: the mean over all ranks, without any communication.
+Picoseconds plan_compute_time(const PlanTraining& plan);
+
+/// "rank 0 (node0.gpu0, stage 0) needs 91.4 of 85.9 GB: weights 10.0 ..." and what would need less. `has`: its memory.
+std::string plan_needs(const TrainingSpec& spec, const std::vector<NodeId>& ranks, const Topology& topology, Actor rank,
+                       Bytes has);
+
+}  // namespace ringsim

@@ -1,0 +1,230 @@
+// `training.parallel`: plans as scenarios, what their steps are made of, what is refused, what a library decides.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "algorithms/training/plan_program.hpp"
+#include "scenarios/predict/predict.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/base/error.hpp"
+#include "tests/support/complaint.hpp"
+
+namespace plan_test {
+
+using namespace ringsim;
+using namespace ringsim::literals;
+using Json = nlohmann::json;
+
+namespace {
+
+/// A small transformer on a star of 50 GB/s: tensor 2, pipeline 2, and the data ranks that are left.
+Json small(int ranks) {
+  return Json::parse(fmt::format(
+      R"({{"version": 1, "name": "small",
+      "topology": {{"kind": "star", "ranks": {}, "link": {{"bandwidth": "50 GB/s", "latency": "1 us"}}}},
+      "training": {{"workload": {{"transformer": {{"layers": 8, "hidden": 512, "heads": 8, "ffn": 2048,
+                                                   "vocabulary": 1000}},
+                                  "sequence": 256, "micro_batch_size": 2, "global_batch_size": 32,
+                                  "compute": {{"gemm": "60%", "attention": "40%", "memory": "80%",
+                                               "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}}}},
+                    "parallel": {{"tensor": 2, "pipeline": 2}}, "optimizer": "adam", "steps": 1, "warmup": 1}}}})",
+      ranks));
+}
+
+Prediction predicted(const Json& scenario) {
+  return predict(ScenarioFile::parse(scenario.dump(), "s.json").point(0), PredictOptions{});
+}
+
+/// With values put in at their pointers.
+Json changed(Json scenario, const std::map<std::string, Json>& values) {
+  for (const auto& [pointer, value] : values) {
+    const Json::json_pointer at(pointer);
+    if (value.is_null())
+      scenario[at.parent_pointer()].erase(at.back());
+    else
+      scenario[at] = value;
+  }
+  return scenario;
+}
+
+std::string refusal(const Json& scenario) {
+  return test::complaint([&] { ScenarioFile::parse(scenario.dump(), "s.json").point(0); });
+}
+
+/// The bytes of one micro-batch's vectors: sequence x micro-batch x hidden x 2.
+constexpr std::int64_t whole = 256 * 2 * 512 * 2;
+
+}  // namespace
+
+TEST_CASE("compute, bubble and what is exposed add up to a plan's step, whatever the plan") {
+  int n = 0;
+  for (const char* recompute : {"none", "selective", "full"})
+    for (const bool sequence_parallel : {false, true})
+      for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
+        for (const char* shard : {"none", "optimizer"}) {
+          CAPTURE(recompute);
+          CAPTURE(schedule);
+          CAPTURE(shard);
+          Json scenario = changed(small(8), {{"/training/parallel/recompute", recompute},
+                                             {"/training/parallel/sequence_parallel", sequence_parallel},
+                                             {"/training/parallel/schedule", schedule},
+                                             {"/training/parallel/shard", shard},
+                                             {"/training/parallel/overlap", Json::array({"grad_reduce"})}});
+          if (schedule == std::string("interleaved")) scenario["training"]["parallel"]["virtual_pipeline"] = 2;
+          if (shard == std::string("optimizer")) scenario["training"]["parallel"]["overlap"].push_back("param_gather");
+          const Prediction p = predicted(scenario);
+          const PlanReport& plan = p.training->plan.value();
+          CHECK(plan.split.total() == p.training->step);
+          CHECK(plan.split.compute() == p.training->split.compute);
+          CHECK((plan.split.recompute.count() > 0) == (recompute != std::string("none")));
+          CHECK(plan.split.optimizer.count() > 0);
+          CHECK(plan.split.bubble.count() > 0);
+          CHECK(plan.split.tensor.count() > 0);
+          CHECK(plan.data == 2);
+          CHECK(plan.micro_batches == 8);
+          ++n;
+        }
+  CHECK(n == 36);
+}
+
+// Bytes by hand: a ring of two sends half of an all-reduce twice. A layer has two sums a pass; embedding and head one
+// each, and three figures of 4 B a token in the loss.
+TEST_CASE("a plan's traffic is what its volumes say, to the byte") {
+  const auto sent = [](const Json& scenario) { return predicted(scenario).training->sent.count; };
+  const Json base = changed(small(4), {{"/training/workload/global_batch_size", 8}});  // m = 4
+  const std::int64_t layers = 8 * 4 * whole, ends = 2 * whole + 3 * 256 * 2 * 4, cut = 2 * 2 * whole;
+  // Per rank of a ring of two: 2 (t - 1)/t = 1 of each sum.
+  CHECK(sent(base) == 4 * (2 * (layers + ends) + cut));
+  // Forward again: six sums a layer.
+  CHECK(sent(changed(base, {{"/training/parallel/recompute", "full"}})) == 4 * (2 * (8 * 6 * whole + ends) + cut));
+  // Parts: a gather or a scatter is half of a sum; two more gathers a layer, and stages hand on half.
+  const std::int64_t gathers = 8 * 2 * whole / 2, of_ends = whole + whole / 2;
+  CHECK(sent(changed(base, {{"/training/parallel/sequence_parallel", true}})) ==
+        4 * (2 * (layers + gathers + of_ends + whole / 2 + whole / 2 + 3 * 256 * 2 * 4) + cut / 2));
+}
+
+TEST_CASE("what is not a whole plan is refused with the sizes that do not fit") {
+  const auto refused = [](const std::map<std::string, Json>& values) { return refusal(changed(small(8), values)); };
+  const std::string at = "s.json: /training";
+  CHECK(refused({{"/training/parallel/tensor", 3}}) ==
+        at + "/parallel: expected tensor times pipeline to divide the 8 GPUs, found 3 x 2 = 6\n"
+             "  hint: data parallel ranks are what is left; training.ranks names the GPUs that take part");
+  CHECK(refused({{"/training/parallel/data", 4}}) ==
+        at + "/parallel/data: expected 2, which follows from 8 GPUs, tensor 2 and pipeline 2, found 4\n"
+             "  hint: leave it out");
+  CHECK(refused({{"/training/workload/transformer/heads", 4},
+                 {"/training/parallel/tensor", 8},
+                 {"/training/parallel/pipeline", 1}}) ==
+        at + "/parallel/tensor: expected a number that divides the heads of the attention, 4, found 8\n"
+             "  hint: each rank has whole heads");
+  CHECK(refused({{"/training/workload/transformer/layers", 7}}) ==
+        at + "/parallel/pipeline: expected a number that divides the layers, 7, found 2\n"
+             "  hint: stages of unequal layers are not modeled yet");
+  CHECK(refused({{"/training/workload/global_batch_size", 30}}) ==
+        at + "/workload/global_batch_size: expected a multiple of micro_batch_size times data parallel ranks, 2 x 2 = "
+             "4, found 30\n  hint: each data parallel rank computes whole micro-batches");
+  CHECK(refused({{"/training/workload/global_batch_size", 12}, {"/training/parallel/virtual_pipeline", 2}}) ==
+        at +
+            "/parallel/schedule: expected micro-batches that are a multiple of pipeline, 2, with interleaved, found 3\n"
+            "  hint: change global_batch_size or micro_batch_size, or take 1f1b");
+  CHECK(refused({{"/training/parallel/order", "tp-dp-pp"}}) ==
+        at + "/parallel/order: expected a permutation of tp-cp-ep-dp-pp, found \"tp-dp-pp\"\n"
+             "  hint: the first varies fastest, as in Megatron-LM");
+  CHECK(refused({{"/training/parallel/context", 2}}) ==
+        at + "/parallel/context: expected 1, found 2\n  hint: context parallelism is not modeled yet");
+  CHECK(refused({{"/training/regime", "single"}}) ==
+        at + ": expected either regime or parallel, found both\n  hint: regime: how GPUs train together, such as ddp; "
+             "parallel: a plan of tensor, pipeline and data parallelism");
+  CHECK(refused({{"/training/workload/compute/gemm", nullptr}})
+            .find(at + "/workload/compute: expected the key \"gemm\" with parallel, found none") == 0);
+  CHECK(refused({{"/training/parallel/overlap", Json::array({"param_gather"})}}) ==
+        at + "/parallel/overlap: expected param_gather only with shard optimizer, found it without\n"
+             "  hint: without shards no weights are gathered");
+  CHECK(refused({{"/training/parallel/shard", "optimizer"}, {"/training/parallel/algorithm", "double_binary_tree"}}) ==
+        at + "/parallel/algorithm: expected an algorithm for reduce_scatter, which this plan needs, found "
+             "double_binary_tree\n  hint: ring does all of them; or leave it out");
+  CHECK(refused({{"/training/parallel", nullptr}, {"/training/regime", "single"}}) ==
+        at + "/workload/micro_batch_size: expected micro_batch_size only with parallel, found it with a regime\n"
+             "  hint: a plan: \"parallel\": {\"tensor\": 8, \"pipeline\": 2} in place of \"regime\"");
+}
+
+// Keys that a plan does not read are refused, each with what stands for it.
+TEST_CASE("no key of a regime is ignored by a plan") {
+  const std::map<std::string, Json> keys{{"/training/workload/batch", 4},
+                                         {"/training/workload/global_batch", 4},
+                                         {"/training/workload/activation_bytes", "1 MiB"},
+                                         {"/training/workload/bytes_per_parameter", 2},
+                                         {"/training/workload/compute/backward", 3},
+                                         {"/training/host", Json{{"launch", "5 us"}}},
+                                         {"/training/slowdown", 1.1},
+                                         {"/training/updates", 100}};
+  for (const auto& key : keys) {
+    CAPTURE(key.first);
+    CHECK(refusal(changed(small(8), {key})).find("cannot be combined with parallel") != std::string::npos);
+  }
+}
+
+TEST_CASE("a plan that its GPUs have no room for is refused with the sum and what would fit") {
+  // Stage 1: 4 layers of 4 h^2 + 3 h f over 2, its norms, the head of 16,000 x 4,096 and a norm.
+  const std::int64_t parameters =
+      4 * ((4 * 4'096 * 4'096 + 3 * 4'096 * 16'384) / 2 + 2 * 4'096) + 16'000 * 4'096 + 4'096;
+  Json scenario = changed(small(8), {{"/training/gpu_memory", "10 GB"},
+                                     {"/training/workload/transformer/hidden", 4'096},
+                                     {"/training/workload/transformer/heads", 32},
+                                     {"/training/workload/transformer/ffn", 16'384},
+                                     {"/training/workload/transformer/vocabulary", 32'000}});
+  const std::string refused = test::complaint([&] { predicted(scenario); });
+  CHECK(
+      refused ==
+      "s.json: /training: expected a plan that its GPUs have room for, found that rank 0 (gpu0, stage 0) needs 11.2 of "
+      "10.0 GB: weights 1.2, gradients 2.4, optimizer 7.2, activations 0.4 (2 in flight)\n"
+      "  hint: shard optimizer needs 7.6 GB; both shard optimizer and recompute full needs 7.3 GB; or \"memory\": "
+      "\"ignore\"");
+  scenario["training"]["memory"] = "ignore";
+  const Prediction ignored = predicted(scenario);
+  REQUIRE(ignored.warnings.size() == 1);
+  const std::vector<PlanMemory>& memory = ignored.training->plan->memory;
+  REQUIRE(memory.size() == 2);
+  CHECK(memory[1].weights.count == 2 * parameters);
+  CHECK(memory[1].gradients.count == 4 * parameters);
+  CHECK(memory[1].state.count == 12 * parameters);
+  CHECK(memory[0].in_flight == 2);
+  CHECK(memory[1].in_flight == 1);
+}
+
+// The tensor groups lie on NVSwitch, whose switches add up; the data groups go over NICs.
+TEST_CASE("a library decides for each shape of group and each size") {
+  const Json scenario = Json::parse(R"({"version": 1, "name": "two nodes",
+    "topology": {"kind": "cluster", "node": "dgx-h100", "nodes": 2,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
+    "library": "nccl",
+    "training": {"workload": {"transformer": {"layers": 4, "hidden": 2048, "heads": 16, "ffn": 8192, "vocabulary": 8000},
+                              "sequence": 1024, "micro_batch_size": 1, "global_batch_size": 4,
+                              "compute": {"flops": "989 TFLOP/s", "efficiency": "50%"}},
+                 "parallel": {"tensor": 8}, "steps": 1, "warmup": 0}})");
+  const Prediction p = predicted(scenario);
+  std::set<std::string> algorithms;
+  for (const ExchangeReport& exchange : p.training->exchanges) algorithms.insert(exchange.algorithm);
+  CHECK(algorithms.contains("NVLS"));
+  CHECK(algorithms.size() > 1);
+  // Two sums a pass of 4 layers and 2 micro-batches, and those of embedding and head.
+  const auto sums = std::find_if(p.training->exchanges.begin(), p.training->exchanges.end(),
+                                 [](const ExchangeReport& each) { return each.bytes == 4_MiB && each.times > 1; });
+  REQUIRE(sums != p.training->exchanges.end());
+  CHECK(sums->times == 2 * (4 * 4 + 2));
+  CHECK(p.training->plan->split.total() == p.training->step);
+}
+
+TEST_CASE("a slow rank makes the step of a plan longer") {
+  const Prediction usual = predicted(small(8));
+  const Prediction slow =
+      predicted(changed(small(8), {{"/training/slow", Json::array({{{"rank", 0}, {"factor", 3}}})}}));
+  CHECK(slow.time > usual.time);
+}
+
+}  // namespace plan_test
