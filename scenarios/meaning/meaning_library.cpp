@@ -331,6 +331,21 @@ Canonical in_groups_of(const PlanSpec& plan, const PlanExchange& exchange, const
   return {{"groups", std::move(groups)}};
 }
 
+const char* name_of(PlanUse use) {
+  switch (use) {
+    case PlanUse::tensor:
+      return "tensor parallel ranks";
+    case PlanUse::data:
+      return "data parallel ranks";
+    case PlanUse::forward:
+    case PlanUse::backward:
+      return "neighbor stages";
+    case PlanUse::embedding:
+      return "first and last stage";
+  }
+  fail_invariant("a call has one of five uses");
+}
+
 /// Decides for each group shape, operation and size of a plan. What the transport of the scenario shows is the choice
 /// for the exchange of most bytes.
 LibraryRun decide_plan(const Canonical& canonical, const Json& written, const PlanSpec& plan, const LibraryPlace& at,
@@ -348,8 +363,14 @@ LibraryRun decide_plan(const Canonical& canonical, const Json& written, const Pl
       known = {exchange.use, exchange.stage};
       const std::vector<std::string> warnings = scenario.warnings;
       transport = own;
-      by = decider_of(canonical, written, in_groups_of(plan, exchange, names), at.pointer + "/parallel", transport,
-                      scenario, blame, files);
+      try {
+        by = decider_of(canonical, written, in_groups_of(plan, exchange, names), at.pointer + "/parallel", transport,
+                        scenario, blame, files);
+      } catch (const InputError& error) {
+        blame.fail(at.pointer + "/parallel",
+                   fmt::format("{} (groups of {}, stage {})", error.message(), name_of(exchange.use), exchange.stage),
+                   error.hint() + "; take sizes or an order by which the groups lie alike");
+      }
       scenario.warnings = warnings;  // those of the first call stand for all
     }
     const Decision decision = decision_of(exchange.op, exchange.bytes, by, blame);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "scenarios/predict/predict.hpp"
 #include "scenarios/predict/training.hpp"
@@ -124,31 +125,51 @@ void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
 
 namespace {
 
-/// The schedules of an exchange's groups, those that are alike made once.
-CheckedSchedule schedule_in_groups(const Scenario& scenario, const std::vector<const PlacedCollective*>& groups,
-                                   const PredictOptions& options) {
-  std::vector<CheckedSchedule> made;
-  const PlacedCollective* last = nullptr;
-  for (const PlacedCollective* group : groups) {
-    if (last != nullptr && group->job.request.orders == last->job.request.orders &&
-        group->job.request.tree == last->job.request.tree) {
-      made.push_back(made.back());
-      continue;
+/// The schedules of groups; those that are alike, of whichever stage, are made and proved once.
+class GroupSchedules {
+ public:
+  GroupSchedules(const Scenario& scenario, const PredictOptions& options) : scenario_(scenario), options_(options) {}
+
+  CheckedSchedule in_groups(const std::vector<const PlacedCollective*>& groups) {
+    std::vector<CheckedSchedule> made;
+    const PlacedCollective* last = nullptr;
+    for (const PlacedCollective* group : groups) {
+      if (last == nullptr || !are_alike(*group, *last))
+        made.push_back(of(*group));
+      else
+        made.push_back(made.back());
+      last = group;
     }
-    made.push_back(schedule_of(scenario, *group, options.stop, options.element));
-    last = group;
+    return ringsim::in_groups(made);
   }
-  return in_groups(made);
-}
+
+ private:
+  static bool are_alike(const PlacedCollective& one, const PlacedCollective& other) {
+    const CollectiveRequest &a = one.job.request, &b = other.job.request;
+    return one.job.algorithm == other.job.algorithm && one.job.arguments.numbers == other.job.arguments.numbers &&
+           one.job.arguments.texts == other.job.arguments.texts && a.op == b.op && a.bytes == b.bytes &&
+           a.ranks == b.ranks && a.channels == b.channels && a.orders == b.orders && a.tree == b.tree;
+  }
+  CheckedSchedule of(const PlacedCollective& group) {
+    for (const auto& each : known_)
+      if (are_alike(group, *each.first)) return each.second;
+    known_.emplace_back(&group, schedule_of(scenario_, group, options_.stop, options_.element));
+    return known_.back().second;
+  }
+
+  const Scenario& scenario_;
+  const PredictOptions& options_;
+  std::vector<std::pair<const PlacedCollective*, CheckedSchedule>> known_;
+};
 
 }  // namespace
 
 Program TrainingRun::plan_program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work) {
   std::map<PlanExchange, std::vector<const PlacedCollective*>> placed;  // by group
   for (const PlacedCollective& one : placed_.exchanges) placed[one.exchange].push_back(&one);
+  GroupSchedules schedules(scenario, options);
   const auto call = [&](const PlanExchange& exchange) {
-    const std::vector<const PlacedCollective*>& groups = placed.at(exchange);
-    PlanCall made{.schedule = schedule_in_groups(scenario, groups, options), .plan = 0, .launch = step_.launch};
+    PlanCall made{.schedule = schedules.in_groups(placed.at(exchange)), .plan = 0, .launch = step_.launch};
     if (scenario.library) {
       const LibraryCall& by = scenario.library->exchanges.at(exchange);
       made.plan = by.number;

@@ -220,6 +220,21 @@ TEST_CASE("a library decides for each shape of group and each size") {
   CHECK(p.training->plan->split.total() == p.training->step);
 }
 
+// Three nodes, four stages of 6 GPUs: stage 1 has GPUs 6 and 7 of node 0 and 0 to 3 of node 1.
+TEST_CASE("groups that lie on unlike GPUs of their nodes are refused next to a library, with their stage") {
+  const Json scenario = Json::parse(R"({"version": 1, "name": "three nodes",
+    "topology": {"kind": "cluster", "node": "dgx-h100", "nodes": 3,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
+    "library": "nccl",
+    "training": {"workload": {"transformer": {"layers": 4, "hidden": 64, "heads": 4, "ffn": 128, "vocabulary": 100},
+                              "sequence": 64, "micro_batch_size": 1, "global_batch_size": 12,
+                              "compute": {"flops": "989 TFLOP/s", "efficiency": "50%"}},
+                 "parallel": {"tensor": 2, "pipeline": 4}, "steps": 1, "warmup": 0}})");
+  CHECK(refusal(scenario).find("s.json: /training/parallel: expected ") == 0);
+  CHECK(refusal(scenario).find("(groups of data parallel ranks, stage 1)\n  hint: ") != std::string::npos);
+  CHECK(refusal(scenario).find("take sizes or an order by which the groups lie alike") != std::string::npos);
+}
+
 TEST_CASE("a slow rank makes the step of a plan longer") {
   const Prediction usual = predicted(small(8));
   const Prediction slow =
