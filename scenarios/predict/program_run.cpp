@@ -18,6 +18,7 @@ void ProgramRun::listen_to(std::shared_ptr<const LoweredProgram> lowered) {
   in_run_ = lowered ? std::move(lowered) : lowered_;
   accounts_ = std::make_unique<Accounts>(*in_run_, warmup_, start_);
   if (slowdown_) slowdown_.emplace(*in_run_, slowdown_millionths_);
+  if (begins_) begins_(*in_run_);
   accounts_->on_task = [this](const TaskSpan& span) {
     for (const auto& listener : on_task_) listener(span);
   };

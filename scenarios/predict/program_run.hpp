@@ -27,8 +27,13 @@ class ProgramRun {
 
   /// Told of each task when it has ended. Comes before the run.
   void tell_tasks(std::function<void(const TaskSpan&)> on_task) { on_task_.push_back(std::move(on_task)); }
-  /// Told of each event that listen() is given. Comes before the run.
-  void tell_events(std::function<void(const ComputeEvent&)> on_event) { on_event_ = std::move(on_event); }
+  /// Told of each event of the run, after the program that is run. Comes before the run; listen_to() begins anew.
+  void tell_events(std::function<void(const LoweredProgram&)> begins,
+                   std::function<void(const ComputeEvent&)> on_event) {
+    begins_ = std::move(begins);
+    on_event_ = std::move(on_event);
+    begins_(*in_run_);
+  }
   /// Give it to RunOptions::on_compute.
   void listen(const ComputeEvent& event) {
     accounts_->on_compute(event);
@@ -58,6 +63,7 @@ class ProgramRun {
   SimTime start_;
   std::int64_t slowdown_millionths_ = 0;  // 0: kernels take their time
   std::vector<std::function<void(const TaskSpan&)>> on_task_;
+  std::function<void(const LoweredProgram&)> begins_;
   std::function<void(const ComputeEvent&)> on_event_;
   std::shared_ptr<const LoweredProgram> lowered_, in_run_;
   std::unique_ptr<Accounts> accounts_;

@@ -292,9 +292,11 @@ TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& place
   if (spec_.slowdown > 1'000'000) run_->slow_down(spec_.slowdown);
   if (async_) account_ = std::make_unique<AsyncAccount>(run_->lowered(), *async_, spec_.async->warmup);
   if (!spec_.plan) return;
-  plan_account_ =
-      std::make_unique<PlanAccount>(run_->lowered(), plan_streams_, spec_.warmup, SimTime{scenario.main().start});
-  run_->tell_events([this](const ComputeEvent& event) { plan_account_->on_compute(event); });
+  run_->tell_events(
+      [this, start = SimTime{scenario.main().start}](const LoweredProgram& lowered) {
+        plan_account_ = std::make_unique<PlanAccount>(lowered, plan_streams_, spec_.warmup, start);
+      },
+      [this](const ComputeEvent& event) { plan_account_->on_compute(event); });
 }
 
 void TrainingRun::listen(RunOptions& options) {
