@@ -109,7 +109,7 @@ std::string kernel_text(const Row& row) {
 }
 
 std::string late_text(const Row& row) {
-  if (const std::string why = profiles::not_split_because(row); !why.empty()) return why;
+  if (std::string why = profiles::not_split_because(row); !why.empty()) return why;
   if (!row.waits_much()) return "";
   const auto late = row.late_rank();
   if (!late) return "changing ranks";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -216,7 +217,7 @@ class InspectorReader {
     const json& time = member(perf, (kind + "_exec_time_us").c_str());
     if (!time.is_number() || !(time.get<double>() >= 0) || time.get<double>() > static_cast<double>(longest_us))
       fail(fmt::format("expected \"{}_exec_time_us\" as a number of us, found {}", kind, shown(time)));
-    call.end_ns = static_cast<std::int64_t>(time.get<double>() * 1000.0 + 0.5);
+    call.end_ns = std::llround(time.get<double>() * 1000.0);
     const auto name_of = [&](const char* suffix) {
       const std::string name = text_or_empty(perf, (kind + suffix).c_str());
       return name == "unknown" ? std::uint16_t{0} : profile_.name(std::string_view(name).substr(0, 64));

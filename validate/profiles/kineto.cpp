@@ -578,7 +578,7 @@ class KinetoReader {
         const std::int64_t covered = busy.until(call.end_ns) - busy.until(call.begin_ns);
         const std::int64_t all = std::max<std::int64_t>(call.duration_ns(), 1);
         call.overlap =
-            static_cast<std::uint16_t>(static_cast<double>(covered) / static_cast<double>(all) * 1000.0 + 0.5);
+            static_cast<std::uint16_t>(std::lround(static_cast<double>(covered) / static_cast<double>(all) * 1000.0));
       }
     }
   }
