@@ -143,15 +143,31 @@ SimTime RememberedCalls::horizon() const {
   return first;
 }
 
+// Those that meet are simulated in the next run, so the others lie after each other: only neighbors are looked at.
 void RememberedCalls::use(std::vector<Interval>& known, const Interval& one) {
-  const SimTime from = horizon();
-  std::erase_if(known, [&](const Interval& each) { return each.end <= from; });
-  for (const Interval& each : known)
-    if (each.begin < one.end && one.begin < each.end) {
-      meets(each.call);
-      meets(one.call);
+  const auto begins_after = [](SimTime begin, const Interval& each) { return begin < each.begin; };
+  if (!known.empty() && known.size() == known.capacity())
+    std::erase_if(known, [from = horizon()](const Interval& each) { return each.end <= from; });
+  if (known.empty() || known.back().end <= one.begin) return known.push_back(one);  // nearly always
+  const auto next = std::upper_bound(known.begin(), known.end(), one.begin, begins_after);
+  if (meet_before(known, next, one.begin, one.end) || (next != known.end() && next->begin < one.end)) {
+    if (next != known.end() && next->begin < one.end) meets(next->call);
+    meets(one.call);
+    return;
+  }
+  known.insert(next, one);
+}
+
+// True if one that is listed before `next` reaches into the time from `begin` to `end`.
+bool RememberedCalls::meet_before(const std::vector<Interval>& known, std::vector<Interval>::const_iterator next,
+                                  SimTime begin, SimTime end) {
+  bool found = false;
+  for (; next != known.begin() && (next - 1)->end > begin; --next)
+    if ((next - 1)->begin < end) {
+      meets((next - 1)->call);
+      found = true;
     }
-  known.push_back(one);
+  return found;
 }
 
 const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane, int step, SimTime now) {
@@ -327,8 +343,7 @@ void RememberedCalls::on_compute(const ComputeEvent& event) {
     }
     if (const auto found = sends_.find(here); found != sends_.end())
       if (event.when < found->second.end) meets(found->second.call);
-    for (const Interval& each : posters_[actor])
-      if (event.when < each.end) meets(each.call);
+    if (!posters_[actor].empty() && event.when < posters_[actor].back().end) meets(posters_[actor].back().call);
     ++posting_[actor];
   }
   if (place.last) {
@@ -344,8 +359,10 @@ void RememberedCalls::on_compute(const ComputeEvent& event) {
 void RememberedCalls::on_traffic(const Traffic& traffic) {
   const std::uint32_t resource = topology_.link(traffic.link).resource.value;
   links_simulated_[resource] = std::max(links_simulated_[resource], traffic.end);
-  for (const Interval& each : links_[resource])
-    if (each.begin < traffic.end && traffic.begin < each.end) meets(each.call);
+  const std::vector<Interval>& known = links_[resource];
+  const auto begins_before = [](const Interval& each, SimTime end) { return each.begin < end; };
+  meet_before(known, std::lower_bound(known.begin(), known.end(), traffic.end, begins_before), traffic.begin,
+              traffic.end);
 }
 
 void RememberedCalls::add_to(Timeline& timeline, const LoweredProgram& whole) {

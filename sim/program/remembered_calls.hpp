@@ -124,6 +124,8 @@ class RememberedCalls final : public Courses {
   std::vector<PathElement> expanded(const std::vector<PathElement>& path, const LoweredProgram& whole) const;
   void take(const Course& course, int call, Stream stream, SimTime base, const Open& open);
   void use(std::vector<Interval>& known, const Interval& one);
+  bool meet_before(const std::vector<Interval>& known, std::vector<Interval>::const_iterator next, SimTime begin,
+                   SimTime end);
   void meets(int call);
   SimTime horizon() const;
   int number_of(int call, Actor actor) const;
