@@ -27,7 +27,7 @@ class ProgramRun {
 
   /// Told of each task when it has ended. Comes before the run.
   void tell_tasks(std::function<void(const TaskSpan&)> on_task) { on_task_.push_back(std::move(on_task)); }
-  /// Told of each event of the run, after the program that is run. Comes before the run; listen_to() begins anew.
+  /// Hears which program is run, then each event of the run; listen_to() starts this again. Comes before the run.
   void tell_events(std::function<void(const LoweredProgram&)> begins,
                    std::function<void(const ComputeEvent&)> on_event) {
     begins_ = std::move(begins);
