@@ -354,7 +354,7 @@ TEST_CASE("a damaged or hostile trace is refused: where, what was expected, what
       {"gzip in gzip", test::packed(test::packed(ok))},
       {"a pickle", std::string("\x80\x04\x95\x10\0\0\0\0\0\0\0}", 12)},
       {"a zip archive", std::string("PK\x03\x04\x14\0", 6)},
-      {"SQLite", std::string("SQLite format 3\0\x10\0CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL", 60)},
+      {"SQLite", std::string("SQLite format 3\0\x10\0CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL", 57)},
       {"a Flight Recorder's dump", R"({"version": "2.4", "pg_config": {"0": {"name": "0"}}, "entries": []})"},
   };
   test::MessagePage page("profiles_kineto");

@@ -138,6 +138,10 @@ void TcpExchange::lost(std::string why) {
 }
 
 std::optional<std::string> TcpExchange::wait_for_reason() {
+  // The data that is still under way was that of the run, which has ended.
+  error_code ignored;
+  for (auto& [connection, wire] : outgoing_) wire->socket.close(ignored);
+  for (auto& [connection, wire] : incoming_) wire->socket.close(ignored);
   const Moment until = now() + longest_wait_for_reason;
   while (!aborted_ && !ended_ && now() < until) {
     io_.run_one_for(20ms);

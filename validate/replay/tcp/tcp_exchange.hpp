@@ -63,7 +63,8 @@ class TcpExchange : public Exchange {
   void join();
   void say(const Control::Json& line) { control_.send(line); }
   void say_record(const ActorRecord& record);
-  /// Why a connection broke, as the process that leads says it; nothing if it does not say so within a second.
+  /// Why a connection broke, as the process that leads says it; nothing if it does not say so within a second. Closes
+  /// all connections: the data of sends and receives may be gone by now.
   std::optional<std::string> wait_for_reason();
   /// Until all others are done too: sockets that close early might be taken for a process that is lost.
   void wait_for_end();
