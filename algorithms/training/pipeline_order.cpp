@@ -15,7 +15,7 @@ std::string_view to_string(PipelineSchedule schedule) {
 
 namespace {
 
-/// How many forward passes come before the first backward pass.
+/// The number of forward passes before the first backward pass.
 int warm_up(const PipelineShape& shape, int stage) {
   const int left = shape.stages - stage - 1, all = shape.micro_batches * shape.chunks;
   switch (shape.schedule) {

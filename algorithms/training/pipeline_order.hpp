@@ -30,7 +30,7 @@ struct PipelinePass {
   bool operator==(const PipelinePass&) const = default;
 };
 
-/// What `stage` does, in order: each micro-batch once forward and once backward through each chunk.
+/// The passes of `stage` in order: each micro-batch once forward and once backward through each chunk.
 ///
 /// A stage of 1f1b runs min(p - s - 1, m) forward passes before its first backward pass. Interleaved it runs
 /// min(2 (p - s - 1) + (v - 1) p, m v), p micro-batches through each chunk in turn, so m must be a multiple of p

@@ -1,4 +1,4 @@
-// What the ranks of a plan exchange, and in which pieces: parts of its program (plan_program.hpp).
+// The exchanges of a plan's ranks and their sizes: parts of its program (plan_program.hpp).
 #pragma once
 
 #include <cstdint>

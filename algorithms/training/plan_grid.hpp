@@ -1,4 +1,4 @@
-// Which rank is which part of a plan of tensor, pipeline and data parallelism.
+// The place of each rank in a plan of tensor, pipeline and data parallelism.
 #pragma once
 
 #include <array>

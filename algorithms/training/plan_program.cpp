@@ -43,7 +43,7 @@ class PlanWriter {
   using As = Program::Touch::As;
   enum class Pass : std::uint8_t { forward, backward };
 
-  // How many tasks an `after` waits for, when that is not known yet.
+  // Placeholders for the number of tasks that an `after` waits for, until it is known.
   static constexpr int all_tasks = -1, all_passes = -2;
 
   int stages() const { return spec_.grid.pipeline(); }
@@ -264,7 +264,7 @@ class PlanWriter {
     plan_gathers();
     next_after_.clear();
     next_touches_.clear();
-    // What the step before has sent is gone, and without an overlap all weights are there.
+    // All sends of the step before have ended and, without an overlap, all weights are gathered.
     for (Stream s = first_cut_stream_; s < first_cut_stream_ + 2 * n_colors(); ++s)
       next_after_.push_back({s, all_tasks, 1});
     if (data_ >= 0 && !(shards(spec_) && spec_.overlaps_gather)) next_after_.push_back({data_, all_tasks, 1});
@@ -284,7 +284,7 @@ class PlanWriter {
     out_.program.roles.push_back(std::move(role_));
   }
 
-  // How many passes in flight the memory of a stage must have room for.
+  // The memory of a stage has room for so many passes in flight.
   void promise_alive() {
     Program::Alive alive{.role = stage_, .variables = {}, .most = passes_in_flight(spec_.shape(), stage_)};
     for (int chunk = 0; chunk < spec_.chunks; ++chunk)

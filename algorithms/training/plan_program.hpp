@@ -13,7 +13,7 @@
 
 namespace ringsim {
 
-/// What a rank does in a pass of a layer: a kernel, or a collective of its tensor group, one after the other.
+/// One item of a layer's pass on a rank: a kernel, or a collective of its tensor group. Items run in order.
 struct PlanKernel {
   std::string name;                            ///< of a collective: empty
   Picoseconds time{0};                         ///< of a kernel
@@ -26,7 +26,7 @@ struct PlanKernel {
 /// A layer on one rank, for one micro-batch.
 struct PlanLayer {
   std::string name;
-  std::int64_t parameters = 0;  ///< of the rank; of an embedding that the last stage has, too, without it
+  std::int64_t parameters = 0;  ///< of the rank; without an embedding that the last stage shares
   /// Each begins and ends with a kernel. `recompute`: the forward pass, or a part of it, again, before the backward
   /// pass; empty: nothing.
   std::vector<PlanKernel> forward, recompute, backward;
@@ -46,10 +46,10 @@ struct PlanExchange {
   auto operator<=>(const PlanExchange&) const = default;
 };
 
-/// What a regime's ranks all reduce together, of one size.
+/// The all-reduce of all ranks of a regime, of one size.
 inline PlanExchange all_reduce_of(Bytes bytes) { return {PlanUse::data, 0, CollectiveOp::all_reduce, bytes}; }
 
-/// How calls of a kind are made: the schedule in groups (sim/check/in_groups.hpp; of forward and backward a broadcast
+/// Calls of a kind: the schedule in groups (sim/check/in_groups.hpp; of forward and backward a broadcast
 /// of two ranks, the first being the sender), how it moves, and how long it takes before its first step.
 struct PlanCall {
   CheckedSchedule schedule;
@@ -107,9 +107,9 @@ struct PlanProgram {
 /// Each rank runs the passes of its stage in the order of the schedule (pipeline_order.hpp) on a compute stream; the
 /// collectives of its tensor group, on a stream of their own, come between its kernels. Stages send activations and
 /// their gradients while they compute, on a stream for each direction. Each stage adds up the gradients of its
-/// micro-batches; then its data groups reduce them, bucket by bucket, and every rank updates its part of the model, or
-/// with a sharded optimizer the part of it that it keeps. An embedding that serves as the head, too, is on the first
-/// and the last stage, which add up its gradients.
+/// micro-batches; then its data groups reduce them, bucket by bucket, and every rank updates its part of the model; if
+/// the optimizer is sharded, its shard of that part. A tied embedding is on the first and the last stage, which add up
+/// its gradients.
 ///
 /// Memory: tasks of p roles, whatever t and d are; a call for each use of a stage, with all of its members.
 /// `call`: asked once for each kind.

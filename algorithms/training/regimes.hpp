@@ -29,7 +29,7 @@ struct Regime {
 
 /// All of them, in the order in which `ringsim list regimes` shows them.
 std::span<const Regime> regimes();
-/// What stands for a training whose scenario has `parallel` in place of a regime. Not one of regimes().
+/// The regime of a training whose scenario has `parallel` in place of one. Not in regimes().
 const Regime& plan_regime();
 /// The one of that name, or nullptr.
 const Regime* find_regime(std::string_view name);

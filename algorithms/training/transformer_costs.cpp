@@ -232,16 +232,9 @@ Bytes layer_activations(const TransformerPlan& plan) {
   // Inputs of both norms, of the first products and, with dropout, two masks; what a rank has its part of.
   const std::int64_t whole = (4 * e + (card.biases ? 2 : 0)) * card.hidden;
   const std::int64_t divided = e * (2 * inner + 2 * keys + (card.gated ? 3 : 2) * card.ffn);
-  std::int64_t scores = 0;  // what softmax gives, what dropout leaves of it, and a mask
+  std::int64_t scores = 0;  // outputs of softmax and of dropout, and a mask
   if (!plan.flash && plan.recompute == Recompute::none) scores = (2 * e + 1) * card.heads * plan.sequence;
   return {tokens * whole / (plan.sequence_parallel ? t : 1) + tokens * (divided + scores) / t};
-}
-
-OptimizerBytes optimizer_bytes(const std::string& name, int weight_bytes, int gradient_bytes) {
-  const int moments = name == "adam" ? 8 : name == "momentum" ? 4 : 0;
-  const bool has_copy = weight_bytes < 4;
-  return {.state = moments + (has_copy ? 4 : 0),
-          .moved = gradient_bytes + 2 * moments + 8 + (has_copy ? weight_bytes : 0)};
 }
 
 PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer, int shards) {

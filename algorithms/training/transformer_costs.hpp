@@ -1,16 +1,17 @@
-// What a transformer costs each rank of a plan: kernels, collectives of tensor groups, parameters, memory.
+// Costs of a transformer on each rank of a plan: kernels, collectives of tensor groups, parameters, memory.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "algorithms/training/optimizer.hpp"
 #include "algorithms/training/plan_program.hpp"
 #include "algorithms/training/transformer_card.hpp"
 
 namespace ringsim {
 
-/// What a GPU's kernels reach. A kernel takes the longer of its operations and its bytes.
+/// Rates that a GPU's kernels reach. A kernel takes the time of its operations or of its bytes, whichever is longer.
 struct KernelSpeeds {
   double gemm = 0, attention = 0;  ///< operations per second, of matrix products and of the attention core
   double memory = 0;               ///< bytes per second; 0: bytes take no time
@@ -63,15 +64,7 @@ std::int64_t stage_parameters(const TransformerPlan& plan, int stage);
 /// its input.
 Bytes layer_activations(const TransformerPlan& plan);
 
-/// What the optimizer keeps and moves for a parameter.
-struct OptimizerBytes {
-  int state = 0;  ///< kept: moments in fp32, and with weights of 2 bytes a copy in fp32
-  int moved = 0;  ///< read and written by an update
-};
-/// `name`: sgd, momentum or adam.
-OptimizerBytes optimizer_bytes(const std::string& name, int weight_bytes, int gradient_bytes);
-
-/// What a rank of a stage keeps.
+/// Memory of a rank of a stage.
 struct PlanMemory {
   Bytes weights, gradients, state, activations;
   int in_flight = 0;  ///< passes of chunks that the activations are those of, at most

@@ -1,4 +1,4 @@
-// What `training.parallel` means: a plan, its kernels and its memory.
+// The meaning of `training.parallel`: a plan, its kernels and its memory.
 #pragma once
 
 #include <cstddef>

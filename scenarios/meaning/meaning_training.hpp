@@ -29,7 +29,7 @@ struct Workload {
 /// model is given one.
 Workload workload_named(const std::string& name, std::optional<std::int64_t> sequence = {});
 
-/// What regimes and plans read in the same way.
+/// Shared by regimes and plans.
 namespace training_detail {
 /// Throws InputError unless the workload says in one way what it trains.
 void expect_one_model(const nlohmann::json& workload, const Blame& blame);

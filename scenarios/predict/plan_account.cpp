@@ -80,7 +80,7 @@ void PlanAccount::wait_for_stage(Actor actor, Stream stream, std::int64_t place,
   it.split.pipeline += now - sent;
 }
 
-// What the next kernel waits for.
+// Adds the time to the part that the next kernel waits for.
 void PlanAccount::wait(Actor actor, SimTime since, SimTime now) {
   Of& it = actors_[static_cast<std::size_t>(actor)];
   const Program& program = lowered_.program();

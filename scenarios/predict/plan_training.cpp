@@ -55,7 +55,7 @@ Picoseconds plan_compute_time(const PlanTraining& plan) {
 
 namespace {
 
-/// What the same plan would need with less kept, if that fits.
+/// Needs of the same plan with less kept, where that fits.
 std::vector<std::string> lighter_plans(const TrainingSpec& spec, int stage, Bytes has) {
   using Recompute = TransformerPlan::Recompute;
   const PlanTraining& plan = *spec.plan;

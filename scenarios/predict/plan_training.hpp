@@ -8,10 +8,10 @@
 
 namespace ringsim {
 
-/// How often an exchange is made in a step, by one rank of its groups.
+/// The number of times that one rank of its groups makes an exchange in a step.
 std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange);
 
-/// What a GPU computes in a step: the mean over all ranks, without any communication.
+/// Time that a GPU computes in a step: the mean over all ranks, without any communication.
 Picoseconds plan_compute_time(const PlanTraining& plan);
 
 /// "rank 0 (node0.gpu0, stage 0) needs 91.4 of 85.9 GB: weights 10.0 ..." and what would need less. `has`: its memory.

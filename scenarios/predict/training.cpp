@@ -11,6 +11,7 @@
 #include "algorithms/training/gossip.hpp"
 #include "algorithms/training/local_sgd.hpp"
 #include "algorithms/training/model_parallel.hpp"
+#include "algorithms/training/optimizer.hpp"
 #include "algorithms/training/program_sizes.hpp"
 #include "algorithms/training/server.hpp"
 #include "scenarios/predict/plan_training.hpp"
@@ -22,12 +23,6 @@
 namespace ringsim {
 
 namespace {
-
-/// What an optimizer keeps per parameter, in fp32: SGD nothing, with momentum one number, Adam two (Rajbhandari et al.,
-/// ZeRO, SC 2020, section 3.1, without the fp32 copy of the weights that mixed precision adds).
-std::int64_t state_per_parameter(const std::string& optimizer) {
-  return optimizer == "adam" ? 8 : optimizer == "momentum" ? 4 : 0;
-}
 
 /// Adds what an actor does. Neighbors that are alike are one entry, whose first is `first`; servers come after `ranks`.
 void add_report(std::vector<RankReport>& reports, RankReport one, Actor actor, int ranks, Actor& first) {
@@ -349,7 +344,8 @@ std::int64_t TrainingRun::n_messages() const {
 }
 
 TrainingMemory TrainingRun::memory_of(Actor actor) const {
-  const Bytes all = spec_.gradients(), state = Bytes{spec_.parameters} * state_per_parameter(spec_.optimizer);
+  // Without the copy of the weights that mixed precision adds.
+  const Bytes all = spec_.gradients(), state = Bytes{spec_.parameters} * moment_bytes(spec_.optimizer);
   const int ranks = placed_.job.request.ranks;
   TrainingMemory memory;
   if (spec_.plan) {
@@ -375,7 +371,7 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
   if (spec_.regime->kind == Regime::Kind::model_parallel) {  // its own layers
     const std::int64_t own = stages_of(step_.layers, ranks)[static_cast<std::size_t>(actor)].parameters;
     memory.weights = memory.gradients = Bytes{own} * spec_.bytes_per_parameter;
-    memory.state = Bytes{own} * state_per_parameter(spec_.optimizer);
+    memory.state = Bytes{own} * moment_bytes(spec_.optimizer);
   }
   for (const Bucket& bucket : step_.buckets) memory.copies += bucket.bytes;
   if (spec_.regime->kind == Regime::Kind::gossip)  // a copy of the weights from each neighbor

@@ -18,7 +18,7 @@ namespace ringsim {
 
 struct PredictOptions;
 
-/// What a GPU or a server keeps, by parts; activations only of a plan.
+/// Memory of a GPU or a server by parts; activations only of a plan.
 struct TrainingMemory {
   Bytes weights, gradients;
   Bytes state;    ///< the optimizer's
@@ -46,7 +46,7 @@ struct ExchangeReport {
   int channels = 1;
 };
 
-/// What a plan did in a step.
+/// The step of a plan.
 struct PlanReport {
   int tensor = 1, pipeline = 1, virtual_pipeline = 1, data = 1, micro_batches = 1;
   std::string schedule, shard;

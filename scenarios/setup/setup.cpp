@@ -170,7 +170,7 @@ void place_exchanges(const Seen& seen, const Scenario& scenario, const LibraryRu
   }
 }
 
-/// How the groups of an exchange do it: as the library decides, else by the scenario's algorithm.
+/// The collective of an exchange's groups: as the library decides, else by the scenario's algorithm.
 Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, const LibraryCall* call) {
   Job job = main;
   job.ranks.clear();

@@ -13,7 +13,7 @@ namespace ringsim {
 
 namespace {
 
-/// How much earlier than the first rank a helper is taken to arrive.
+/// An early helper is taken to arrive so long before the first rank.
 constexpr Picoseconds before_ranks{1};
 
 /// Calls that share all of this may take one course.
@@ -36,7 +36,11 @@ bool has_repeated(const Program& program) {
   return kinds.size() < program.calls.size();
 }
 
-constexpr int most_runs = 6;  // all but the last are void: by then nearly all that meet have
+/// Chosen. A step's first calls are rarely alike: remembering is given up only after so many courses, if more than half
+/// of the calls needed one of their own, and those moved more than an eighth of all messages.
+constexpr std::int64_t first_courses = 32;
+/// Chosen. All but the last are void; calls that still meet then are likely to do so in further ones.
+constexpr int most_runs = 6;
 
 }  // namespace
 
@@ -226,7 +230,7 @@ const RememberedCalls::Course& RememberedCalls::course_of(int call, Stream strea
     ++n_alone_;
     transfers_alone_ += known->transfers;
     const std::int64_t all = lowered_->schedule().proof().operations / 2;
-    if (n_alone_ > 32 && n_alone_ > n_taken_ / 2 && transfers_alone_ > all / 8) throw NotWorthIt{};
+    if (n_alone_ > first_courses && n_alone_ > n_taken_ / 2 && transfers_alone_ > all / 8) throw NotWorthIt{};
   }
   return *known;
 }
@@ -365,7 +369,7 @@ void RememberedCalls::on_traffic(const Traffic& traffic) {
               traffic.end);
 }
 
-void RememberedCalls::add_to(Timeline& timeline, const LoweredProgram& whole) {
+void RememberedCalls::add_to(Timeline& timeline) const {
   ensure(n_met_ == 0, "no known call met another");
   timeline.transfers += transfers_;
   timeline.events += events_;
@@ -376,7 +380,6 @@ void RememberedCalls::add_to(Timeline& timeline, const LoweredProgram& whole) {
     const double rest = link_rests_[l] + (timeline.link_rests.empty() ? 0 : timeline.link_rests[l]);
     timeline.link_bytes[l] += link_bytes_[l] + Bytes{std::llround(rest)};
   }
-  if (records_path_) timeline.path = expanded(timeline.path, whole);
 }
 
 const RememberedCalls::Taken& RememberedCalls::taken_by(const PathElement& element) const {
@@ -472,7 +475,8 @@ std::optional<RememberedRun> run_remembering(
       }
       Timeline timeline = run(topology, lowered->schedule(), its);
       if (!calls.have_met()) {
-        calls.add_to(timeline, LoweredProgram(program, room));
+        calls.add_to(timeline);
+        if (options.record_path) timeline.path = calls.expanded(timeline.path, LoweredProgram(program, room));
         return RememberedRun{.timeline = std::move(timeline),
                              .sent_by = calls.sent_by(),
                              .received_by = calls.received_by(),
@@ -480,8 +484,7 @@ std::optional<RememberedRun> run_remembering(
       }
       if (2 * calls.transfers_of_known() < all) break;
     }
-  } catch (const RememberedCalls::NotWorthIt&) {
-    return std::nullopt;
+  } catch (const RememberedCalls::NotWorthIt&) {  // the whole run costs less
   }
   return std::nullopt;
 }

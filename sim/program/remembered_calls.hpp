@@ -59,9 +59,11 @@ class RememberedCalls final : public Courses {
   /// Give it to RunOptions::on_traffic then.
   void on_traffic(const Traffic& traffic);
 
-  /// Adds what the known calls moved to the timeline of the run. A recorded path becomes that of the run of `whole`,
-  /// the program without known courses: what is known of calls on it is simulated once more, with its elements.
-  void add_to(Timeline& timeline, const LoweredProgram& whole);
+  /// Adds what the known calls moved to the timeline of the run.
+  void add_to(Timeline& timeline) const;
+  /// A recorded path, as that of a run of `whole`, the program without known courses: known calls on it are simulated
+  /// once more, with their elements.
+  std::vector<PathElement> expanded(const std::vector<PathElement>& path, const LoweredProgram& whole) const;
   /// [actor] what it sent and received by them.
   const std::vector<Bytes>& sent_by() const { return sent_by_; }
   const std::vector<Bytes>& received_by() const { return received_by_; }
@@ -121,7 +123,6 @@ class RememberedCalls final : public Courses {
   Course simulated_alone(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
   Paths paths_within(const std::vector<PathElement>& path) const;
   const Taken& taken_by(const PathElement& element) const;
-  std::vector<PathElement> expanded(const std::vector<PathElement>& path, const LoweredProgram& whole) const;
   void take(const Course& course, int call, Stream stream, SimTime base, const Open& open);
   void use(std::vector<Interval>& known, const Interval& one);
   bool meet_before(const std::vector<Interval>& known, std::vector<Interval>::const_iterator next, SimTime begin,

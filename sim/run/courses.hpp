@@ -1,4 +1,4 @@
-// What another simulation knows of parts of a run: when they end, and what held them back.
+// Parts of a run whose ends and critical paths another simulation knows.
 #pragma once
 
 #include <vector>
