@@ -419,4 +419,13 @@ std::string expectation(const Field& field) {
   return "";
 }
 
+Field duration(std::string name, std::string doc, std::string example, std::string fallback, Member into) {
+  return {.name = std::move(name),
+          .type = Type::time,
+          .doc = std::move(doc),
+          .fallback = std::move(fallback),
+          .examples = {std::move(example)},
+          .into = std::move(into)};
+}
+
 }  // namespace ringsim::scenarios

@@ -115,8 +115,13 @@ Field network_field();
 Field faults_field();
 Field disturbance_field();
 Field jobs_field(Field collective, Field training);
-/// A training step; `algorithm` as a collective has it.
+/// A training step, what it computes, and the plan that may take the place of a regime; `algorithm` as a collective has
+/// it.
 Field training_field(Field algorithm);
+Field workload_field();
+Field parallel_field(Field algorithm);
+/// A length of time.
+Field duration(std::string name, std::string doc, std::string example, std::string fallback = {}, Member into = {});
 /// A communication library, whose variables include those of `transport`; and what GPUs are known to do.
 Field library_field(const std::vector<Field>& transport);
 Field harness_field();

@@ -1,6 +1,7 @@
 #include "scenarios/meaning/meaning_parallel.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,9 +68,15 @@ TransformerCard card_of(const Canonical& workload, const Blame& blame) {
   const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
   ensure(found != files.end(), "the table of fields names the workloads");
   const Json file = parse_json(found->second, "scenarios/workloads/" + name + ".json");
-  if (!file.contains("transformer"))
+  if (!file.contains("transformer")) {
+    std::vector<std::string> cards;
+    for (const auto& [other, text] : files)
+      if (const Json each = parse_json(text, other);
+          each.contains("transformer") && !each["transformer"].contains("experts"))
+        cards.push_back(other);
     blame.fail(at_workload + "/model", fmt::format("expected a transformer with parallel, found {}", name),
-               "those with a model card are gpt3_175b, llama2_13b, llama2_70b, llama3_8b, llama3_70b and llama3_405b");
+               fmt::format("those with a model card without experts: {}", fmt::join(cards, ", ")));
+  }
   return transformer_of(Canonical(file["transformer"]));
 }
 
@@ -233,6 +240,8 @@ TransformerPlan model_of(const Canonical& canonical, const PlanGrid& grid, const
   plan.flash = workload.value("attention", "flash") == "flash";
   plan.element_bytes = workload.value("precision", "bf16") == "fp32" ? 4 : 2;
   plan.gradient_bytes = parallel.value("grad_bytes", 4);
+  if (plan.gradient_bytes == 3)
+    blame.fail(at_parallel + "/grad_bytes", "expected 2 or 4, found 3", "2: gradients in bf16 or fp16; 4: in fp32");
   const std::string recompute = parallel.value("recompute", "none");
   plan.recompute = recompute == "full"        ? Recompute::full
                    : recompute == "selective" ? Recompute::selective
@@ -288,7 +297,7 @@ void expect_served(const Canonical& parallel, const PlanSpec& program, const Bla
                  "ring does all of them; or leave it out");
 }
 
-/// The kernels of one rank must not take more places than there are tensors of tokens.
+/// With sequence_parallel the tensor ranks divide the tokens of a sample.
 void expect_tokens(const TransformerPlan& plan, const Blame& blame) {
   if (plan.sequence_parallel && plan.sequence % plan.tensor != 0)
     blame.fail(

@@ -137,6 +137,8 @@ TEST_CASE("what is not a whole plan is refused with the sizes that do not fit") 
              "  hint: the first varies fastest, as in Megatron-LM");
   CHECK(refused({{"/training/parallel/context", 2}}) ==
         at + "/parallel/context: expected 1, found 2\n  hint: context parallelism is not modeled yet");
+  CHECK(refused({{"/training/parallel/grad_bytes", 3}}) ==
+        at + "/parallel/grad_bytes: expected 2 or 4, found 3\n  hint: 2: gradients in bf16 or fp16; 4: in fp32");
   CHECK(refused({{"/training/regime", "single"}}) ==
         at + ": expected either regime or parallel, found both\n  hint: regime: how GPUs train together, such as ddp; "
              "parallel: a plan of tensor, pipeline and data parallelism");

@@ -1,0 +1,98 @@
+// Plans of tensor, pipeline and data parallelism, as fields; in Megatron-LM's words without "_parallel_size".
+#include <utility>
+
+#include "scenarios/fields/fields.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace ringsim::scenarios {
+
+Field parallel_field(Field algorithm) {
+  const auto size = [](const char* name, const char* doc, const char* fallback, std::vector<std::string> words) {
+    return Field{.name = name,
+                 .type = Type::whole,
+                 .doc = doc,
+                 .fallback = fallback,
+                 .min = 1,
+                 .max = most_ranks,
+                 .words = std::move(words)};
+  };
+  const auto choice = [](const char* name, const char* doc, std::vector<std::string> choices,
+                         std::vector<KnownName> known) {
+    return Field{
+        .name = name, .type = Type::text, .doc = doc, .choices = std::move(choices), .known_names = std::move(known)};
+  };
+  const KnownName zero_bubble{"zero_bubble", "which is not modeled yet", "there are gpipe, 1f1b and interleaved"};
+  algorithm.doc = "The schedule of all collectives, without a library; default: ring.";
+  return {
+      .name = "parallel",
+      .type = Type::object,
+      .doc = "A plan of tensor, pipeline and data parallelism for a transformer; instead of `regime`.",
+      .examples = {R"({"tensor": 8, "pipeline": 2})"},
+      .members =
+          {size("tensor", "Ranks that split each layer.", "1", {"tp", "tensor_parallel", "tensor_model_parallel_size"}),
+           size("pipeline", "Stages.", "1", {"pp", "pipeline_parallel", "pipeline_model_parallel_size"}),
+           size("virtual_pipeline", "Chunks of layers of each stage.", "1",
+                {"vp", "vpp", "virtual_pipeline_model_parallel_size", "num_model_chunks"}),
+           size("data", "Ranks with the same part of the model; it follows from the GPUs.", "",
+                {"dp", "data_parallel", "data_parallel_size"}),
+           size("context", "Ranks that split the sequence: 1, others are not modeled yet.", "1",
+                {"cp", "context_parallel", "context_parallel_size"}),
+           size("expert", "Ranks that split experts: 1, others are not modeled yet.", "1",
+                {"ep", "expert_parallel", "expert_model_parallel_size"}),
+           {.name = "order",
+            .type = Type::text,
+            .doc = "Which number of a rank varies fastest, then the next.",
+            .fallback = "tp-cp-ep-dp-pp",
+            .min = 1,
+            .examples = {R"("tp-cp-ep-pp-dp")"}},
+           {.name = "sequence_parallel",
+            .type = Type::boolean,
+            .doc = "Tensor ranks divide norms and dropout by tokens: reduce_scatter and all_gather in place of "
+                   "all_reduce.",
+            .fallback = "false"},
+           choice("schedule", "The order of a stage's passes; default: 1f1b, with virtual_pipeline interleaved.",
+                  {"gpipe", "1f1b", "interleaved"},
+                  {zero_bubble,
+                   {"zero_bubble_h1", zero_bubble.what, zero_bubble.hint},
+                   {"zero_bubble_h2", zero_bubble.what, zero_bubble.hint},
+                   {"dualpipe", zero_bubble.what, zero_bubble.hint}}),
+           choice("shard", "optimizer: each data rank updates its part of the weights (ZeRO-1); default: none.",
+                  {"none", "optimizer"},
+                  {{"full", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"fsdp", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"optimizer_gradients", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"zero1", "which is called optimizer here", R"("shard": "optimizer")"},
+                   {"zero2", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"},
+                   {"zero3", "which is not modeled yet", "there are none (DDP) and optimizer (ZeRO-1)"}}),
+           choice("recompute", "What the backward pass computes again: selective: the attention core; default: none.",
+                  {"none", "selective", "full"}, {}),
+           {.name = "overlap",
+            .type = Type::list,
+            .doc = "What overlaps with computation: grad_reduce: buckets during the last micro-batch's backward pass; "
+                   "param_gather: weights during the next step's forward pass.",
+            .examples = {R"(["grad_reduce"])"},
+            .members = {choice(
+                "overlap", "One of them.", {"grad_reduce", "param_gather"},
+                {{"tensor", "which is not modeled yet", "there are grad_reduce and param_gather"},
+                 {"tp", "which is not modeled yet", "there are grad_reduce and param_gather"},
+                 {"expert", "which is not modeled yet", "there are grad_reduce and param_gather"},
+                 {"p2p", "which is no choice: transfers between stages always overlap", "leave it out"}})},
+            .unique = true},
+           {.name = "grad_bytes",
+            .type = Type::whole,
+            .doc = "Of a gradient: 2 or 4; default: 4.",
+            .min = 2,
+            .max = 4,
+            .examples = {"2"}},
+           {.name = "bucket_size",
+            .type = Type::whole,
+            .doc = "Parameters that close a bucket, with overlap grad_reduce; default: 40 million, or 1 million for "
+                   "each data rank if that is more.",
+            .min = 1,
+            .max = 1'000'000'000'000,
+            .examples = {"40000000"}},
+           std::move(algorithm)},
+      .only_said = true};
+}
+
+}  // namespace ringsim::scenarios
