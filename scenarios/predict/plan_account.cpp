@@ -32,7 +32,7 @@ PlanAccount::PlanAccount(const LoweredProgram& lowered, const PlanStreams& strea
     it.since = start;
     it.done.resize(n_streams);
     it.launched.resize(n_streams);
-    it.left.assign(open_iterations, tasks_of(rank));
+    it.left.assign(open_iterations, lowered_.program().role(rank).n_tasks());
     for (std::size_t s = 0; s < n_streams; ++s) {
       const auto stream = static_cast<Stream>(s);
       const bool is_cut = stream != 0 && stream != streams.tensor && stream != streams.data;
@@ -49,12 +49,6 @@ PlanAccount::PlanAccount(const LoweredProgram& lowered, const PlanStreams& strea
 
 std::int64_t PlanAccount::n_tasks(Actor actor, Stream stream) const {
   return static_cast<std::int64_t>(lowered_.program().role(actor).streams[static_cast<std::size_t>(stream)].size());
-}
-
-int PlanAccount::tasks_of(Actor actor) const {
-  std::size_t n = 0;
-  for (const auto& stream : lowered_.program().role(actor).streams) n += stream.size();
-  return static_cast<int>(n);
 }
 
 void PlanAccount::wait_for_stage(Actor actor, Stream stream, std::int64_t place, SimTime since, SimTime now) {
@@ -127,7 +121,7 @@ void PlanAccount::end_task(Actor actor, const StepPlace& place) {
   ensure(place.iteration < it.iteration + open_iterations, "few iterations of a plan overlap");
   --it.left[static_cast<std::size_t>(place.iteration % open_iterations)];
   while (it.left[static_cast<std::size_t>(it.iteration % open_iterations)] == 0) {
-    it.left[static_cast<std::size_t>(it.iteration % open_iterations)] = tasks_of(actor);
+    it.left[static_cast<std::size_t>(it.iteration % open_iterations)] = lowered_.program().role(actor).n_tasks();
     if (it.iteration >= warmup_)
       for (Picoseconds PlanSplit::*part : parts_of_split) it.all.*part += it.split.*part;
     it.split = {};

@@ -1,4 +1,4 @@
-// Accounts for the time of a plan's step: what a rank waited for whenever it did not compute.
+// Accounts for the time of a plan's step: computation, and the causes of waiting.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,6 @@ class PlanAccount {
   };
 
   std::int64_t n_tasks(Actor actor, Stream stream) const;
-  int tasks_of(Actor actor) const;
   void pass(Actor actor, SimTime now);
   void wait(Actor actor, SimTime since, SimTime now);
   /// Adds the time of a wait for what comes over a cut.

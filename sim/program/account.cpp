@@ -45,12 +45,6 @@ Accounts::Accounts(const LoweredProgram& lowered, int warmup, SimTime start)
   }
 }
 
-int Accounts::tasks_of(Actor actor) const {
-  std::size_t n = 0;
-  for (const auto& stream : lowered_.program().role(actor).streams) n += stream.size();
-  return static_cast<int>(n);
-}
-
 Accounts::Launches& Accounts::launches_of(int call, int iteration) {
   auto& known = launches_[static_cast<std::size_t>(call)];
   const auto at = static_cast<std::size_t>(iteration - first_[static_cast<std::size_t>(call)]);
@@ -124,7 +118,7 @@ void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& tas
   }
   if (on_task) on_task({actor, place, it.begun[static_cast<std::size_t>(place.stream)], now});
   const auto at = static_cast<std::size_t>(place.iteration - it.iteration);
-  while (it.left.size() <= at) it.left.push_back(tasks_of(actor));
+  while (it.left.size() <= at) it.left.push_back(lowered_.program().role(actor).n_tasks());
   --it.left[at];
   while (!it.left.empty() && it.left.front() == 0) {
     it.left.pop_front();

@@ -93,7 +93,6 @@ class Accounts {
   void end_task(Of& it, const StepPlace& place, const Program::Task& task, Actor actor, SimTime now);
   void count_host(Actor actor, int change, SimTime now);
   Launches& launches_of(int call, int iteration);
-  int tasks_of(Actor actor) const;
 
   const LoweredProgram& lowered_;
   int warmup_;

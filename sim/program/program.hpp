@@ -91,6 +91,11 @@ struct Program {
   /// What an actor does in one iteration.
   struct Role {
     std::vector<std::vector<Task>> streams;  ///< [stream][task]; as many streams as the program has
+    int n_tasks() const {
+      std::size_t n = 0;
+      for (const std::vector<Task>& stream : streams) n += stream.size();
+      return static_cast<int>(n);
+    }
   };
 
   /// Promises that each iteration adds to `weights` the mean of all ranks' new `gradient`s, each once. Of neighbors,

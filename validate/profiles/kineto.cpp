@@ -26,7 +26,7 @@ using nlohmann::json;
 
 constexpr const char* not_a_trace = "the file is damaged, or no trace of PyTorch's profiler";
 
-/// What a CPU event says about a call.
+/// Facts about a call from a CPU event.
 struct Said {
   CallOp op = CallOp::unknown;
   Lost lost = Lost::no_shapes;
