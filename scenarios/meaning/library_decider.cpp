@@ -129,6 +129,7 @@ void take_send_channels(const Canonical& library, const Blame& blame, Scenario& 
   out.channels_per_net_peer = channels_said(library, {"NCCL_NCHANNELS_PER_NET_PEER"}, blame, scenario);
   if (env.contains("NCCL_P2P_LL_THRESHOLD") && out.minor >= 14)
     out.ll_threshold = env["NCCL_P2P_LL_THRESHOLD"].get<std::int64_t>();
+  if (env.contains("NCCL_P2P_NET_CHUNKSIZE")) out.net_chunk = env["NCCL_P2P_NET_CHUNKSIZE"].get<std::int64_t>();
 }
 
 /// NCCL takes the most threads instead of a number that does not come out at whole warps (src/graph/tuning.cc,
@@ -345,7 +346,11 @@ Decider decider_of(const Canonical& canonical, const Json& written, const Canoni
   transport["p2p_level"] = to_string(*level);
   transport["gdr_level"] = to_string(gdr_level_of(canonical, transport, written, out.machine, out.settings.minor));
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
-  if (library.contains("plugin")) out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl;
+  if (library.contains("plugin") || out.machine.provider == nccl::NicProvider::efa) {
+    out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl(out.machine);
+    if (!library["env"].contains("NCCL_P2P_NET_CHUNKSIZE"))
+      out.settings.net_chunk = nccl::net_chunk_of_aws_ofi_nccl(out.machine);
+  }
   out.version = library["version"].get<std::string>();
   if (library.contains("costs")) {
     FileKind kind{"constants of costs, named as in `ringsim list costs --format json`", {}};
@@ -357,6 +362,12 @@ Decider decider_of(const Canonical& canonical, const Json& written, const Canoni
   }
   out.graphs = take_graph_file(library, members, *cluster.parts.front().machine, out.settings, out.machine, files);
   if (out.graphs.file.find(nccl::SearchGraph::Id::ring) == nullptr) out.graphs.crossing = std::move(crossing);
+  if (out.machine.ports > 1 && !out.graphs.path.empty())
+    warn_of_variable("NCCL_GRAPH_FILE",
+                     fmt::format("it counts for NCCL's choice alone, not for the rings: each of its NICs stands for {} "
+                                 "adapters here",
+                                 out.machine.ports),
+                     blame, scenario);
   const auto& warnings = out.graphs.file.warnings;
   scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];

@@ -44,7 +44,7 @@ std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol prot
 
 /// Between nodes a chunk is passed on when all of it is there: NCCL's proxies post whole ones.
 std::int64_t tree_segments(const nccl::LibraryPlan& plan, Bytes bytes, const Decider& by) {
-  const std::int64_t each = bytes.count / plan.channels / 2,
+  const std::int64_t each = bytes.count * by.machine.ports / plan.channels / 2,
                      chunk = tree_chunk(plan, bytes, by.machine, by.settings.release).count;
   return std::clamp<std::int64_t>((each + chunk - 1) / chunk, 1, most_segments);
 }
@@ -92,11 +92,11 @@ Bytes to_a_peer(CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine)
 }
 
 /// Sends and receives to `peers` at once. Channels beyond these would only share the same links.
-nccl::LibraryPlan point_to_point(const nccl::SendPlan& sends, int peers) {
+nccl::LibraryPlan point_to_point(const nccl::SendPlan& sends, int peers, const nccl::TunerMachine& machine) {
   constexpr int most_simulated = 8;
   return {.algorithm = TunerAlgorithm::ring,
           .protocol = sends.protocol,
-          .channels = std::min(sends.channels, most_simulated),
+          .channels = std::min(machine.nodes > 1 ? sends.channels * machine.ports : sends.channels, most_simulated),
           .blocks = sends.channels,
           .running = static_cast<double>(std::min(sends.all, sends.channels * peers)),
           .launched = std::min(sends.all, sends.channels * peers)};
@@ -127,7 +127,7 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine
   if (ranks == 1) return {.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
   if (nccl::sends_to_peers(op))
     return point_to_point(nccl::send_plan(machine, to_a_peer(op, bytes, machine), settings),
-                          op == CollectiveOp::send_recv ? 1 : ranks - 1);
+                          op == CollectiveOp::send_recv ? 1 : ranks - 1, machine);
   const std::optional<nccl::LibraryPlan> plan = nccl::library_plan(op, bytes, machine, settings);
   if (!plan)
     blame.fail(
@@ -156,16 +156,22 @@ struct Decision {
 Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blame& blame) {
   Decision out;
   out.plan = plan_of(op, bytes, by.machine, by.settings, blame);
-  out.algorithm = by.machine.ranks() == 1 || nccl::sends_to_peers(op) ? Canonical{{"name", "direct"}}
-                                                                      : algorithm_of(out.plan, op, bytes, by);
+  const bool sends = nccl::sends_to_peers(op);
+  out.algorithm =
+      by.machine.ranks() == 1 || sends ? Canonical{{"name", "direct"}} : algorithm_of(out.plan, op, bytes, by);
   const Bytes own{bytes.count / by.machine.ranks()};
-  const Bytes chunk = nccl::sends_to_peers(op)
-                          ? nccl::send_plan(by.machine, to_a_peer(op, bytes, by.machine), by.settings).a_channel
-                          : chunk_in(out.algorithm, out.plan, bytes, own, by);
+  const Bytes chunk = sends ? nccl::send_plan(by.machine, to_a_peer(op, bytes, by.machine), by.settings).a_channel
+                            : chunk_in(out.algorithm, out.plan, bytes, own, by);
   const Bytes piece{bytes.count / out.plan.channels / 2 / out.algorithm.value("segments", std::int64_t{1})};
-  out.costs = nccl::library_costs(
-      out.plan, by.machine, {.op = op, .bytes = bytes, .chunk = chunk, .piece = piece, .release = by.settings.release},
-      by.costs);
+  out.costs = nccl::library_costs(out.plan, by.machine,
+                                  {.op = op,
+                                   .bytes = bytes,
+                                   .chunk = chunk,
+                                   .piece = piece,
+                                   .release = by.settings.release,
+                                   .net_chunk = nccl::net_chunk_of(by.settings)},
+                                  by.costs);
+  if (by.gpu.contains("post")) out.costs.protocol.post = Picoseconds{0};  // the topology has it
   if (by.gpu.contains("channel") && is_bound_by_blocks(out.plan, out.costs.channel))
     out.costs.channel = nccl::channel_rate(out.plan, {by.gpu["channel"].get<std::int64_t>()});
   const std::int64_t rate = adds_own_part(op)     ? by.gpu.value("reduce", out.costs.reduce.bytes_per_second)
@@ -201,7 +207,7 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
     if (by.machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
   } else if (by.machine.nodes > 1) {
     // A GPU's channels take turns at its NICs (src/transport/net.cc asks ncclTopoGetNetDev for the channel's).
-    // aws-ofi-nccl makes one device of all ports of a GPU, over which it spreads a message: much the same.
+    // One device of several ports spreads each message over them: here a channel for each.
     transport["nics"] = "per_channel";
   }
   transport["channels"] = channels_of(decision.plan, by);
@@ -225,7 +231,9 @@ LibraryCall call_of(const Decision& decision, CollectiveOp op, const Decider& by
   out.arguments = arguments_of(*out.algorithm, decision.algorithm);
   out.channels = transport["channels"].get<int>();
   out.channel_rings = place["order"] == "channel_rings";
-  if (const nccl::SearchGraph* graph = graph_for(decision.plan, by); graph != nullptr && !nccl::sends_to_peers(op))
+  const bool one_port = by.machine.ports == 1;  // else NCCL's NICs, which a graph names, stand for several
+  if (const nccl::SearchGraph* graph = graph_for(decision.plan, by);
+      graph != nullptr && one_port && !nccl::sends_to_peers(op))
     out.graph = std::make_shared<const nccl::SearchGraph>(*graph);
   out.protocol = std::make_shared<const Protocol>(decision.costs.protocol);
   out.transport = transport_of(transport, op);
@@ -245,7 +253,7 @@ LibraryRun library_run(const Canonical& library, const Decider& by) {
   if (by.graphs.crossing) out.crossing = std::make_shared<const nccl::SearchGraph>(*by.graphs.crossing);
   const nccl::LibraryPlan rings{.algorithm = TunerAlgorithm::ring,
                                 .protocol = TunerProtocol::simple,
-                                .channels = by.machine.ring.count,
+                                .channels = nccl::spread_over_ports(by.machine.ring.count, by.machine),
                                 .blocks = by.machine.ring.count};
   const nccl::LibraryCosts costs = nccl::library_costs(rings, by.machine,
                                                        {.op = CollectiveOp::all_reduce,
@@ -467,11 +475,13 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
   if (nccl::sends_to_peers(op)) {
     for (const char* name : {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_NVLS_ENABLE"})
       out.emplace_back(name, fmt::format("{} is sends and receives to peers", to_string(op)));
-    if (run.machine.nodes == 1) out.emplace_back("NCCL_NCHANNELS_PER_NET_PEER", "no peer is on another node");
+    if (run.machine.nodes == 1)
+      for (const char* name : {"NCCL_NCHANNELS_PER_NET_PEER", "NCCL_P2P_NET_CHUNKSIZE"})
+        out.emplace_back(name, "no peer is on another node");
     return out;
   }
-  for (const char* name :
-       {"NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_P2P_LL_THRESHOLD"})
+  for (const char* name : {"NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_NET_PEER",
+                           "NCCL_P2P_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE"})
     out.emplace_back(name, fmt::format("it is about sends and receives to peers, and {} is none", to_string(op)));
   const auto chosen = fmt::format("the library chooses {}", to_string(run.call.plan.algorithm));
   if (run.call.plan.algorithm == TunerAlgorithm::nvls || run.call.plan.algorithm == TunerAlgorithm::nvls_tree) {
@@ -579,11 +589,9 @@ void warn_of_other_variables(const Json& written, const Blame& blame, Scenario& 
 
 /// Variables that the release does not know.
 void warn_of_releases(const Canonical& env, const std::string& version, const Blame& blame, Scenario& scenario) {
-  constexpr std::pair<const char*, int> since[] = {{"NCCL_MIN_CTAS", 17},
-                                                   {"NCCL_MAX_CTAS", 17},
-                                                   {"NCCL_NCHANNELS_PER_NET_PEER", 12},
-                                                   {"NCCL_P2P_LL_THRESHOLD", 14},
-                                                   {"NCCL_NET_GDR_C2C", 26}};
+  constexpr std::pair<const char*, int> since[] = {{"NCCL_P2P_NET_CHUNKSIZE", 14}, {"NCCL_MIN_CTAS", 17},
+                                                   {"NCCL_MAX_CTAS", 17},          {"NCCL_NCHANNELS_PER_NET_PEER", 12},
+                                                   {"NCCL_P2P_LL_THRESHOLD", 14},  {"NCCL_NET_GDR_C2C", 26}};
   for (const auto& [name, minor] : since)
     if (env.contains(name) && nccl::minor_of_version(version) < minor)
       scenario.warnings.push_back(

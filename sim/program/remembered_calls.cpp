@@ -68,7 +68,7 @@ RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& opt
              .placement = options.placement,
              .stop = options.stop},
       runs_ahead_(options.plans.front().protocol->done_when_left),
-      has_posts_(topology.has_posts()),
+      has_posts_(options.may_post(topology)),
       records_path_(options.record_path),
       known_(program.calls.size(), true) {
   ensure(why_not_remembered(options).empty(), "calls of the run may be remembered");

@@ -14,9 +14,9 @@
 
 namespace ringsim {
 
-/// A first-come server for each device with DeviceRates::post: a message to another host starts when its post is over,
-/// and the next one is posted then. That is LogGP's overhead of a sender, with a gap of the same length (Alexandrov et
-/// al., SPAA 1995).
+/// A first-come server for each device whose messages take time to post, by DeviceRates::post or Protocol::post: a
+/// message to another host starts when its post is over, and the next one is posted then. That is LogGP's overhead of a
+/// sender, with a gap of the same length (Alexandrov et al., SPAA 1995).
 ///
 /// Assumptions: a message is posted once, whole, or once for each part that starts when slots are given back. Of those
 /// that are ready at one instant the one of the lower lane goes first, then that to the next rank, as NCCL's sends to
@@ -34,10 +34,10 @@ class Posts {
     const Actor from = run_.lanes_.actor(transfer.sender), to = run_.lanes_.actor(transfer.receiver);
     const NodeId device = run_.node_of(from);
     const DeviceLinks* rates = run_.topology_.device(device);
-    if (rates == nullptr || rates->post.count() == 0 || !run_.topology_.joins_hosts(device, run_.node_of(to)))
-      return false;
-    ready_.push_back(
-        {transfer.sender, wrap(to - from, run_.schedule_.actors), transfer.channel, index, device, rates->post});
+    const Picoseconds post =
+        std::max(rates == nullptr ? Picoseconds{0} : rates->post, run_.protocol(transfer.channel).post);
+    if (post.count() == 0 || !run_.topology_.joins_hosts(device, run_.node_of(to))) return false;
+    ready_.push_back({transfer.sender, wrap(to - from, run_.schedule_.actors), transfer.channel, index, device, post});
     return true;
   }
 

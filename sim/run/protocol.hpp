@@ -43,6 +43,8 @@ struct Protocol {
   Bytes align{1};  ///< data is cut in multiples of this, so a message is rounded up to it; a power of two
   Picoseconds nvlink{0}, pcie{0}, network{0};  ///< what a message takes beyond its links' latencies
   Picoseconds launch{0};                       ///< before the first step
+  Picoseconds post{0};  ///< what the sender takes to post a message to another host, one after another; at least
+                        ///< DeviceRates::post
 
   bool operator==(const Protocol&) const = default;
 

@@ -62,7 +62,7 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
     why_not = "several jobs share the run";
   else if (!options.disturbance.empty())
     why_not = "something disturbs the run, so that ranks need not do the same at one time";
-  else if (topology.has_posts())
+  else if (options.may_post(topology))
     why_not = "devices post messages one after another";
   else if (topology.has_work_rates())
     why_not = "devices add or copy at a rate, which all of them would have to share alike";

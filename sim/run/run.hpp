@@ -1,6 +1,7 @@
 // Running a checked schedule on a topology.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -95,6 +96,11 @@ struct RunOptions {
     return plan_of_channel.empty() ? 0 : plan_of_channel[channel];
   }
   const CallPlan& plan(std::uint32_t channel) const { return plans[plan_number(channel)]; }
+  /// True if messages may have to be posted one after another: sim/run/posts.hpp.
+  bool may_post(const Topology& topology) const {
+    return topology.has_posts() ||
+           std::any_of(plans.begin(), plans.end(), [](const CallPlan& p) { return p.protocol->post.count() > 0; });
+  }
 };
 
 /// Simulates the schedule. Under the textbooks' protocol (`none`) a message starts when both of its ends have begun

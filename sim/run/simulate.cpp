@@ -86,7 +86,7 @@ class Run : private Movement<Run> {
       ways_.stand_for(by_channels_->channels);
     }
     if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
-    if (topology.has_posts()) posts_ = std::make_unique<Posts<Run>>(*this);
+    if (options_.may_post(topology)) posts_ = std::make_unique<Posts<Run>>(*this);
     if (topology.has_work_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
     if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});

@@ -62,6 +62,8 @@ struct LinkSpec {
   /// For a NIC's port: how the switches of its network choose among equally short ways. Nothing: the default of its
   /// kind.
   std::optional<RoutingPolicy> routing;
+  /// Between sockets: what NCCL takes it to have when it decides, if that is not its bandwidth.
+  std::optional<Bandwidth> nccl_bandwidth;
 };
 /// How the network of such a NIC's port routes: `port.routing`; else static tables for InfiniBand, whose subnet manager
 /// fills a forwarding table by destination in every switch (InfiniBand Architecture Specification, linear forwarding

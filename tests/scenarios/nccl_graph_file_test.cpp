@@ -77,7 +77,7 @@ std::string searched(const Folder& folder, const std::string& text) { return sea
 
 TEST_CASE("what the search found, read from a file, gives the same channels and time") {
   // Rings on switches, on a mesh, over PCIe, with fewer NICs than GPUs, with several a GPU, and with NVLS.
-  for (const char* preset : {"dgx-a100", "dgx-1v", "dgx-1p", "azure-ncv4", "polaris", "hgx-h100", "aws-p5en"}) {
+  for (const char* preset : {"dgx-a100", "dgx-1v", "dgx-1p", "azure-ncv4", "polaris", "hgx-h100", "oci-a100"}) {
     for (const int nodes : {1, 2, 4}) {
       if (ringsim::test::sanitized && nodes == 4) continue;            // two cross a NIC as well
       if (nodes > 1 && preset == std::string("azure-ncv4")) continue;  // has no NIC

@@ -140,6 +140,56 @@ TEST_CASE("through host memory Simple has 0.7 of PCIe, because each link carries
   CHECK(pcie("l40s-pcie", 2, TunerProtocol::simple) == 1);  // peer access
 }
 
+TEST_CASE("what flows from or to one rank takes PCIe one way, and so all of it") {
+  const auto pcie = [](CollectiveOp op) {
+    const LibraryPlan plan{TunerAlgorithm::ring, TunerProtocol::simple, 1, 0, 1, 64};
+    return library_costs(plan, machine_of("rtx4090-pcie", 8), {.op = op, .bytes = 1_GiB}).pcie;
+  };
+  for (const CollectiveOp op :
+       {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::gather, CollectiveOp::scatter}) {
+    CAPTURE(to_string(op));
+    CHECK(pcie(op) == 1);
+  }
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::all_to_all}) {
+    CAPTURE(to_string(op));
+    CHECK(pcie(op) == 0.7);
+  }
+}
+
+TEST_CASE("a proxy posts what goes to other nodes, one message after another, by the fabric") {
+  const auto costs = [](const char* preset, int gpus, Bandwidth nic, CollectiveOp op, LibraryPlan plan,
+                        Bytes chunk = 128_KiB) {
+    const TunerMachine machine = tuner_machine(node_preset(preset), gpus, 2, nic, Release::v2_30_7);
+    return library_costs(plan, machine, {.op = op, .bytes = 1_GiB, .chunk = 1_MiB, .net_chunk = chunk});
+  };
+  const auto us = [](double value) { return Picoseconds{std::llround(value * 1e6)}; };
+  const LibraryPlan one{.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
+  const auto with = [&](TunerProtocol protocol, int channels, int blocks) {
+    return LibraryPlan{.algorithm = TunerAlgorithm::ring, .protocol = protocol, .channels = channels, .blocks = blocks};
+  };
+  const auto to_all = CollectiveOp::all_to_all;
+  CHECK(costs("hgx-h100", 8, 400_Gbps, to_all, one).protocol.post == us(3.3));
+  CHECK(costs("dgx-a100", 8, 200_Gbps, to_all, one).protocol.post == us(5));
+  CHECK(costs("gh200", 4, 200_Gbps, to_all, one).protocol.post == us(8));
+  // A message of NCCL's over four adapters is four here: a quarter of a post each.
+  CHECK(costs("aws-p5", 8, 100_Gbps, to_all, with(TunerProtocol::simple, 4, 1)).protocol.post == us(1.4));
+  CHECK(costs("hgx-h100", 8, 400_Gbps, CollectiveOp::all_reduce, one).protocol.post == us(0));  // it is in the step
+  CHECK(costs("aws-p5", 8, 100_Gbps, CollectiveOp::all_gather, with(TunerProtocol::simple, 32, 16)).protocol.post ==
+        us(2.8));
+  CHECK(machine_of("hgx-h100", 8).nodes == 1);
+  CHECK(library_costs(one, machine_of("hgx-h100", 8), {.op = to_all, .bytes = 1_GiB}).protocol.post == us(0));
+  // Chunks of 128 KiB in 3.3 us each are 39.7 GB/s, less than the 48 of a NIC's PCIe; one peer has the thread for
+  // itself.
+  CHECK(costs("hgx-h100", 8, 400_Gbps, to_all, one).network == doctest::Approx(131.072 / 3.3 / 48));
+  CHECK(costs("hgx-h100", 8, 400_Gbps, to_all, one, 512_KiB).network == 1);
+  CHECK(costs("hgx-h100", 8, 400_Gbps, CollectiveOp::send_recv, one).network == 1);
+  CHECK(costs("dgx-a100", 8, 200_Gbps, to_all, one).network == 1);  // 26.2 of 24 GB/s
+  CHECK(costs("gh200", 4, 200_Gbps, to_all, one).network == doctest::Approx(131.072 / 8 / 24));
+  // EFA with all adapters busy.
+  CHECK(costs("aws-p5", 8, 100_Gbps, to_all, one, 512_KiB).network == 0.935);
+  CHECK(costs("aws-p5", 8, 100_Gbps, to_all, with(TunerProtocol::ll, 1, 1), 512_KiB).network == 1);
+}
+
 TEST_CASE("a channel that sends over PCIe copies as fast as over NVLink, but takes a step every 128 KiB") {
   const auto pcie = [](int gpus, int channels, const CostConstants& constants = fitted_costs()) {
     const LibraryPlan plan{TunerAlgorithm::ring, TunerProtocol::simple, channels, 0, channels};
@@ -164,7 +214,7 @@ TEST_CASE("a channel that sends over PCIe copies as fast as over NVLink, but tak
 TEST_CASE("trees over NVSwitches leave by all NICs of a GPU, at what NVLS reaches in the switches") {
   // Two H200 machines with two NICs per GPU: eight heads, sixteen NICs.
   const TunerMachine machine = machine_of("aws-p5en", 8, 2);
-  CHECK(machine.rails == 2);
+  CHECK(machine.ports == 2);
   LibrarySettings settings;
   settings.algorithms = {TunerAlgorithm::nvls_tree};
   const LibraryPlan plan = library_plan(CollectiveOp::all_reduce, 1_GiB, machine, settings).value();
@@ -414,6 +464,14 @@ TEST_CASE("between nodes chunks of sends are whole steps before 2.14, and LL end
   };
   CHECK(plan(13, 1_GiB).a_chunk == 512_KiB);
   CHECK(plan(14, 1_GiB).a_chunk == 128_KiB);
+  CHECK(plan(14, 1_GiB, {.net_chunk = 262'144}).a_chunk == 256_KiB);
+  CHECK(plan(13, 1_GiB, {.net_chunk = 262'144}).a_chunk == 512_KiB);  // not known yet
+  const auto of_plugin = [](const char* preset) {
+    return net_chunk_of_aws_ofi_nccl(tuner_machine(node_preset(preset), 1, 2, 100_Gbps, Release::v2_30_7));
+  };
+  CHECK(of_plugin("aws-p5") == 524'288);
+  CHECK(of_plugin("aws-p3dn") == 131'072);
+  CHECK(of_plugin("polaris") == 131'072);
   CHECK(plan(29, 64_KiB).protocol == TunerProtocol::simple);
   CHECK(plan(29, 64_KiB, {.ll_threshold = 65'536}).protocol == TunerProtocol::ll);
   CHECK(plan(29, 1_KiB, {.ll_threshold = 0}).protocol == TunerProtocol::simple);
@@ -429,7 +487,13 @@ TEST_CASE("few blocks limit sends between nodes, enough of them do not") {
                            .channels = channels,
                            .blocks = channels,
                            .running = running};
-    return library_costs(plan, machine, {.op = op, .bytes = 1_GiB, .chunk = 1_GiB, .release = release}).channel;
+    return library_costs(plan, machine,
+                         {.op = op,
+                          .bytes = 1_GiB,
+                          .chunk = 1_GiB,
+                          .release = release,
+                          .net_chunk = release < Release::v2_14 ? 512_KiB : 128_KiB})
+        .channel;
   };
   const auto one = static_cast<double>(channel(CollectiveOp::send_recv, 1, Release::v2_20, 1).bytes_per_second);
   const double handing_us = fitted_costs().of[hopper].sends.fixed;

@@ -106,7 +106,7 @@ TEST_CASE("rings where each channel has an order of its own pay every step of a 
 TEST_CASE("between nodes a ring's step costs no less than posting it, and large messages meet a plateau") {
   const TunerMachine machine = machine_of("abci-v", 4, 2, 100_Gbps);
   check_channels(machine.ring, 2, 12, 12);  // a NIC each
-  check_channels(machine.tree, 2, 12, 12);  // NCCL would try to raise what is inside: see nccl_channels.cpp
+  check_channels(machine.tree, 2, 24, 12);  // raised inside to twice that: a pair's two NVLinks have 40
   const TunerChoice ring = choice(CollectiveOp::all_reduce, machine, TunerAlgorithm::ring, TunerProtocol::simple);
   // 14 steps, 2 of them between nodes; those inside take 3.4, more than the 3 x 1 us of posting.
   CHECK(ring.latency_us == doctest::Approx(8.4 + 12 * 3.4 + 2 * 14.0));
@@ -118,6 +118,52 @@ TEST_CASE("between nodes a ring's step costs no less than posting it, and large 
   const double a_byte = 1 / (1000 * 24.0 * 8 / 14);
   CHECK(time(1023_B) == doctest::Approx(77.2 + 1023 * a_byte));        // 2 channels, 8 ranks: below 64 B a piece
   CHECK(time(1024_B) == doctest::Approx(1.9 * 77.2 + 1024 * a_byte));  // from there on
+}
+
+TEST_CASE("trees are raised inside the nodes as far as NVLink has room, at most to twice what is between") {
+  check_channels(machine_of("dgx-a100", 8, 2, 200_Gbps).tree, 8, 30, 24);   // 8 x 30 = 240 of NVLink; next is 48
+  check_channels(machine_of("hgx-h100", 8, 2, 400_Gbps).tree, 8, 45, 45);   // 8 x 48 would be above 370.8
+  check_channels(machine_of("polaris", 4, 2, 200_Gbps).tree, 2, 48, 24);    // four links of a pair: 80
+  check_channels(machine_of("gh200", 1, 2, 200_Gbps).tree, 1, 24, 24);      // one GPU: there is no inside
+  check_channels(machine_of("a100-pcie", 8, 2, 200_Gbps).tree, 2, 24, 24);  // without NVLink
+}
+
+TEST_CASE("on two nodes large messages take trees where these are raised far enough above the NICs' rate") {
+  // A ring brings twice 24 GB/s x 8/14. Trees bring half of min(2 x 48 x 0.92, twice the cap): of A100 23.6, so rings
+  // stay; of H100 41.4. MareNostrum 5, 4 H100 with a NIC of 200 Gb/s each, moved 131.8 GB/s of bus bandwidth at 256
+  // MiB, above the 100 of its NICs (see also NVIDIA/nccl issue 837).
+  CHECK(best(CollectiveOp::all_reduce, 256_MiB, machine_of("polaris", 4, 2, 200_Gbps)) == "Ring Simple");
+  CHECK(best(CollectiveOp::all_reduce, 256_MiB, machine_of("dgx-a100", 8, 2, 200_Gbps)) == "Ring Simple");
+  TunerMachine four = machine_of("hgx-h100", 4, 2, 200_Gbps);
+  four.nvls = {};
+  check_channels(four.tree, 4, 48, 24);
+  CHECK(best(CollectiveOp::all_reduce, 256_MiB, four) == "Tree Simple");
+  four.nodes = 4;  // there what is between counts
+  CHECK(best(CollectiveOp::all_reduce, 256_MiB, four) == "Ring Simple");
+}
+
+TEST_CASE("EFA's adapters of a GPU are one NIC of NCCL's, with the rate of all") {
+  const TunerMachine p5 = machine_of("aws-p5", 8, 2, 100_Gbps);
+  CHECK(p5.provider == NicProvider::efa);
+  CHECK(p5.ports == 4);
+  CHECK(p5.rails == 1);
+  check_channels(p5.ring, 8, 45, 45);     // 50 GB/s a GPU; NVLink has room for 45
+  CHECK(spread_over_ports(8, p5) == 32);  // an adapter each
+  CHECK(spread_over_ports(1, p5) == 4);
+  CHECK(spread_over_ports(32, p5) == 32);                    // a graph file may have more
+  CHECK(machine_of("aws-p4d", 8, 2, 100_Gbps).ports == 1);   // four for eight GPUs
+  CHECK(machine_of("oci-a100", 8, 2, 100_Gbps).rails == 2);  // RoCE: NCCL sees both
+  CHECK(latency_of_aws_ofi_nccl(p5) == 75);
+  CHECK(latency_of_aws_ofi_nccl(machine_of("aws-p5en", 8, 2, 200_Gbps)) == 35);
+  CHECK(latency_of_aws_ofi_nccl(machine_of("aws-p3dn", 8, 2, 100_Gbps)) == 150);
+  CHECK(latency_of_aws_ofi_nccl(machine_of("polaris", 4, 2, 200_Gbps)) == 75);
+}
+
+TEST_CASE("rings by LL128 between nodes bring no more than NCCL's cap on a channel") {
+  // DGX A100: 20 GB/s of data are 21.3 with flags, of the 24 that a NIC's PCIe carries.
+  CHECK(ring_ll128_share(machine_of("dgx-a100", 8, 2, 200_Gbps)) == doctest::Approx(20 * 128.0 / 120 / 24));
+  CHECK(ring_ll128_share(machine_of("abci-v", 4, 2, 100_Gbps)) == 1);  // 12.5
+  CHECK(ring_ll128_share(machine_of("hgx-h100", 8, 2, 400_Gbps)) == doctest::Approx(36.7 * 128.0 / 120 / 48));
 }
 
 TEST_CASE("trees are corrected by size, in steps of a factor of two from 64 B on") {

@@ -205,7 +205,7 @@ class Writer {
     if (!said.contains("arch")) {
       Bandwidth socket;
       for (const Machine::Cable& cable : machine_.cables) {
-        if (cable.link.kind == LinkKind::socket) socket = cable.link.bandwidth;
+        if (cable.link.kind == LinkKind::socket) socket = cable.link.nccl_bandwidth.value_or(cable.link.bandwidth);
       }
       const CpuModel cpu =
           nearest_cpu(socket.bytes_per_second > 0 ? socket : Bandwidth{16'000'000'000}, machine_.host.peer_cost > 1);

@@ -38,7 +38,7 @@ double efficiency(const Place& value) {
 
 /// `bandwidth` is what payload reaches; if it comes from a line rate, `line_rate` times `efficiency`.
 LinkSpec link_type(const Place& type) {
-  type.allow({"kind", "duplex", "bandwidth", "line_rate", "efficiency", "latency", "routing"});
+  type.allow({"kind", "duplex", "bandwidth", "line_rate", "efficiency", "latency", "routing", "nccl_bandwidth"});
   LinkSpec link;
   link.kind = type.at("kind").word(link_kinds);
   if (type.has("duplex")) {
@@ -60,6 +60,11 @@ LinkSpec link_type(const Place& type) {
     if (link.kind != LinkKind::infiniband && link.kind != LinkKind::ethernet)
       type.fail("expected no \"routing\" for a link within a machine", "it is of the network behind a NIC's port");
     link.routing = sourced(type.at("routing"), "routing", link.source).word<RoutingPolicy>(routing_policies());
+  }
+  if (type.has("nccl_bandwidth")) {
+    if (link.kind != LinkKind::socket) type.fail("expected \"nccl_bandwidth\" for links between sockets alone");
+    link.nccl_bandwidth =
+        quantity(sourced(type.at("nccl_bandwidth"), "NCCL's bandwidth", link.source), parse_bandwidth);
   }
   return link;
 }

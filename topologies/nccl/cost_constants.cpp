@@ -96,6 +96,11 @@ constexpr CostConstants fitted{.of = {{{.launch = 4.7,
                                // Its larger messages begin with a handshake (FI_CXI_RDZV_THRESHOLD); whether that is
                                // the cause, the tables do not say.
                                .cxi_simple = 25,
+                               .efa_share = 0.935,
+                               .post_400 = 3.3,
+                               .post = 5,
+                               .post_cxi = 8,
+                               .post_efa = 5.6,
                                .tree_network = 2.5,  // as the tuner has it: 5.0 us of LL, in rings 2.7
                                .a_gpu_more = 7.4,
                                .a_peer = 0.3,
@@ -103,8 +108,8 @@ constexpr CostConstants fitted{.of = {{{.launch = 4.7,
 
 /// By which a constant is divided, or which makes a link carry nothing at 0.
 bool must_be_above_0(const std::string& name) {
-  for (const char* part :
-       {".nvlink.", "sends_nvlink", "a_block", ".nvls.share", "width.", "_width", "through_host", "both_ways"})
+  for (const char* part : {".nvlink.", "sends_nvlink", "efa_share", "a_block", ".nvls.share", "width.", "_width",
+                           "through_host", "both_ways"})
     if (name.find(part) != std::string::npos) return true;
   return false;
 }
@@ -157,6 +162,11 @@ void for_each_constant(CostConstants& costs, const std::function<void(const std:
   steps("network.step", costs.network);
   by_protocol("network.width", costs.network_width);
   visit("network.cxi_simple", costs.cxi_simple);
+  visit("network.efa_share", costs.efa_share);
+  visit("network.post.verbs_400", costs.post_400);
+  visit("network.post.verbs", costs.post);
+  visit("network.post.cxi", costs.post_cxi);
+  visit("network.post.efa", costs.post_efa);
   visit("network.tree", costs.tree_network);
   by_protocol("width", costs.ramp_width);
   visit("launch.a_gpu_more", costs.a_gpu_more);
@@ -273,6 +283,16 @@ std::vector<CostLine> cost_table() {
             "rings of abci-v100-*: one to four turns of LL");
   lines.add("network.cxi_simple", "step over Slingshot (cxi) in Simple, more", "us",
             "alps-gh200-* from 1 MiB, polaris-* from 2 MiB");
+  lines.add("network.efa_share", "share of EFA's rate for Simple in rings and sends", "",
+            "slopes of p5-2n8g-* and p5-8n8g-*, all_gather and alltoall, 1 to 2 GiB");
+  lines.add(
+      "network.post",
+      "to post a message of sends, and over EFA of rings: InfiniBand and RoCE from 400 Gb/s on / below / Slingshot / "
+      "EFA",
+      "us",
+      "400 Gb/s: floors and slopes of rtxpro5000-2n8g-alltoall, slope of h20-2n2g-alltoall; below: seen on HDR "
+      "outside the fit; Slingshot: 4 GiB alltoall on 4 nodes of Perlmutter in 200 ms (NVIDIA/nccl-tests issue "
+      "139), in chunks of 128 KiB; EFA: p5-2n8g-* and p5-8n8g-all_gather, 32 to 256 MiB");
   lines.add("network.tree", "step over the network in trees, more", "us",
             "NCCL's tuner: LL takes 5.0 us in trees, 2.7 in rings");
   lines.add("width", "chunk at which a step costs its full time", "B", one_node);

@@ -51,10 +51,12 @@ struct CostConstants {
   std::array<double, 3> network_width;  // bytes at which `full` of it is reached [protocol]
   std::array<double, 3> ramp_width;     // the same in a node
   double cxi_simple;                    // us of a step of Simple more over libfabric's cxi, full at ramp_width
-  double tree_network;                  // us of a step between nodes more in trees
-  double a_gpu_more;                    // us of launch for each GPU beyond one that a thread calls
-  double a_peer;                        // us for each peer beyond one, of sends to all
-  double nvls_width;                    // bytes by which most of nvls_fill is there
+  double efa_share;                     // of EFA's rate that Simple reaches if all NICs send and receive
+  double post_400, post, post_cxi, post_efa;  // us to post a message: InfiniBand or RoCE of 400 Gb/s and more, of less
+  double tree_network;                        // us of a step between nodes more in trees
+  double a_gpu_more;                          // us of launch for each GPU beyond one that a thread calls
+  double a_peer;                              // us for each peer beyond one, of sends to all
+  double nvls_width;                          // bytes by which most of nvls_fill is there
 };
 
 /// Fitted on open tables, by protocol and generation, none by table: cost_table() says on which.

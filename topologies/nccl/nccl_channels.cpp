@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -76,6 +77,21 @@ Channels doubled(Channels found, int sm, Release release) {
   // From Blackwell on they are left as they are: so the sizes at which measured tables change protocol have it.
   if (found.inside < 25 || enough || sm >= 100) return found;
   return {2 * found.count, found.inside / 2, found.between / 2};
+}
+
+/// What trees have inside a node of several: NCCL's search raises it step by step up its list, as long as NVLink has
+/// room for all channels and it is below twice the speed between nodes (src/graph/search.cc, ncclTopoCompute, pass 2:
+/// "increase bwIntra for trees"). On two nodes that speed counts (src/graph/tuning.cc, busBw), so that trees may exceed
+/// the NICs' rate, by which rings are bound: a tree sends each byte out of a node once, a ring nearly twice.
+double raised_inside(Speeds speeds, const Channels& found, const std::function<bool(double)>& has_room) {
+  double inside = found.inside;
+  const auto at = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= found.between; });
+  for (auto next = at; next != speeds.begin() && inside < 2 * found.between;) {
+    --next;
+    if (!has_room(*next)) break;
+    inside = *next;
+  }
+  return inside;
 }
 
 /// The most that channels of one speed bring through `total`, none faster than `widest`; of equals the fastest. The
@@ -179,8 +195,11 @@ class Looked {
     bool through_host = false;                         ///< some hop rests in host memory
   };
   OverPcie ring_over_pcie(PathType level) const {
+    const auto as_nccl_takes_it = std::make_shared<Machine>(machine_);
+    for (Machine::Cable& cable : as_nccl_takes_it->cables)
+      if (cable.link.nccl_bandwidth) cable.link.bandwidth = *cable.link.nccl_bandwidth;
     Cluster one;
-    one.parts.push_back({std::make_shared<Machine>(machine_), 1});
+    one.parts.push_back({as_nccl_takes_it, 1});
     const Topology topology = build(one);
     Routes routes(topology, {.p2p_level = level});
     OverPcie found;
@@ -283,6 +302,10 @@ class Looked {
 
 }  // namespace
 
+int spread_over_ports(int channels, const TunerMachine& machine) {
+  return std::min(channels * machine.ports, std::max(channels, machine.gpus * machine.ports));
+}
+
 bool knows_ll128(int sm, Release release) {
   if (release >= Release::v2_27) return sm >= 70;
   if (sm == 100 || sm == 120) return release >= Release::v2_23;  // from 2.25 on, which is the first to know them
@@ -341,11 +364,20 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     out.ring = doubled(rings.count > 0 ? rings : Channels{1, inside.back(), inside.back()}, sm, release);
     out.tree = out.ring;
   } else {
-    const Looked::Nics nics = looked.nics(nic);
+    Looked::Nics nics = looked.nics(nic);
     out.ll128 = out.ll128 && nics.near;
+    out.provider = looked.nic_says("provider", "cxi")   ? NicProvider::cxi
+                   : looked.nic_says("provider", "efa") ? NicProvider::efa
+                                                        : NicProvider::verbs;
+    // aws-ofi-nccl makes one device of all adapters of a GPU, and spreads each message over them (aws/aws-ofi-nccl
+    // 2daf7d303aa1 src/nccl_ofi_topo.cpp, nccl_ofi_topo_group). There is no other way to EFA.
+    if (out.provider == NicProvider::efa && nics.count > gpus && nics.count % gpus == 0) {
+      out.ports = nics.count / gpus;
+      nics.count = gpus;
+      nics.slowest *= out.ports;
+    }
     out.rails = std::max(1, nics.count / gpus);
     out.nic_GBps = nics.slowest;
-    out.cxi = looked.nic_says("provider", "cxi");
     out.ll128 = out.ll128 && !looked.nic_says("distance", "PHB");
     const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
     const double of_nics = listed(between, nics.slowest);
@@ -355,10 +387,12 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     out.crosses_nics = cross_nic && out.may_cross_nics;
     const double speed = out.crosses_nics ? of_nics : listed(between, std::min(nics.slowest, room));
     out.ring = doubled({nics.count, speed, speed}, sm, release);
-    // NCCL's search also tries to raise what trees have inside a node, up to twice. Taken as it stands that makes trees
-    // the choice for large messages on two nodes; all three measured machines where it would (two DGX A100, Polaris,
-    // ABCI V) run there at exactly the rate of the rings, so it is left out.
     out.tree = out.ring;
+    if (through > 0)
+      out.tree.inside = raised_inside(between, out.ring, [&](double each) {
+        if (switched) return out.ring.count * each <= through;
+        return out.ring.count <= gpus * static_cast<int>(out.nvlinks_GBps / each);
+      });
   }
   if (sm >= 90 && switched && gpus > 1) {
     const int heads = nodes == 1 ? std::min(gpus, 32) : std::min({gpus, out.ring.count, 32});

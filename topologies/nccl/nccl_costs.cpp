@@ -53,9 +53,17 @@ double block_over_pcie(const KernelCosts& own, const CostConstants& costs) {
   return pcie_chunk / (1000 * std::max(chunk_us, 1e-3));
 }
 
-/// The share of PCIe that Simple reaches. Through host memory a GPU's link carries as much up as down.
-double simple_over_pcie(const TunerMachine& machine, const CostConstants& costs) {
-  return machine.through_host ? std::min(costs.both_ways, share_of(costs.through_host, machine)) : 1;
+/// True if data flows from or to a root, so that links carry it one way at a time.
+bool is_one_way(CollectiveOp op) {
+  return op == CollectiveOp::broadcast || op == CollectiveOp::reduce || op == CollectiveOp::gather ||
+         op == CollectiveOp::scatter;
+}
+
+/// The share of PCIe that Simple reaches. Through host memory a GPU's link carries as much up as down, but where all
+/// flows one way.
+double simple_over_pcie(CollectiveOp op, const TunerMachine& machine, const CostConstants& costs) {
+  if (!machine.through_host) return 1;
+  return std::min(is_one_way(op) ? 1 : costs.both_ways, share_of(costs.through_host, machine));
 }
 
 /// GB/s that a block sends to another node.
@@ -64,10 +72,24 @@ double simple_over_pcie(const TunerMachine& machine, const CostConstants& costs)
 /// hands each chunk over to the proxy, which takes as long as a step of sends takes at least. From 2.14 on chunks are a
 /// quarter as large (NCCL_P2P_NET_CHUNKSIZE), so that weighs more. NVIDIA/nccl issue 1272 has 18.3 GB/s of a single
 /// block on GH200, where this gives 18.1.
-double block_between_nodes(const KernelCosts& own, Release release) {
-  const double chunk = release < Release::v2_14 ? nvlink_chunk : pcie_chunk;
+double block_between_nodes(const KernelCosts& own, double chunk) {
   const double copy_us = std::max(0.0, nvlink_chunk / (1000 * own.a_block) - own.sends.fixed);
   return chunk / (1000 * (copy_us * chunk / nvlink_chunk + own.sends.fixed));
+}
+
+/// Microseconds that a GPU's proxy thread takes to post a message to another node: a call of the net plugin, and a look
+/// at all the others that are under way (src/proxy.cc, progressOps; src/transport/net.cc, sendProxyProgress).
+double post_of(const TunerMachine& machine, const CostConstants& costs) {
+  constexpr double from_400 = 45;  // GB/s: 400 Gb/s, less what headers take
+  switch (machine.provider) {
+    case NicProvider::cxi:
+      return costs.post_cxi;
+    case NicProvider::efa:
+      return costs.post_efa;
+    case NicProvider::verbs:
+      return machine.nic_GBps >= from_400 ? costs.post_400 : costs.post;
+  }
+  fail_invariant("a NIC's provider is one of three");
 }
 
 /// What a thread block sends by Simple over NVLink in rings and trees, GB/s.
@@ -84,7 +106,8 @@ double block_in_rings(const KernelCosts& own) { return own.a_block * 4 / 3; }
 double channel_of_fewer(const LibraryPlan& plan, const TunerMachine& machine, const KernelCosts& own) {
   const Channels& found = plan.algorithm == TunerAlgorithm::tree ? machine.tree : machine.ring;
   constexpr auto simple = static_cast<std::size_t>(TunerProtocol::simple);
-  return found.inside * own.nvlink[static_cast<std::size_t>(plan.protocol)] / own.nvlink[simple] * plan.at_work;
+  return std::min(found.inside, found.between) * own.nvlink[static_cast<std::size_t>(plan.protocol)] /
+         own.nvlink[simple] * plan.at_work;
 }
 
 /// How much of StepCost::full a step takes at the chunk's size, in a node and between nodes.
@@ -151,7 +174,8 @@ void add_sends(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& m
   out.copy = gigabytes_a_second(to_all ? own.sends_copy : 0);
   if (only_pcie) {  // LL is held to what Simple reaches: its own most is not known
     const double blocks = plan.blocks * (to_all ? machine.ranks() - 1 : 1);
-    out.pcie = std::min(share_of(blocks * block_over_pcie(own, costs), machine), simple_over_pcie(machine, costs));
+    out.pcie =
+        std::min(share_of(blocks * block_over_pcie(own, costs), machine), simple_over_pcie(work.op, machine, costs));
   }
   if (ll) {
     out.nvlink = own.nvlink[0];
@@ -159,8 +183,12 @@ void add_sends(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& m
     return;
   }
   if (machine.nodes > 1) {
+    // One thread posts the chunks to all peers, one after another.
+    const double post = post_of(machine, costs), chunk = static_cast<double>(work.net_chunk.count);
+    if (to_all && post > 0)
+      out.network = std::min(out.network, chunk / (1000 * post) / (machine.nic_GBps * machine.rails));
     // Blocks hold the sends only if they are few for the NICs.
-    const double block = block_between_nodes(own, work.release);
+    const double block = block_between_nodes(own, chunk);
     const int others = to_all ? machine.ranks() - machine.gpus : 1;
     if (std::min(plan.running, 1.0 * plan.blocks * others) * block < machine.nic_GBps * machine.rails)
       out.channel = channel_rate(plan, gigabytes_a_second(block));
@@ -190,13 +218,23 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   const Picoseconds host_read = micros(machine.through_host ? costs.host_read : 0);
   out.protocol.pcie = steps.of(costs.pcie[p]) + host_read;
   if (only_pcie) out.launch = micros(costs.pcie_launch);
-  const bool over_cxi = machine.cxi && plan.protocol == TunerProtocol::simple;
+  const bool over_cxi = machine.provider == NicProvider::cxi && plan.protocol == TunerProtocol::simple;
   out.protocol.network = steps.between(costs.network[p]) +
                          (over_cxi ? steps.of({0, costs.cxi_simple}) : Picoseconds{0}) +
                          micros(plan.algorithm == TunerAlgorithm::ring || pat ? 0 : costs.tree_network);
   if (pat) out.network = pat_share;
+  if (plan.algorithm == TunerAlgorithm::ring && machine.nodes > 1 && plan.protocol == TunerProtocol::ll128 &&
+      !sends_to_peers(work.op))
+    out.network = ring_ll128_share(machine);
   if (plan.algorithm == TunerAlgorithm::tree && machine.nodes > 1 && plan.protocol != TunerProtocol::ll)
     out.network = tree_share(plan.protocol, work.op, work.bytes, machine, work.release);
+  // Assumption: what it takes to post is in the steps of rings, which were fitted on InfiniBand and Slingshot; over EFA
+  // it is measured. NVLSTree is simulated in pieces finer than what is posted, and trees have few channels.
+  const bool ring_over_efa = plan.algorithm == TunerAlgorithm::ring && machine.provider == NicProvider::efa;
+  if (machine.nodes > 1 && (sends_to_peers(work.op) || ring_over_efa)) {
+    out.protocol.post = micros(post_of(machine, costs) * plan.blocks / plan.channels);  // once a message of NCCL's
+    if (machine.provider == NicProvider::efa && plan.protocol == TunerProtocol::simple) out.network = costs.efa_share;
+  }
   if (sends_to_peers(work.op)) {
     add_sends(out, plan, machine, work, costs);
     return out;  // their parts are cut in 4 KiB, and the last has what is left (ncclP2pPartBounds): `align` stays 1
@@ -220,7 +258,7 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs, filled);
   out.copy = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.copy[p]);
   out.reduce = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.reduce[p]);
-  if (only_pcie && plan.protocol == TunerProtocol::simple) out.pcie = simple_over_pcie(machine, costs);
+  if (only_pcie && plan.protocol == TunerProtocol::simple) out.pcie = simple_over_pcie(work.op, machine, costs);
   return out;
 }
 

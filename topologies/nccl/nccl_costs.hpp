@@ -14,6 +14,7 @@ struct LibraryWork {
   Bytes chunk;  ///< that fills a channel's step
   Bytes piece;  ///< of NVLSTree: what a simulated message carries
   Release release = Release::v2_30_7;
+  Bytes net_chunk{131'072};  ///< SendPlan::a_chunk between nodes, by Simple
 };
 
 /// What comes with a plan. Links are those of the machine; cost_table() says what each number was fitted to.

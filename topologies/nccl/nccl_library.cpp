@@ -107,7 +107,7 @@ int blocks_of_a_channel(const TunerMachine& machine) { return machine.sm >= 100 
 /// GB/s (NVIDIA/nccl issue 2035), which 16 blocks of 30 GB/s could not.
 int blocks_between_nodes(const Channels& found, const TunerMachine& machine, const LibrarySettings& settings) {
   int channels = found.count;
-  double speed = found.inside;
+  double speed = machine.ring.inside;
   if (machine.sm >= 100 && speed >= 25 && (speed >= 50 || channels <= 4)) channels *= 2, speed /= 2;
   int blocks = std::min(2 * channels, most_channels);
   const bool doubles = settings.minor >= 25 ? machine.sm >= 90 : machine.sm == 90 && settings.minor >= 18;
@@ -143,14 +143,15 @@ Running running(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machin
   // A channel of trees has both of them, which are two of NCCL's; the second half of the rings takes the same links as
   // the first.
   const int channels = !several ? blocks : tree ? (blocks + 1) / 2 : std::min(blocks, within_bounds(found, settings));
-  return {channels, blocks, launched, static_cast<double>(launched * each.threads) / full_block};
+  return {several ? spread_over_ports(channels, machine) : channels, blocks, launched,
+          static_cast<double>(launched * each.threads) / full_block};
 }
 
 void set_channels(LibraryPlan& plan, Bytes bytes, const TunerMachine& machine, const LibrarySettings& settings) {
   if (plan.algorithm == TunerAlgorithm::nvls || plan.algorithm == TunerAlgorithm::nvls_tree) {
-    // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS), and so are rails by aws-ofi-nccl.
+    // A GPU's NICs act as one: ports of a card are merged (NCCL_IB_MERGE_NICS).
     const bool in_node = plan.algorithm == TunerAlgorithm::nvls;
-    plan.channels = in_node ? machine.nvls.count : machine.nvls.count * machine.rails;
+    plan.channels = in_node ? machine.nvls.count : machine.nvls.count * machine.rails * machine.ports;
     plan.blocks = in_node ? plan.channels : nvls_tree_shape(machine, settings.release).blocks;
     plan.launched = plan.blocks;
     return;
@@ -288,6 +289,13 @@ bool sends_to_peers(CollectiveOp op) {
   return is_point_to_point(op) || op == CollectiveOp::gather || op == CollectiveOp::scatter;
 }
 
+Bytes net_chunk_of(const LibrarySettings& settings) { return {settings.minor < 14 ? 524'288 : settings.net_chunk}; }
+
+std::int64_t net_chunk_of_aws_ofi_nccl(const TunerMachine& machine) {
+  const bool sets = machine.provider == NicProvider::efa && machine.sm >= 80;  // p3dn has V100s
+  return sets ? 524'288 : LibrarySettings{}.net_chunk;
+}
+
 namespace {
 
 int power_of_2_from(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(1, n)))); }
@@ -347,8 +355,7 @@ SendPlan send_plan(const TunerMachine& machine, Bytes a_peer, const LibrarySetti
   };
   constexpr std::int64_t of_ll = 65'536;  // with flags
   // NCCL_P2P_NVL_CHUNKSIZE; over PCIe and, from 2.14 on, between nodes a quarter of it (src/init.cc).
-  const bool in_full_steps = several ? settings.minor < 14 : machine.nvlinks > 0;
-  const std::int64_t of_simple = in_full_steps ? 524'288 : 131'072;
+  const std::int64_t of_simple = several ? net_chunk_of(settings).count : machine.nvlinks > 0 ? 524'288 : 131'072;
   SendPlan plan{.protocol = TunerProtocol::simple,
                 .channels = in_steps_of(of_simple),
                 .a_chunk = {of_simple},

@@ -57,7 +57,15 @@ struct LibrarySettings {
   /// NCCL_P2P_LL_THRESHOLD.
   std::optional<int> min_p2p_channels, max_p2p_channels, channels_per_net_peer;
   std::optional<std::int64_t> ll_threshold;
+  std::int64_t net_chunk = 131'072;  ///< NCCL_P2P_NET_CHUNKSIZE, from 2.14 on
 };
+
+/// A chunk of sends and receives to another node, by Simple: NCCL_P2P_NET_CHUNKSIZE, which 2.14 brought; before, a
+/// whole step of the buffer.
+Bytes net_chunk_of(const LibrarySettings& settings);
+/// The chunk that aws-ofi-nccl sets on EFA, but for p3dn, 512 KiB (aws/aws-ofi-nccl 2daf7d303aa1 src/platform-aws.cpp,
+/// platform_data_map); elsewhere NCCL's own.
+std::int64_t net_chunk_of_aws_ofi_nccl(const TunerMachine& machine);
 
 /// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". Throws InputError
 /// (`where` empty) for names that are not modeled: CollNetDirect, CollNetChain; and where nothing is left.

@@ -330,6 +330,12 @@ class Formula {
 
 }  // namespace
 
+double latency_of_aws_ofi_nccl(const TunerMachine& machine) {
+  constexpr double of_200_Gbps = 20;  // GB/s, less than what an adapter of 200 Gb/s has, and more than one of 100
+  if (machine.provider != NicProvider::efa) return 75;
+  return machine.sm < 80 ? 150 : machine.nic_GBps / machine.ports > of_200_Gbps ? 35 : 75;
+}
+
 std::string_view to_string(TunerAlgorithm algorithm) {
   constexpr std::array<std::string_view, 5> names{"Tree", "Ring", "NVLS", "NVLSTree", "PAT"};
   return names[static_cast<std::size_t>(algorithm)];
@@ -391,6 +397,12 @@ double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const Tu
   const Caps& caps = known.tree_channel[generation(machine.sm)];
   const double most = caps[nodes_column(machine.nodes)] / machine.tree.between;
   return std::min(1.0, most) * smooth_correction(protocol, op, bytes, release);
+}
+
+double ring_ll128_share(const TunerMachine& machine) {
+  constexpr double wire = 128.0 / 120;  // with flags
+  const double channel = of_2_30_7.ring_ll128_channel[generation(machine.sm)][nodes_column(machine.nodes)];
+  return std::min(1.0, channel * wire / machine.nic_GBps);
 }
 
 double tuner_time_us(const TunerChoice& choice, CollectiveOp op, Bytes bytes, const TunerMachine& machine,

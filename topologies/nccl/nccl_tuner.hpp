@@ -50,6 +50,13 @@ struct Channels {
   double inside = 0, between = 0;
 };
 
+/// What moves data between nodes, where costs differ by it: attribute "provider" of NICs.
+enum class NicProvider : std::uint8_t {
+  verbs,  ///< InfiniBand and RoCE, and all that is not told apart
+  cxi,    ///< Slingshot, by libfabric
+  efa     ///< AWS's, by libfabric
+};
+
 /// What the formula asks of a machine.
 struct TunerMachine {
   int nodes = 1, gpus = 1;    ///< GPUs per node
@@ -61,7 +68,8 @@ struct TunerMachine {
   bool same_rings = false;    ///< all channels visit the GPUs in one order
   bool through_host = false;  ///< some of a node's GPUs have only host memory between them: no NVLink, no peer access
   int rails = 1;              ///< NICs of each GPU, at least one
-  bool cxi = false;           ///< the NICs are Slingshot's, reached through libfabric's provider cxi
+  int ports = 1;              ///< adapters that stand behind one of NCCL's NICs, which has the rate of all
+  NicProvider provider = NicProvider::verbs;
   double nic_GBps = 0;        ///< of the slowest NIC that is used, and its PCIe links
   double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
   int nvlinks = 0;            ///< from a GPU to each of the others, or to the switches; of the pair that has least
@@ -75,8 +83,9 @@ struct TunerMachine {
   int ranks() const { return nodes * gpus; }
 };
 
-/// What aws-ofi-nccl declares on p4d, p4de, p5 and p5e (aws/aws-ofi-nccl, its platform table; p3dn: 150).
-inline constexpr double latency_of_aws_ofi_nccl = 75;
+/// The latency that aws-ofi-nccl declares, us: 150 on p3dn, 35 where adapters have 200 Gb/s and more (p5en, p6), else
+/// 75 (aws/aws-ofi-nccl 2daf7d303aa1 src/platform-aws.cpp, platform_data_map; 75 is also its default).
+double latency_of_aws_ofi_nccl(const TunerMachine& machine);
 
 /// True if GPUs of that compute capability can do LL128 by that release, near enough to each other
 /// (src/graph/tuning.cc).
@@ -109,6 +118,9 @@ TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidt
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& gpus, int nodes, Bandwidth nic,
                            Release release, std::optional<PathType> level = {}, bool cross_nic = true);
 
+/// Channels of the simulation for so many of NCCL's: one for each adapter behind a NIC.
+int spread_over_ports(int channels, const TunerMachine& machine);
+
 /// One way to do a collective: time = latency + bytes/bandwidth, before the corrections of tuner_time_us().
 struct TunerChoice {
   TunerAlgorithm algorithm{};
@@ -132,5 +144,9 @@ inline constexpr double pat_share = 0.75;
 /// (treeCorrectionFactor of src/graph/tuning.cc; between its sizes, powers of two, evenly), and its cap on what a
 /// channel brings (perChMaxTreeBws).
 double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const TunerMachine& machine, Release release);
+
+/// The same of rings by LL128 between nodes: NCCL's cap on what a channel brings (perChMaxRingLL128Bws), a channel for
+/// each NIC. Two DGX A100 reach 146 GB/s at 64 MiB, where 8 channels are capped at 160 and the NICs would carry 180.
+double ring_ll128_share(const TunerMachine& machine);
 
 }  // namespace ringsim::nccl

@@ -193,7 +193,6 @@ constexpr OtherVariable variables[] = {
     {"NCCL_P2P_DIRECT_DISABLE", "whether GPUs of a process read each other's user buffers", true, "0"},
     {"NCCL_P2P_EPOCH_ENABLE", "the order of sends and receives over epochs", true},
     {"NCCL_P2P_MAX_PEERS", "how many peers sends and receives have", true},
-    {"NCCL_P2P_NET_CHUNKSIZE", "the chunks of sends and receives over the network", true, "131072"},
     {"NCCL_P2P_NVL_CHUNKSIZE", "the chunks of sends and receives over NVLink", true, "524288"},
     {"NCCL_P2P_PCI_CHUNKSIZE", "the chunks of sends and receives over PCIe", true, "131072"},
     {"NCCL_P2P_PER_CHANNEL_NET_BW", "what a channel of sends and receives is taken to move over the network", true,

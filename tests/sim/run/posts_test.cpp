@@ -72,6 +72,22 @@ TEST_CASE("in a ring each rank has one message to post, which adds a post to eac
   CHECK(run(posting(net, 3us), ring, ahead).duration() == run(net, ring, ahead).duration() + 8 * 3us);
 }
 
+TEST_CASE("a protocol's post counts as a device's does, and the longer of both is taken") {
+  // As above: three messages of 1 us each, posted in 3 us.
+  const Topology net = star(4, {.bandwidth = 4_GBps, .latency = 1us});
+  const CheckedSchedule scatter = of("direct", CollectiveOp::scatter, 4, 16'000_B);
+  Protocol posted = no_protocol();
+  posted.post = 3us;
+  const RunOptions options{.plans = {{.protocol = &posted}}, .fold_from = 0};
+  const std::vector by_3us{SimTime{6us}, SimTime{9us}, SimTime{12us}};
+  CHECK(arrivals(net, scatter, options) == by_3us);
+  CHECK(arrivals(posting(net, 1us), scatter, options) == by_3us);
+  CHECK(arrivals(posting(net, 4us), scatter, options) == arrivals(posting(net, 4us), scatter));
+  // Ranks post at different times, so nothing folds.
+  CHECK(run(net, of("ring", CollectiveOp::all_reduce, 4, 16'000_B), options).not_folded ==
+        "devices post messages one after another");
+}
+
 TEST_CASE("posts put channels out of step, so that jitter makes no run faster") {
   // 64 MiB at 100 GB/s: 14 steps of an eighth take 1174.4 us, and as many latencies of two links, 28 us, if all
   // channels wait for them at one time. 64 posts of 50 ns take longer than a latency, so some channels send while
