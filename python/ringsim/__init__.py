@@ -1,0 +1,20 @@
+"""ringsim in Python: how long collectives and training steps take on a cluster of GPUs, and why.
+
+    import ringsim
+    print(ringsim.run("dgx-h100", set={"collective.bytes": ["1 MiB", "1 GiB"]}))
+
+The package runs the `ringsim` command (see `find`), so a crash or Ctrl-C ends the command and never the interpreter.
+docs/guide/python.md has recipes.
+"""
+from ._api import (Scenario, Settings, Version, bound, call, columns, compare, compare_explain, explain, keys, machines, predict, run,
+                   schema, sweep, trace_compare, trace_show, version)
+from ._command import Error, RingsimWarning, find
+from ._pictures import Picture
+from ._results import Document, Results, Row
+from .schedule import Schedule
+
+__version__ = "0.1.0"
+
+__all__ = ["Document", "Error", "Picture", "Results", "RingsimWarning", "Row", "Scenario", "Schedule", "Settings", "Version", "bound",
+           "call", "columns", "compare", "compare_explain", "explain", "find", "keys", "machines", "predict", "run", "schema", "sweep",
+           "trace_compare", "trace_show", "version"]

@@ -1,0 +1,12 @@
+"""`python3 -m ringsim ...` is the command that the package finds."""
+import os
+import sys
+
+from ringsim import Error, find
+
+try:
+    program = find()
+except Error as error:
+    print(f"ringsim: error: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)
+os.execv(program, [program, *sys.argv[1:]])

@@ -1,0 +1,181 @@
+"""The ringsim command: where it is, how it is run, and how its errors become exceptions."""
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from typing import Any, List, NamedTuple, Optional, Sequence, Union
+
+Path = Union[str, "os.PathLike[str]"]
+
+#: The command of a wheel that was built with one.
+INSIDE = pathlib.Path(__file__).resolve().parent / "bin" / "ringsim"
+
+# Exit codes of the command, as `ringsim help` and tools/exit.hpp have them.
+CHECK_FAILED = 1
+BAD_INPUT = 3
+LACKING = 5
+INTERRUPTED = 130
+
+
+class RingsimWarning(UserWarning):
+    """A warning of the command: a setting without effect, a row that was left out, a suspicious input."""
+    __module__ = "ringsim"
+
+
+class Error(Exception):
+    """The command refused its input, a check failed, or the command is missing.
+
+    `where`: the place, such as "scenario: /topology/link/bandwidth", or None. `expected` and `found`: the two halves of a
+    message of that form, else None. `hint`: what to do, or None. `exit_code`: 1 a check failed; 2 the command line; 3 the
+    input; 4 an error of ringsim's own; 5 this machine lacks something; 130 interrupted; -N killed by signal N.
+    `results`: the rows of a sweep or comparison whose check failed, else None.
+    """
+    __module__ = "ringsim"
+
+    def __init__(self, message: str, *, where: Optional[str] = None, hint: Optional[str] = None, exit_code: int = BAD_INPUT,
+                 results: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+        self.exit_code = exit_code
+        self.results = results
+        halves = re.fullmatch(r"expected (.*), found (.*)", message, flags=re.DOTALL)
+        self.expected = halves.group(1) if halves else None
+        self.found = halves.group(2) if halves else None
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return place + self.message + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
+class Ended(NamedTuple):
+    """What a command wrote, and how it ended."""
+    stdout: str
+    exit_code: int
+    notes: List[str]  # what it said about its input, such as the scenario that a machine's name stands for
+    other: str  # what it said without a prefix, such as which checks failed
+
+
+def find(command: Optional[Path] = None) -> str:
+    """The path of the command: `command`, the variable RINGSIM, the wheel's own, or that of PATH, in this order.
+
+    A command that is named and does not exist is an error: none of the others takes its place.
+    """
+    for source, name in (("command=", command), ("the variable RINGSIM", os.environ.get("RINGSIM"))):
+        if name is not None and os.fspath(name) != "":
+            found = shutil.which(os.fspath(name))
+            if found:
+                return found
+            raise Error(f"expected a program, found none of the name {os.fspath(name)}", where=source, exit_code=LACKING,
+                        hint="give the path of the ringsim command, such as build/tools/ringsim")
+    if INSIDE.exists():
+        return str(INSIDE)
+    found = shutil.which("ringsim")
+    if found:
+        return found
+    raise Error("expected the ringsim command, found none: looked at command=, the variable RINGSIM (not set), "
+                f"{INSIDE} (a wheel without the command) and PATH", exit_code=LACKING,
+                hint="build it (tools/build.sh) and set RINGSIM=build/tools/ringsim, or install a wheel that has it")
+
+
+def run(arguments: Sequence[str], *, stdin: Optional[str] = None, stdin_name: str = "scenario", command: Optional[Path] = None,
+        accept: Sequence[int] = (0,)) -> Ended:
+    """Runs the command with `stdin` as its standard input, which errors call `stdin_name`.
+
+    Warnings become Python warnings. Throws Error if the exit code is not in `accept`. Ctrl-C stops the command first, and
+    is then raised as always.
+    """
+    program = find(command)
+    try:
+        child = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise Error(f"expected a program that starts, found: {error.strerror}", where=program, exit_code=LACKING) from error
+    try:
+        stdout, stderr = child.communicate(stdin)
+    except BaseException:
+        _stop(child)
+        raise
+    stderr = stderr.replace("<stdin>", stdin_name)
+    said = _said(stderr)
+    for kind, text in said:
+        if kind == "warning":
+            _warn(text)
+    ended = Ended(stdout, child.returncode, [text for kind, text in said if kind == "note"],
+                  "".join(text for kind, text in said if kind == ""))
+    if child.returncode not in accept:
+        raise _error(child.returncode, said, [stdin_name, *arguments])
+    return ended
+
+
+def _stop(child: "subprocess.Popen[str]") -> None:
+    """Ends a command that is still running. SIGTERM lets a sweep finish its file, even if the terminal sent SIGINT before."""
+    child.terminate()
+    try:
+        child.wait(timeout=5)
+    except BaseException:  # a second Ctrl-C, or five seconds
+        child.kill()
+        child.wait()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe:
+            try:
+                pipe.close()
+            except OSError:
+                pass
+
+
+def _said(stderr: str) -> List[List[str]]:
+    """What the command said, as [kind, text]. Kind is "" if the text has none, "after 20 s" if it says how far the work is."""
+    said: List[List[str]] = []
+    for line in stderr.splitlines(keepends=True):
+        head = re.match(r"ringsim: (note|warning|error|interrupted|after [^:]*|the simulation is wrong, not your input|"
+                        r"an error of ringsim's own, not of your input): ", line)
+        if head:
+            said.append([head.group(1), line[head.end():]])
+        elif said and line.startswith("  "):
+            said[-1][1] += line
+        else:
+            said.append(["", re.sub(r"^ringsim: ", "", line)])
+    return [[kind, text if kind == "" else text.rstrip("\n")] for kind, text in said]
+
+
+def _error(exit_code: int, said: List[List[str]], places: Sequence[str]) -> Error:
+    own = [[kind, text] for kind, text in said if kind not in ("", "note", "warning") and not kind.startswith("after ")]
+    if exit_code < 0:
+        name = signal.Signals(-exit_code).name
+        hint = "SIGKILL usually comes from a machine that is out of memory" if name == "SIGKILL" else None
+        return Error(f"the ringsim command was ended by {name}", hint=hint, exit_code=exit_code)
+    if not own:
+        text = "".join(text for kind, text in said if kind == "").strip()
+        return Error(text or f"the ringsim command ended with exit code {exit_code} and no message", exit_code=exit_code)
+    kind, text = own[-1]
+    text, _, hint = text.partition("\n  hint: ")
+    where, message = _split(text, places)
+    if kind != "error":
+        message = f"{kind}: {message}"
+    return Error(message, where=where, hint=hint or None, exit_code=exit_code)
+
+
+def _split(text: str, places: Sequence[str]) -> "tuple[Optional[str], str]":
+    """Divides "PLACE: PLACE: message". A place is an argument of the command, an option, FILE:LINE or a JSON pointer."""
+    parts = text.split(": ")
+    n = 0
+    while n + 1 < len(parts) and (parts[n] in places or re.fullmatch(r"--\S.*|(/[^/\s]+)+|\S+:\d+(:\d+)?", parts[n])):
+        n += 1
+    return ": ".join(parts[:n]) or None, ": ".join(parts[n:])
+
+
+def _warn(text: str) -> None:
+    """Warns at the line of the caller that is not in this package."""
+    here = os.path.dirname(__file__)
+    depth, frame = 1, sys._getframe()
+    while frame.f_back and os.path.dirname(frame.f_code.co_filename) == here:
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(text, RingsimWarning, stacklevel=depth)

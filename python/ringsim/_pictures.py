@@ -1,0 +1,16 @@
+"""Pictures as the command draws them: text that notebooks show."""
+from __future__ import annotations
+
+import pathlib
+
+from ._command import Path
+
+
+class Picture(str):
+    """An SVG."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def save(self, path: Path) -> None:
+        pathlib.Path(path).write_text(self, encoding="utf-8")

@@ -1,0 +1,298 @@
+"""Rows of results: by column, as a table in a terminal or a notebook, and on their way to pandas."""
+from __future__ import annotations
+
+import copy
+import difflib
+import html
+import json
+import os
+import pathlib
+import tempfile
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, overload
+
+from . import _command
+from ._command import Path
+from ._pictures import Picture
+
+
+class Row(Mapping[str, Any]):
+    """A row: its columns by name, row["bottleneck.link"], or as attributes, row.bottleneck.link.
+
+    Iterates over the names of its columns, as `ringsim list columns` has them. A group of columns is a Row as well:
+    row["bottleneck"]. What varied is under its path: row.point["collective.bytes"].
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = dict(data)
+        self._flat = dict(_columns(data))
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._flat:
+            return _shown(self._flat[name])
+        inner: Any = self._data
+        for part in ([name] if name in self._data else name.split(".")):
+            if inner is None:  # "closed_form.formula" where closed_form is null
+                return None
+            if not isinstance(inner, dict) or part not in inner:
+                near = difflib.get_close_matches(name, self._flat, n=1)
+                raise KeyError(f"{name}: no such column here" + (f"; did you mean {near[0]}?" if near else ""))
+            inner = inner[part]
+        return _shown(inner)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._flat)
+
+    def __len__(self) -> int:
+        return len(self._flat)
+
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *(name for name in self._data if name.isidentifier())]
+
+    def __repr__(self) -> str:
+        return "Row(" + ", ".join(f"{name}={value!r}" for name, value in self._flat.items()) + ")"
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As the command wrote it, with groups as dictionaries."""
+        return copy.deepcopy(self._data)
+
+
+def _columns(data: Mapping[str, Any], before: str = "") -> Iterator[Tuple[str, Any]]:
+    for name, value in data.items():
+        if isinstance(value, dict) and before != "point.":  # a value that varied may be an object
+            yield from _columns(value, f"{before}{name}.")
+        else:
+            yield before + name, value
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Row(value)
+    return [_shown(each) for each in value] if isinstance(value, list) else value
+
+
+class Results(Sequence[Row]):
+    """Rows in the order of the command: results[0], results[1:], results["time_us"] (a column as a list)."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = (), command: Optional[Path] = None) -> None:
+        self._rows = [row if isinstance(row, Row) else Row(row) for row in rows]
+        self.notes = list(notes)  # what the command said about its input, such as what a machine's name stands for
+        self._command = command
+
+    @overload
+    def __getitem__(self, which: int) -> Row: ...
+    @overload
+    def __getitem__(self, which: slice) -> "Results": ...
+    @overload
+    def __getitem__(self, which: str) -> List[Any]: ...
+
+    def __getitem__(self, which: Union[int, slice, str]) -> Any:
+        if isinstance(which, slice):
+            return Results(self._rows[which], self.notes, self._command)
+        if isinstance(which, str):
+            if not any(_has(row, which) for row in self._rows):
+                near = difflib.get_close_matches(which, self.columns, n=1)
+                raise KeyError(f"{which}: no row has this column" + (f"; did you mean {near[0]}?" if near else ""))
+            return [row[which] if _has(row, which) else None for row in self._rows]
+        return self._rows[which]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def columns(self) -> List[str]:
+        """The names of all columns that some row has."""
+        names = list(dict.fromkeys(name for row in self._rows for name in row))
+        groups = {name[:at] for name in names for at, letter in enumerate(name) if letter == "."}
+        return [name for name in names if name not in groups]  # closed_form is null in one row and a group in another
+
+    @property
+    def failed(self) -> "Results":
+        """The rows of a sweep whose point could not be simulated: error.where, error.message, error.hint."""
+        return Results([row for row in self._rows if isinstance(row.get("error"), Row)], self.notes, self._command)
+
+    def to_dict(self) -> Dict[str, List[Any]]:
+        """Columns as lists, which pandas, polars and pyarrow read; None if a row lacks the column."""
+        flat = [row._flat for row in self._rows]
+        return {name: [row.get(name) for row in flat] for name in self.columns}
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame. Needs pandas, which is imported here and nowhere else."""
+        import pandas  # type: ignore
+        return pandas.DataFrame(self.to_dict())
+
+    def to_jsonl(self) -> str:
+        """What `ringsim plot` and `ringsim merge` read."""
+        return "".join(json.dumps(row._data, separators=(",", ":")) + "\n" for row in self._rows)
+
+    def plot(self, x: Optional[str] = None, y: Optional[str] = None, by: Optional[str] = None, title: Optional[str] = None) -> Picture:
+        """A picture by `ringsim plot`; a notebook shows it. x, y and by are columns."""
+        options = [word for name, value in (("x", x), ("y", y), ("by", by), ("title", title)) if value is not None
+                   for word in (f"--{name}", value)]
+        with tempfile.TemporaryDirectory() as folder:
+            stored, drawn = os.path.join(folder, "results.jsonl"), os.path.join(folder, "plot.svg")
+            pathlib.Path(stored).write_text(self.to_jsonl(), encoding="utf-8")
+            _command.run(["plot", stored, "-o", drawn, *options], command=self._command)
+            return Picture(pathlib.Path(drawn).read_text(encoding="utf-8"))
+
+    def __str__(self) -> str:
+        head, names, cells = _table(self)
+        if not cells:
+            return "no rows"
+        widths = [max(len(line[i]) for line in [names, *cells]) for i in range(len(names))]
+        right = [all(_is_number(line[i]) for line in cells) for i in range(len(names))]
+        lines = ["  ".join(text.rjust(width) if to_right else text.ljust(width)
+                           for text, width, to_right in zip(line, widths, right)).rstrip() for line in [names, *cells]]
+        return "\n".join([head, *lines] if head else lines)
+
+    def __repr__(self) -> str:
+        return f"<ringsim.Results: {len(self)} rows>\n{self}"
+
+    def _repr_html_(self) -> str:
+        head, names, cells = _table(self)
+        rows = "".join("<tr>" + "".join(f'<td style="text-align:{"right" if _is_number(text) else "left"}">{html.escape(text)}</td>'
+                                        for text in line) + "</tr>" for line in cells)
+        titles = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        return f"<p>{html.escape(head)}</p><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _has(row: Row, name: str) -> bool:
+    try:
+        row[name]
+        return True
+    except KeyError:
+        return False
+
+
+def _is_number(text: str) -> bool:
+    """True if a cell begins with a number: 12.5, 1 MiB, 98.4 %, -3."""
+    return text[:1].isdigit() or text[:2].lstrip("-+.")[:1].isdigit() or text == ""
+
+
+# Columns that describe a run, and those that a run gives. The first go into the head of a table if all rows agree.
+_GIVEN = ["job", "collective", "training", "workload", "library_algorithm", "algorithm", "library", "channels", "protocol", "model",
+          "ranks", "bytes", "tp", "pp", "dp", "buckets", "batch"]
+_FOUND = ["time_us", "measured_us", "algbw_GBps", "busbw_GBps", "samples_per_s", "efficiency", "bound_us", "of_bound",
+          "bottleneck.link", "bottleneck.busy", "error", "error.message"]
+
+
+def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
+    """The head, the names of columns and the cells."""
+    columns = results.to_dict()
+    if "busbw_GBps" not in columns and "error.message" not in columns:  # not results of a run: all that fits into a cell
+        names = [name for name, values in columns.items() if not any(isinstance(value, (list, Row)) for value in values)]
+        return "", names, [[_cell(name, row) for name in names] for row in results]
+    hidden = {"algorithm"} if "library_algorithm" in columns else {"algbw_GBps", "busbw_GBps"} if "training" in columns else set()
+    given = [name for name in _GIVEN if name in columns and name not in hidden]
+    cells = {name: [_cell(name, row) for row in results] for name in [*given, *_FOUND, *columns]}
+    same = [name for name in given if len(set(cells[name])) == 1 and (name != "bytes" or len(results) == 1)]
+    failed = "error.message" in columns  # rows that have nothing but their point and the error
+    varied = [name for name in columns if name.startswith("point.") and (failed or name.split(".")[-1] not in given)]
+    shown = [*varied, *(name for name in given if name not in same), *(name for name in _FOUND if name in columns and name not in hidden)]
+    head = [_in_head(name, cells[name][0]) for name in same if cells[name][0] and (name, cells[name][0]) != ("protocol", "none")]
+    forms = {f"{row['closed_form.ratio']:.4f}" if row.get("closed_form.holds") else "" for row in results}
+    if len(forms) == 1 and "" not in forms:
+        head.append(f"closed form x {forms.pop()}")
+    return "  ".join(head), [_title(name) for name in shown], [[cells[name][i] for name in shown] for i in range(len(results))]
+
+
+def _in_head(name: str, text: str) -> str:
+    if name in ("ranks", "channels", "buckets"):
+        return f"{text} {name}"
+    return f"{name} {text}" if name in ("protocol", "tp", "pp", "dp", "batch") else text
+
+
+def _title(name: str) -> str:
+    for ending, unit in (("_us", " us"), ("_GBps", " GB/s"), ("_per_s", " per s")):
+        if name.endswith(ending):
+            return name[:-len(ending)] + unit
+    return {"bottleneck.link": "bottleneck", "bottleneck.busy": "busy", "library_algorithm": "algorithm"}.get(
+        name, name[6:] if name.startswith("point.") else name)
+
+
+def _cell(name: str, row: Row) -> str:
+    value = row._flat.get(name)
+    if value is None:
+        return ""
+    if name == "algorithm" and isinstance(row.get("parameters"), Row):
+        return " ".join([value, *(f"{key}={_plain(each)}" for key, each in row["parameters"].items())])
+    if name == "protocol" and row.get("library"):
+        return ", ".join(each.title() if each == "simple" else each.upper() for each in value.split(", "))  # as NCCL writes them
+    if name in ("efficiency", "of_bound", "bottleneck.busy", "error") and isinstance(value, (int, float)):
+        return f"{100 * value:{'+' if name == 'error' else ''}.1f} %"
+    return size_text(value) if name == "bytes" and isinstance(value, int) else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return value if isinstance(value, str) else json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+
+
+def size_text(count: int) -> str:
+    """Bytes in the largest unit that shows them exactly: 1 MiB, 102.4 MB, 1500 B."""
+    for size, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (10**9, "GB"), (10**6, "MB")):
+        if count >= size and (count % size == 0 if unit[1] == "i" else 10 * count % size == 0):
+            if count < 1024 * size or unit[0] == "G":
+                return f"{count / size:g} {unit}"
+    return f"{count} B"
+
+
+class Document(Mapping[str, Any]):
+    """What a command found, as data: document["rows"], or document.rows. Printed, it is the command's text.
+
+    The text comes from a second run of the command, when it is first asked for.
+    """
+
+    def __init__(self, data: Mapping[str, Any], text: Callable[[], str], notes: Sequence[str] = ()) -> None:
+        self._data = dict(data)
+        self._text = text
+        self._printed: Optional[str] = None
+        self.notes = list(notes)
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._data[name]
+        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            return Results(value)
+        return _shown(value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._data:
+            raise AttributeError(f"{name}: expected one of {', '.join(self._data)}" if not name.startswith("_") else name)
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *self._data]
+
+    @property
+    def text(self) -> str:
+        """What the command prints."""
+        if self._printed is None:
+            self._printed = self._text()
+        return self._printed
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<ringsim.Document: {', '.join(self._data)}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>"
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As the command wrote it."""
+        return copy.deepcopy(self._data)
