@@ -43,6 +43,9 @@ if [[ ${1:-} == ci ]]; then
   need pkg-config pkg-config
   need fonts-dejavu-core "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
+  need python3-pip "/usr/lib/python3/dist-packages/pip/__init__.py"
+  need python3-venv "/usr/lib/python3.*/ensurepip/__init__.py"
+  need python3-wheel "/usr/lib/python3/dist-packages/wheel/__init__.py"
 fi
 
 if [[ ${#missing[@]} -eq 0 ]]; then
