@@ -12,5 +12,8 @@ class Picture(str):
     def _repr_svg_(self) -> str:
         return str(self)
 
+    def __repr__(self) -> str:
+        return f"<ringsim.Picture: an SVG of {len(self)} characters>"
+
     def save(self, path: Path) -> None:
         pathlib.Path(path).write_text(self, encoding="utf-8")

@@ -133,6 +133,7 @@ class Shown(Case):
         self.assertTrue(picture._repr_svg_().startswith("<svg"))
         self.assertIn("two &amp; two", picture)
         self.assertIn("halving_doubling", picture)
+        self.assertEqual(repr(picture), f"<ringsim.Picture: an SVG of {len(picture)} characters>")
         error = self.refused(results.plot, y="no_such_column")
         self.assertEqual(error.exit_code, 2)
 
