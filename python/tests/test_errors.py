@@ -1,4 +1,5 @@
 """Errors with place and hint, the command that is missing, warnings, and Ctrl-C."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -25,6 +26,13 @@ def script(folder, text):
     path.write_text("#!/bin/sh\n" + text, encoding="utf-8")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
+
+
+def end_all(program):
+    """Ends a program and what it has started, if a test failed before that."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)
+    program.communicate()
 
 
 class Errors(Case):
@@ -111,6 +119,7 @@ class Ends(Case):
     def interrupted(self, code, folder):
         """Runs `code`, and sends SIGINT to Python alone once it has a child that has begun to write. Returns output and child."""
         program = subprocess.Popen([sys.executable, "-c", code], cwd=PACKAGE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(end_all, program)
         children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children")
         until = time.monotonic() + 60
         child = ""
