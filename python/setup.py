@@ -17,14 +17,12 @@ COMMAND = pathlib.Path("ringsim", "bin", "ringsim")
 class BuildWithCommand(build_py):
     def run(self):
         super().run()
-        inside = pathlib.Path(self.build_lib, COMMAND)
-        if inside.exists():  # of an earlier build
-            inside.unlink()
         if not BINARY:
             return
         said = subprocess.run([os.path.abspath(BINARY), "version"], text=True, capture_output=True, check=True).stdout
         if not said.startswith("ringsim "):
             sys.exit(f"RINGSIM_BINARY={BINARY}: expected the ringsim command, found a program that prints {said[:80]!r}")
+        inside = pathlib.Path(self.build_lib, COMMAND)
         inside.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(BINARY, inside)
         inside.chmod(0o755)

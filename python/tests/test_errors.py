@@ -116,8 +116,9 @@ class Ends(Case):
             error = self.refused(ringsim.run, STAR, command=path)
         self.assertEqual((error.exit_code, error.where), (5, str(path)))
 
-    def interrupted(self, code, folder):
-        """Runs `code`, and sends SIGINT to Python alone once it has a child that has begun to write. Returns output and child."""
+    def interrupted(self, code, folder, to_all=False):
+        """Runs `code`, and sends SIGINT to Python alone, or as a terminal does to its child as well, once the child has begun to
+        write. Returns output and child."""
         program = subprocess.Popen([sys.executable, "-c", code], cwd=PACKAGE, stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(end_all, program)
         children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children")
@@ -128,7 +129,7 @@ class Ends(Case):
             self.assertIsNone(program.poll(), "Python ended by itself")
             child = children.read_text().strip()
             time.sleep(0.01)
-        program.send_signal(signal.SIGINT)
+        (os.killpg if to_all else os.kill)(program.pid, signal.SIGINT)
         output = program.communicate(timeout=60)[0]
         return output, int(child.split()[0])
 
@@ -141,6 +142,12 @@ class Ends(Case):
             output, child = self.interrupted(self.CATCHES.format(path), folder)
         self.assertEqual(output, f"interrupted, and goes on {ringsim.version().version}\n")
         self.assertFalse(pathlib.Path(f"/proc/{child}").exists(), "the command goes on alone")
+
+    def test_ctrl_c_of_a_terminal_which_reaches_both_is_the_same_exception(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(script(folder, f"trap 'exit 130' INT\ntouch {folder}/began\nwhile :; do sleep 0.1; done\n"))
+            output, _ = self.interrupted(self.CATCHES.format(path), folder, to_all=True)
+        self.assertEqual(output, f"interrupted, and goes on {ringsim.version().version}\n")
 
     def test_ctrl_c_ends_a_command_that_ignores_sigterm(self):
         with tempfile.TemporaryDirectory() as folder:

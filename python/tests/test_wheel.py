@@ -59,7 +59,7 @@ class Wheel(Case):
         self.assertEqual(float(time_us), ringsim.run("dgx-h100")[0].time_us)
 
     def test_a_wheel_of_python_alone_fits_every_machine_and_has_no_command(self):
-        self.build(RINGSIM_BINARY=os.environ["RINGSIM"])  # whose build folder must leave nothing in the next
+        self.build(RINGSIM_BINARY=os.environ["RINGSIM"])  # of which the next build must find nothing
         wheel = self.build()
         self.assertEqual(wheel.name, f"ringsim-{ringsim.__version__}-py3-none-any.whl")
         with zipfile.ZipFile(wheel) as files:
