@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,11 +11,18 @@
 #include "scenarios/decoder/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/plan_text.hpp"
 #include "tools/explanations/scorecard_text.hpp"
 #include "tools/explanations/training_text.hpp"
+#include "tools/memory.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/stop.hpp"
 #include "tools/sweep/points.hpp"
+#include "tools/sweep/workers.hpp"
+#include "validate/measured/plan_figures.hpp"
+#include "validate/score/plan_score.hpp"
 #include "validate/score/score_limits.hpp"
 #include "validate/score/scorecard.hpp"
 #include "validate/score/training_score.hpp"
@@ -30,7 +39,8 @@ struct ScorecardArguments {
   std::string output;                               ///< a file; empty or "-": stdout
   int jobs = 0;                                     ///< points at a time; 0: one per core
   ScoreOptions score;
-  std::string limits;  ///< a file of allowed errors; empty: none
+  std::optional<PlanInput> input;  ///< of plans; none: group
+  std::string limits;              ///< a file of allowed errors; empty: none
 
   void settle() {
     using F = ScorecardFormat;
@@ -59,7 +69,16 @@ void declare(Options& options, ScorecardArguments& scorecard) {
       .fallback = "table";
   options.file("--training", "DIR", scorecard.training,
                "score published figures of training instead: DIR/published.csv, and what its machines and regimes are, "
-               "DIR/mapping.json, where the bundled mapping does not say it");
+               "DIR/mapping.json, where the bundled mapping does not say it; and all tables of plans of large models, "
+               "DIR/*.csv, with their model cards, DIR/models.json; DIR may be one such table");
+  options
+      .choice<PlanInput>(
+          "--input", {{"group", PlanInput::group}, {"first", PlanInput::first}, {"none", PlanInput::none}},
+          scorecard.input,
+          "plans: the row of each model, GPU and precision whose step gives the share of matrix products, "
+          "and that is not scored: group: the one that reaches most FLOP/s; first: the first; none: no "
+          "row, but fitted shares of each GPU")
+      .fallback = "group";
   options.changes("--set", scorecard.score.set,
                   "change every scenario; keys below library change the column of the library alone; with --training "
                   "the predictions of ringsim alone, such as training.slowdown=1.03");
@@ -81,6 +100,24 @@ PredictAll predict_with(int jobs) {
   };
 }
 
+PlanScore score_plans_of(const PlanFigures& figures, const ScorecardArguments& arguments) {
+  PlanScoreOptions options{.input = arguments.input.value_or(PlanInput::group),
+                           .set = arguments.score.set,
+                           .stop = &stop_requested,
+                           .max_memory = memory_limit(),
+                           .for_each = {}};
+  options.for_each = [&](const std::string& what, std::size_t n, const std::function<void(std::size_t)>& work) {
+    ProgressLine progress(n);
+    progress.now(what);
+    for_each_index(n, arguments.jobs, [&](std::size_t i) {
+      work(i);
+      progress.add(1.0);
+      return true;
+    });
+  };
+  return score_plans(figures, options);
+}
+
 int execute_training(const ScorecardArguments& arguments) {
   if (!arguments.folder.empty()) throw UsageError("", "FOLDER cannot be combined with --training");
   const auto alone = [](const char* option) {
@@ -89,14 +126,39 @@ int execute_training(const ScorecardArguments& arguments) {
   if (arguments.format == ScorecardFormat::limits) alone("--format limits");
   if (!arguments.limits.empty()) alone("--limits");
   if (arguments.score.only_library) alone("--only-library");
-  const TrainingFigures figures = training_figures_in(arguments.training);
   const std::filesystem::path folder(arguments.training);
-  for (const char* input : {"published.csv", "mapping.json"})
+  const PlanFigures plans = plan_figures_in(arguments.training);
+  std::error_code none;
+  const bool has_figures = plans.rows.empty() || std::filesystem::exists(folder / "published.csv", none);
+  if (has_figures && !plans.rows.empty() && arguments.format == ScorecardFormat::csv)
+    throw UsageError("--format", "expected another format than csv: the folder has published.csv and tables of plans",
+                     "give one table of plans instead of the folder");
+  for (const std::string& input : plans.tables) refuse_as_output(input, arguments.output);
+  for (const char* input : {"published.csv", "mapping.json", "models.json"})
     refuse_as_output((folder / input).string(), arguments.output);
+  std::optional<TrainingFigures> figures;
+  if (has_figures) figures = training_figures_in(arguments.training);
   Output output(arguments.output);
-  const TrainingScore scored =
-      score_training(figures, bundled_training().rows, predict_with(arguments.jobs), arguments.score.set);
-  output.write(training_text(scored, figures.map, arguments.format));
+  Json all = Json::object();
+  if (figures) {
+    const TrainingScore scored =
+        score_training(*figures, bundled_training().rows, predict_with(arguments.jobs), arguments.score.set);
+    if (plans.rows.empty() || arguments.format != ScorecardFormat::json)
+      output.write(training_text(scored, figures->map, arguments.format));
+    else
+      all = parse_json(training_text(scored, figures->map, arguments.format), "figures");
+  }
+  if (!plans.rows.empty()) {
+    const PlanScore scored = score_plans_of(plans, arguments);
+    if (figures && arguments.format == ScorecardFormat::json) {
+      all["plans"] = plan_json(scored);
+      output.write(json_text(all, 2) + "\n");
+    } else {
+      output.write(plan_text(scored, arguments.format));
+    }
+    if (arguments.format == ScorecardFormat::csv)
+      for (const std::string& note : scored.notes) say("ringsim: " + note + '\n');
+  }
   output.finish();
   return good;
 }

@@ -1,0 +1,64 @@
+// The scenario of a measured plan: its machine, its model, its plan, and the shares of the peak that are taken.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "validate/measured/plan_figures.hpp"
+
+namespace ringsim {
+
+/// What a table calls a GPU, and what it is taken to be.
+struct PlanGpu {
+  const char* name;             ///< a table's name begins with it, without regard to capitals
+  const char* family;           ///< those that share fitted shares
+  const char* machine;          ///< a preset
+  int node;                     ///< GPUs of the preset
+  int nics;                     ///< of a node
+  int link_gbits;               ///< default of the fabric's cables
+  double peak16, peak8, peak4;  ///< dense TFLOP/s; 0: the GPU has no such products
+  double hbm;                   ///< GB/s
+  int memory_gib;
+  const char* source;
+};
+std::span<const PlanGpu> plan_gpus();
+/// The entry with the longest name that `gpu` begins with; nullptr: none.
+const PlanGpu* plan_gpu(const std::string& gpu);
+
+/// Bits of the products' operands: 32, 16, 8 or 4; nothing for a word without a meaning.
+std::optional<int> product_bits(const std::string& precision);
+/// Operations per second of a row's products.
+double peak_of(const PlanFigure& row);
+
+/// Shares of the peak: of matrix products, of the attention core (of the 16-bit peak), and of the memory's bandwidth.
+struct PlanShares {
+  double gemm = 0, attention = 0, memory = 0;
+};
+/// What rows without an input of their own take.
+struct FittedShares {
+  const char* family;
+  int bits;
+  double gemm;  ///< fitted
+  double one;   ///< fitted: model FLOPs over the peak, of models 0 and 1
+  double one_bubble;
+  const char* fitted_to;
+};
+std::span<const FittedShares> fitted_shares();
+const FittedShares* fitted_shares_of(const PlanFigure& row);
+/// The shares of the attention core and of memory, stated for all rows.
+PlanShares stated_shares(const PlanFigure& row);
+
+/// Why ringsim cannot simulate the row's plan; empty: it can.
+std::string inexpressible(const PlanFigure& row);
+/// What the scenario leaves out of a plan that it can simulate: "overlap of tensor parallelism".
+std::vector<std::string> left_out(const PlanFigure& row);
+/// As JSON text. Requires that the row is expressible.
+std::string plan_scenario(const PlanFigure& row, const PlanShares& shares);
+
+/// Operations of a step of all GPUs, by the formula that needs no simulation: products of forward and backward pass
+/// (recomputation full: a pass more), attention (of flash the causal half), the head.
+double plan_operations(const PlanFigure& row);
+
+}  // namespace ringsim
