@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/conditions/expression.hpp"
@@ -16,6 +19,7 @@
 #include "scenarios/decoder/files.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/meaning.hpp"
+#include "scenarios/predict/measured_share.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/spelling.hpp"
 
@@ -170,6 +174,42 @@ void name_as_choices(Varied& varied, const nlohmann::json& canonical) {
   }
 }
 
+/// Solved shares of matrix products, by the plan that was measured and its step.
+struct SolvedShares {
+  std::mutex mutex;
+  std::map<std::string, double> gemm;
+};
+
+const Json::json_pointer at_measured("/training/workload/compute/measured"), at_gemm("/training/workload/compute/gemm"),
+    at_plan("/training/parallel");
+
+Json with_gemm(Json written, double share) {
+  written[at_measured.parent_pointer()].erase("measured");
+  written[at_gemm] = fmt::format("{:.4f}%", 100 * share);
+  return written;
+}
+
+/// The point that was measured: its plan, batch and nodes in place of the scenario's own.
+Json measured_point(Json written, const Blame& blame) {
+  const Json measured = written[at_measured];
+  for (const char* key : {"step", "parallel"})
+    if (!measured.contains(key))
+      blame.fail(at_measured.to_string(), fmt::format("expected the key \"{}\", found none", key),
+                 R"({"step": "14.6 s", "parallel": {"tensor": 8, "pipeline": 2}})");
+  written.erase("jobs");
+  written[at_plan] = measured["parallel"];
+  for (const char* key : {"micro_batch_size", "global_batch_size", "sequence"})
+    if (measured.contains(key)) written["training"]["workload"][key] = measured[key];
+  written["training"]["memory"] = "ignore";  // it ran
+  if (!measured.contains("nodes")) return written;
+  Json& topology = written["topology"];
+  if (topology.value("kind", "") != "cluster")
+    blame.fail(at_measured.to_string() + "/nodes", "expected nodes of a cluster, found another topology");
+  topology["nodes"] = measured["nodes"];
+  if (measured["nodes"] == 1) topology.erase("fabric");
+  return written;
+}
+
 }  // namespace
 
 struct ScenarioFile::Impl {
@@ -179,6 +219,7 @@ struct ScenarioFile::Impl {
   std::unique_ptr<Files> files;
   std::vector<Expression> where;
   std::optional<std::vector<std::uint32_t>> kept;  // by `where`: their numbers; nothing if there is none
+  std::shared_ptr<SolvedShares> solved = std::make_shared<SolvedShares>();
 
   std::vector<std::uint32_t> let_through() const;
   bool lets_through(const Json& written) const {
@@ -189,7 +230,43 @@ struct ScenarioFile::Impl {
 
   std::size_t number(std::size_t i) const { return kept ? (*kept)[i] : i; }
 
+  /// The share of matrix products with which the measured plan's step takes as long as measured.
+  double solved_share(const Json& written, const nlohmann::json& canonical) const {
+    const Json measured = measured_point(written, blame);
+    const Picoseconds step{
+        canonical[nlohmann::json::json_pointer(at_measured.to_string())]["step"].get<std::int64_t>()};
+    const std::lock_guard lock(solved->mutex);
+    const auto [found, is_new] = solved->gemm.try_emplace(measured.dump(), 0);
+    if (!is_new) return found->second;
+    try {
+      found->second =
+          measured_share(step, [&](double share) { return plain_point(with_gemm(measured, share), {}); }).gemm;
+      return found->second;
+    } catch (const InputError& error) {
+      solved->gemm.erase(found);
+      if (error.where().empty()) blame.fail(at_measured.to_string() + "/step", error.message(), error.hint());
+      throw InputError(
+          blame.where(at_measured.to_string()),
+          fmt::format("expected a plan that can be simulated, found {}: {}", error.where(), error.message()),
+          error.hint());
+    }
+  }
+
+  /// A measured plan becomes the share of matrix products first. The hash is that of the scenario as written.
   Scenario point(const Json& written, Varied varied) const {
+    if (!written.contains(at_measured) || !written.contains(at_plan)) return plain_point(written, std::move(varied));
+    nlohmann::json canonical = canonical_point(written, blame, *files);
+    if (written.contains(at_gemm))
+      blame.fail(at_gemm.to_string(), "cannot be combined with measured: the measured step gives it");
+    use_one_spelling(canonical);
+    const double share = solved_share(written, canonical);
+    Scenario scenario = plain_point(with_gemm(written, share), std::move(varied));
+    scenario.hash = hash_of(canonical);
+    scenario.training->compute = fmt::format("measured plan: gemm {:.2f}%", 100 * share);
+    return scenario;
+  }
+
+  Scenario plain_point(const Json& written, Varied varied) const {
     std::vector<std::string> notes;
     nlohmann::json canonical = canonical_point(written, blame, *files, &notes);
     name_as_choices(varied, canonical);

@@ -118,7 +118,8 @@ Field jobs_field(Field collective, Field training);
 /// A training step, what it computes, and the plan that may take the place of a regime; `algorithm` as a collective has
 /// it.
 Field training_field(Field algorithm);
-Field workload_field();
+/// `parallel`: of the plan that was measured.
+Field workload_field(Field parallel);
 Field parallel_field(Field algorithm);
 /// A length of time.
 Field duration(std::string name, std::string doc, std::string example, std::string fallback = {}, Member into = {});

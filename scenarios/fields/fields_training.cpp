@@ -302,7 +302,7 @@ Field training_field(Field algorithm) {
       .name = "training",
       .type = Type::object,
       .doc = "What the GPUs train; instead of `collective`.",
-      .members = {workload_field(),
+      .members = {workload_field(parallel_field(algorithm)),
                   regime_field(algorithm),
                   parallel_field(algorithm),
                   optimizer,

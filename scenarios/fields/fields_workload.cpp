@@ -75,9 +75,29 @@ Field transformer_field() {
               flag("biases", "Matrices have biases, norms are LayerNorm, Q, K and V one matrix, as in GPT.", "false")}};
 }
 
+/// A plan and its measured step, in place of the share of matrix products.
+Field measured_field(Field parallel) {
+  parallel.doc = "The plan that was measured, as training.parallel.";
+  const auto size = [](const char* name, const char* doc, std::int64_t most) {
+    return Field{.name = name, .type = Type::whole, .doc = doc, .min = 1, .max = most, .examples = {"64"}};
+  };
+  return {.name = "measured",
+          .type = Type::object,
+          .doc =
+              "parallel: one measured plan of the same model and GPUs, in place of `gemm`, which is solved from it by "
+              "simulation.",
+          .examples = {R"({"step": "14.6 s", "parallel": {"tensor": 8}})"},
+          .members = {duration("step", "Its step, as measured.", R"("14.6 s")"), std::move(parallel),
+                      size("micro_batch_size", "Its samples of a micro-batch; default: the workload's.", 1'000'000),
+                      size("global_batch_size", "Its samples in a step; default: the workload's.", 1'000'000'000),
+                      size("sequence", "Its tokens of a sample; default: the workload's.", 100'000'000),
+                      size("nodes", "Nodes of the cluster that it ran on; default: all.", 1'000'000)},
+          .only_said = true};
+}
+
 }  // namespace
 
-Field workload_field() {
+Field workload_field(Field parallel) {
   std::vector<std::string> models;
   for (const auto& [name, text] : workload_files()) models.push_back(name);
   const auto share = [](const char* name, const char* doc, const char* example) {
@@ -112,6 +132,7 @@ Field workload_field() {
            .doc = "parallel: bytes per second of the GPU's memory.",
            .min = 1,
            .examples = {R"("2039 GB/s")"}},
+          measured_field(std::move(parallel)),
           {.name = "backward",
            .type = Type::factor,
            .doc = "The time of the backward pass over that of the forward pass: two products per layer instead of one.",

@@ -105,6 +105,9 @@ KernelSpeeds speeds_of(const Canonical& compute, double speed, TrainingSpec& out
   if (compute.contains("step"))
     blame.fail(at_compute + "/step", "cannot be combined with parallel: a measured step is of one GPU",
                R"(state shares: {"gemm": "72%", "attention": "35%", "memory": "80%", "peak": ..., "hbm": ...})");
+  if (compute.contains("measured"))
+    blame.fail(at_compute + "/measured", "expected a measured plan in the scenario's own training only, found another",
+               "state the share: gemm");
   KernelSpeeds speeds;
   if (compute.contains("flops") || compute.contains("efficiency")) {
     for (const char* key : {"gemm", "attention", "memory", "peak", "hbm"})

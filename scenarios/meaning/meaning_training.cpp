@@ -391,7 +391,7 @@ void expect_no_plan_keys(const Canonical& canonical, const Blame& blame) {
   const Canonical& workload = canonical["workload"];
   for (const char* key : {"micro_batch_size", "global_batch_size", "precision", "attention"})
     if (workload.contains(key)) refuse(fmt::format("/training/workload/{}", key), key);
-  for (const char* key : {"gemm", "attention", "memory", "peak", "hbm"})
+  for (const char* key : {"gemm", "attention", "memory", "peak", "hbm", "measured"})
     if (workload["compute"].contains(key)) refuse(fmt::format("/training/workload/compute/{}", key), key);
   if (canonical.contains("memory")) refuse("/training/memory", "memory");
 }

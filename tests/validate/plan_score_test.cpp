@@ -138,8 +138,7 @@ TEST_CASE("each plan that ringsim has no words for is named by them") {
   CHECK(reason("a,tiny,A100,8,8,256,1,16,1,1,,,,,none,none,0,fp8,,1") == "precision fp8: no such products on A100");
 }
 
-// A GB200 rack has 72 GPUs, of which a job of 64 uses so many; H100 with 4 nodes of 8 uses all; 12 GPUs a node and a
-// half.
+// A rack of GB200 has 72 GPUs; four nodes of 8 H100 are used whole, of 12 GPUs the second node in half.
 TEST_CASE("a row's machine is its GPU's preset, with as many GPUs of a node as the row says") {
   const auto scenario = [](const std::string& cells) {
     const PlanFigure row = row_of(cells);
