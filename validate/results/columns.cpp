@@ -259,7 +259,9 @@ constexpr std::array columns{
            .above = "{}"},
     Column{.name = "compute_from",
            .unit = "",
-           .meaning = "where compute times come from: measured (a step), flops (a peak and a share of it), stated",
+           .meaning =
+               "where compute times come from: measured (a step), flops (a peak and a share of it), roofline (a plan's "
+               "shares), measured plan (with the share that it gave), stated",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.compute; }); }},
     Column{.name = "batch",
