@@ -4,13 +4,34 @@
 #include <array>
 #include <set>
 
+#include "algorithms/training/plan_gathers.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
 
-std::int64_t default_plan_bucket(int data) {
+using namespace plan_detail;
+
+std::int64_t default_plan_bucket(PlanShard shard, int data) {
+  if (shard == PlanShard::optimizer_gradients) return 500'000'000;
   return std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * data);
 }
+
+std::string_view to_string(PlanShard shard) {
+  return shard == PlanShard::none                  ? "none"
+         : shard == PlanShard::optimizer           ? "optimizer"
+         : shard == PlanShard::optimizer_gradients ? "optimizer_gradients"
+                                                   : "full";
+}
+
+namespace {
+
+/// True if a bucket that has so many parameters takes no further layer.
+bool is_closed(const PlanSpec& spec, std::int64_t parameters) {
+  if (is_full(spec)) return parameters > 0;
+  return (spec.overlaps_reduce || reduces_each(spec)) && parameters >= spec.bucket;
+}
+
+}  // namespace
 
 std::vector<PlanBucket> plan_buckets(const PlanSpec& spec, int stage, int chunk) {
   const std::vector<PlanLayer>& layers = spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
@@ -19,20 +40,25 @@ std::vector<PlanBucket> plan_buckets(const PlanSpec& spec, int stage, int chunk)
   for (std::size_t l = layers.size(); l-- > 0;) {
     open.first = l;
     open.parameters += layers[l].parameters;
-    if (l > 0 && (!spec.overlaps_reduce || open.parameters < spec.bucket)) continue;
+    if (l > 0 && !is_closed(spec, open.parameters)) continue;
     buckets.push_back(open);
     open = {.first = l, .end = l};
   }
   return buckets;
 }
 
-Program::Groups plan_groups(const PlanGrid& grid, PlanUse use, int stage) {
+Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
+  const PlanGrid& grid = spec.grid;
   const int next = (stage + 1) % grid.pipeline();
   switch (use) {
     case PlanUse::tensor:
       return grid.tensor_groups(stage);
     case PlanUse::data:
       return grid.data_groups(stage);
+    case PlanUse::shard:
+      return grid.shard_groups(stage, shard_ranks(spec));
+    case PlanUse::replica:
+      return grid.replica_groups(stage, shard_ranks(spec));
     case PlanUse::forward:
       return grid.pairs(stage, next);
     case PlanUse::backward:
@@ -40,7 +66,7 @@ Program::Groups plan_groups(const PlanGrid& grid, PlanUse use, int stage) {
     case PlanUse::embedding:
       return grid.pairs(0, grid.pipeline() - 1);
   }
-  fail_invariant("a call has one of five uses");
+  fail_invariant("a call has one of seven uses");
 }
 
 namespace plan_detail {
@@ -59,19 +85,33 @@ std::int64_t parameters_of(const PlanSpec& spec, int stage, int chunk, const Pla
   return bucket.parameters + (has_tied(spec, stage, chunk, bucket) ? spec.tied : 0);
 }
 
-bool shards(const PlanSpec& spec) { return spec.shards_optimizer && spec.grid.data() > 1; }
+bool updates_parts(const PlanSpec& spec) { return spec.shard != PlanShard::none && spec.grid.data() > 1; }
+bool is_full(const PlanSpec& spec) { return spec.shard == PlanShard::full && spec.grid.data() > 1; }
+int shard_ranks(const PlanSpec& spec) {
+  return is_full(spec) && spec.shard_group > 0 ? spec.shard_group : spec.grid.data();
+}
+bool is_hybrid(const PlanSpec& spec) { return is_full(spec) && shard_ranks(spec) < spec.grid.data(); }
+bool reduces_each(const PlanSpec& spec) {
+  return (updates_parts(spec) && spec.shard == PlanShard::optimizer_gradients) ||
+         (is_full(spec) && spec.grid.pipeline() == 1);
+}
+bool keeps_embedding(const PlanSpec& spec) { return is_full(spec) && spec.tied > 0 && spec.grid.pipeline() == 1; }
 
 PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
-  return {PlanUse::data, stage, shards(spec) ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce,
+  return {is_hybrid(spec) ? PlanUse::shard : PlanUse::data, stage,
+          updates_parts(spec) ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce,
           Bytes{parameters} * spec.gradient_bytes};
 }
 PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
-  return {PlanUse::data, stage, CollectiveOp::all_gather, Bytes{parameters} * spec.weight_bytes};
+  return {is_hybrid(spec) ? PlanUse::shard : PlanUse::data, stage, CollectiveOp::all_gather,
+          Bytes{parameters} * spec.weight_bytes};
+}
+PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
+  const std::int64_t all = (Bytes{parameters} * spec.gradient_bytes).count, n = shard_ranks(spec);
+  return {PlanUse::replica, stage, CollectiveOp::all_reduce, Bytes{(all + n - 1) / n}};
 }
 
 }  // namespace plan_detail
-
-using namespace plan_detail;
 
 namespace {
 constexpr std::array passes_of_layer{&PlanLayer::forward, &PlanLayer::recompute, &PlanLayer::backward};
@@ -90,13 +130,9 @@ std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec) {
       if (stages > 1 && !is_last)
         for (const PlanUse use : {PlanUse::forward, PlanUse::backward})
           found.insert({use, stage, CollectiveOp::send_recv, spec.activations});
-      if (spec.grid.data() == 1) continue;
-      for (const PlanBucket& bucket : plan_buckets(spec, stage, chunk)) {
-        const std::int64_t parameters = parameters_of(spec, stage, chunk, bucket);
-        found.insert(reduce_of(spec, stage, parameters));
-        if (shards(spec)) found.insert(gather_of(spec, stage, parameters));
-      }
     }
+  for (int stage = 0; stage < stages; ++stage)
+    for (const auto& [exchange, times] : plan_data_uses(spec, stage)) found.insert(exchange);
   if (is_tied(spec))
     found.insert({PlanUse::embedding, 0, CollectiveOp::all_reduce, Bytes{spec.tied} * spec.gradient_bytes});
   return {found.begin(), found.end()};
@@ -108,7 +144,7 @@ ProgramSize plan_program_size(const PlanSpec& spec) {
   ProgramSize size{.actors = ranks};
   std::int64_t buckets = 0;
   for (int stage = 0; stage < spec.grid.pipeline(); ++stage) {
-    std::int64_t kernels = 0, tensor = 0, data = 0;
+    std::int64_t kernels = 0, tensor = 0, data = 0, uses = 0;
     for (int chunk = 0; chunk < spec.chunks; ++chunk) {
       for (const PlanLayer& layer : spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)])
         for (const auto pass : passes_of_layer)
@@ -116,12 +152,14 @@ ProgramSize plan_program_size(const PlanSpec& spec) {
       data += static_cast<std::int64_t>(plan_buckets(spec, stage, chunk).size());
     }
     buckets = std::max(buckets, data);
+    for (const auto& [exchange, times] : plan_data_uses(spec, stage)) uses += times;
+    uses = std::max(uses, 2 * data);
     const std::int64_t cuts = stages > 1 ? 4 * m * std::int64_t{spec.chunks} : 0;
-    size.add_role(each, m * (kernels + tensor) + cuts + 2 * data,
-                  m * 2 * (tensor + std::int64_t{4} * spec.chunks) + 3 * data);
-    size.add_calls(m * tensor + cuts / 2 + 2 * data, each, 1);
+    size.add_role(each, m * (kernels + tensor) + cuts + uses,
+                  m * 2 * (tensor + std::int64_t{4} * spec.chunks) + 3 * uses / 2);
+    size.add_calls(m * tensor + cuts / 2 + uses, each, 1);
   }
-  size.variables = m * spec.chunks * (stages > 1 ? 5 : 1) + 2 * buckets;
+  size.variables = m * spec.chunks * (stages > 1 ? 5 : 1) + (spec.shard == PlanShard::none ? 2 : 4) * buckets;
   size.streams = 1 + (spec.grid.tensor() > 1 ? 1 : 0) + (stages > 1 ? 4 : 0) + (spec.grid.data() > 1 ? 1 : 0);
   return size;
 }

@@ -14,8 +14,19 @@ bool has_tied(const PlanSpec& spec, int stage, int chunk, const PlanBucket& buck
 /// With that embedding.
 std::int64_t parameters_of(const PlanSpec& spec, int stage, int chunk, const PlanBucket& bucket);
 /// True if data ranks update parts.
-bool shards(const PlanSpec& spec);
+bool updates_parts(const PlanSpec& spec);
+/// True if all that data ranks have is parts; if groups of them have replicas of each other's.
+bool is_full(const PlanSpec& spec);
+bool is_hybrid(const PlanSpec& spec);
+/// True if the gradients of each micro-batch are reduced, else their sum.
+bool reduces_each(const PlanSpec& spec);
+/// The number of data ranks that have different parts.
+int shard_ranks(const PlanSpec& spec);
+/// True if the embedding stays gathered until the head has used it.
+bool keeps_embedding(const PlanSpec& spec);
 PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters);
 PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters);
+/// The sum of a reduced part over the ranks that keep the same part.
+PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parameters);
 
 }  // namespace ringsim::plan_detail

@@ -73,6 +73,25 @@ Program::Groups PlanGrid::data_groups(int stage) const {
   return groups;
 }
 
+Program::Groups PlanGrid::shard_groups(int stage, int size) const {
+  ensure(size >= 1 && data_ % size == 0, "shards divide the data parallel ranks");
+  Program::Groups groups;
+  for (const std::vector<Actor>& whole : data_groups(stage))
+    for (auto first = whole.begin(); first != whole.end(); first += size) groups.emplace_back(first, first + size);
+  return groups;
+}
+
+Program::Groups PlanGrid::replica_groups(int stage, int size) const {
+  ensure(size >= 1 && data_ % size == 0, "shards divide the data parallel ranks");
+  Program::Groups groups;
+  for (const std::vector<Actor>& whole : data_groups(stage))
+    for (int place = 0; place < size; ++place) {
+      groups.emplace_back();
+      for (int data = place; data < data_; data += size) groups.back().push_back(whole[static_cast<std::size_t>(data)]);
+    }
+  return groups;
+}
+
 Program::Groups PlanGrid::pairs(int from_stage, int to_stage) const {
   Program::Groups groups;
   for (int data = 0; data < data_; ++data)

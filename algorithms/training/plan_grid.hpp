@@ -35,6 +35,10 @@ class PlanGrid {
   /// layers, each of `data` ranks.
   Program::Groups tensor_groups(int stage) const;
   Program::Groups data_groups(int stage) const;
+  /// Parts of a stage's data groups, each of `size` neighbors; and the ranks that have the same place in each of them.
+  /// Requires that `size` divides `data`.
+  Program::Groups shard_groups(int stage, int size) const;
+  Program::Groups replica_groups(int stage, int size) const;
   /// Pairs of ranks, one of each stage, that have the same other digits.
   Program::Groups pairs(int from_stage, int to_stage) const;
 

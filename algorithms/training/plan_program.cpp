@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "algorithms/training/plan_exchanges.hpp"
+#include "algorithms/training/plan_gathers.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -35,6 +36,7 @@ class PlanWriter {
     write_helpers();
     out_.tensor = tensor_;
     out_.data = data_;
+    out_.replica = replica_;
     return std::move(out_);
   }
 
@@ -71,6 +73,7 @@ class PlanWriter {
     first_cut_stream_ = static_cast<Stream>(out_.program.streams.size());
     for (int i = 0; i < 2 * n_colors(); ++i) add(communication);
     if (spec_.grid.data() > 1 || is_tied(spec_)) data_ = add(communication);
+    if (is_hybrid(spec_)) replica_ = add(communication);
   }
 
   int add_variable(std::string name) {
@@ -95,7 +98,7 @@ class PlanWriter {
     if (is_tied(spec_)) add_tied();
   }
 
-  // Bucket b of a chunk has the same two variables at each stage that has such a bucket.
+  // Bucket b of a chunk has the same variables at each stage that has such a bucket.
   void add_weights(int chunk) {
     std::vector<std::vector<int>> having;  // [bucket] stages
     for (int stage = 0; stage < stages(); ++stage) {
@@ -108,6 +111,8 @@ class PlanWriter {
       const std::string of = fmt::format("bucket {} of chunk {}", b, chunk);
       const int gradient = add_variable("the gradient of " + of), weights = add_variable("the weights of " + of);
       weights_.back().push_back({gradient, weights});
+      if (sums_apart()) weights_.back().back().sum = add_variable("the reduced gradient of " + of);
+      if (is_full(spec_)) weights_.back().back().whole = add_variable("the gathered weights of " + of);
       Program::Groups groups;
       for (const int stage : having[b])
         for (std::vector<Actor>& group : spec_.grid.data_groups(stage)) groups.push_back(std::move(group));
@@ -134,8 +139,11 @@ class PlanWriter {
                                    .how = Program::Learns::How::group_mean,
                                    .groups = static_cast<int>(at - known.begin()),
                                    .divisor = spec_.grid.data(),
-                                   .times = spec_.micro_batches});
+                                   .times = spec_.micro_batches,
+                                   .parts = is_full(spec_)});
   }
+  // A rank adds up its part of reduced gradients next to those that its passes make.
+  bool sums_apart() const { return is_full(spec_) || reduces_each(spec_); }
 
   int cut_variable(Pass pass, int cut, int m) const {
     const int row = ((pass == Pass::forward ? 0 : spec_.chunks) + cut / stages()) * n_colors() + color(cut % stages());
@@ -160,7 +168,7 @@ class PlanWriter {
     if (found != known_.end()) return found->second;
     Known made{.how = ask_(exchange), .members = {}};
     const Schedule& schedule = made.how.schedule.schedule();
-    const Program::Groups groups = plan_groups(spec_.grid, exchange.use, exchange.stage);
+    const Program::Groups groups = plan_groups(spec_, exchange.use, exchange.stage);
     ensure(schedule.groups == static_cast<int>(groups.size()), "each group of a stage has a schedule");
     const int n = schedule.actors / schedule.groups, helpers = n - static_cast<int>(groups.front().size());
     Set& set = sets_[{exchange.use, exchange.stage}];
@@ -182,7 +190,8 @@ class PlanWriter {
         out_.helpers.push_back({exchange.use, exchange.stage, group, number});
   }
 
-  int add_call(const PlanExchange& exchange, std::string name, Program::Variables variables, int divisor = 1) {
+  int add_call(const PlanExchange& exchange, std::string name, Program::Variables variables, int divisor = 1,
+               Program::Variables into = {}) {
     const Known& its = known(exchange);
     const auto call = static_cast<int>(out_.program.calls.size());
     out_.program.calls.push_back({.name = std::move(name),
@@ -190,7 +199,8 @@ class PlanWriter {
                                   .members = its.members,
                                   .plan = its.how.plan,
                                   .variables = std::move(variables),
-                                  .divisor = divisor});
+                                  .divisor = divisor,
+                                  .into = std::move(into)});
     const int ranks_each = its.how.schedule.schedule().collective.ranks;
     if (its.how.schedule.schedule().actors > ranks_each * its.how.schedule.schedule().groups)
       sets_[{exchange.use, exchange.stage}].calls.push_back(call);
@@ -261,17 +271,23 @@ class PlanWriter {
     buckets_.clear();
     for (int chunk = 0; chunk < spec_.chunks; ++chunk) buckets_.push_back(plan_buckets(spec_, stage, chunk));
     gathers_.assign(buckets_.size(), {});
-    plan_gathers();
+    if (!is_full(spec_)) plan_gathers();
+    GatherOrder order(spec_, stage);
+    gathered_.clear();
+    for (const std::vector<PlanBucket>& buckets : buckets_) gathered_.emplace_back(buckets.size());
     next_after_.clear();
     next_touches_.clear();
     // All sends of the step before have ended and, without an overlap, all weights are gathered.
     for (Stream s = first_cut_stream_; s < first_cut_stream_ + 2 * n_colors(); ++s)
       next_after_.push_back({s, all_tasks, 1});
-    if (data_ >= 0 && !(shards(spec_) && spec_.overlaps_gather)) next_after_.push_back({data_, all_tasks, 1});
+    if (data_ >= 0 && !(updates_parts(spec_) && spec_.overlaps_gather)) next_after_.push_back({data_, all_tasks, 1});
     begun_.assign(buckets_.size(), 0);
     added_.assign(buckets_.size(), 0);
-    for (const PipelinePass& pass : pipeline_order(spec_.shape(), stage))
+    for (const PipelinePass& pass : pipeline_order(spec_.shape(), stage)) {
+      turns_.clear();
+      if (is_full(spec_)) turns_ = order.next(pass);
       pass.backward ? write_backward(pass.chunk, pass.micro_batch) : write_forward(pass.chunk, pass.micro_batch);
+    }
     const int n_passes = n_tasks(0);
     write_data();
     for (std::vector<Task>& tasks : role_.streams)
@@ -310,15 +326,22 @@ class PlanWriter {
     if (place > 0) receive(Pass::forward, place - 1, m);
     const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
     const bool is_first = begun_[static_cast<std::size_t>(chunk)]++ == 0;
+    if (reduces_each(spec_)) wait_for_reduces();
     for (std::size_t l = 0; l < layers(chunk).size(); ++l) {
       for (std::size_t b = 0; b < buckets.size(); ++b) {
         if (buckets[b].first != l) continue;
+        if (is_full(spec_)) {
+          begin_turn(false, chunk, b);
+          continue;
+        }
         next_touches_.push_back({As::read, weights_[static_cast<std::size_t>(chunk)][b].weights, -1});
         if (has_tied(spec_, stage_, chunk, buckets[b])) next_touches_.push_back({As::read, tied_.weights, -1});
-        if (is_first && spec_.overlaps_gather && shards(spec_))
+        if (is_first && spec_.overlaps_gather && updates_parts(spec_))
           next_after_.push_back({data_, gathers_[static_cast<std::size_t>(chunk)][b], 1});
       }
       write_pass_of(layers(chunk)[l].forward, "forward", layers(chunk)[l], m);
+      for (std::size_t b = 0; b < turns_.size(); ++b)
+        if (buckets[b].end == l + 1) end_turn(false, chunk, b);
     }
     stream(0).back().touches.push_back({As::make, saved(chunk, m), -1});
     if (place + 1 < places()) send(Pass::forward, place, m);
@@ -329,12 +352,17 @@ class PlanWriter {
     if (place + 1 < places()) receive(Pass::backward, place, m);
     const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
     const int n_before = added_[static_cast<std::size_t>(chunk)]++;
-    const As how = n_before == 0 ? As::make : As::add;
+    const As how = n_before == 0 || reduces_each(spec_) ? As::make : As::add;
+    reduced_.clear();
     for (std::size_t l = layers(chunk).size(); l-- > 0;) {
       const PlanLayer& layer = layers(chunk)[l];
-      for (std::size_t b = 0; b < buckets.size(); ++b)
-        if (buckets[b].end == l + 1)
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        if (buckets[b].end != l + 1) continue;
+        if (is_full(spec_))
+          begin_turn(true, chunk, b);
+        else
           next_touches_.push_back({As::read, weights_[static_cast<std::size_t>(chunk)][b].weights, -1});
+      }
       write_pass_of(layer.recompute, "recompute", layer, m);
       write_pass_of(layer.backward, "backward", layer, m);
       for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -342,13 +370,60 @@ class PlanWriter {
         Task& task = stream(0).back();
         task.touches.push_back({how, weights_[static_cast<std::size_t>(chunk)][b].gradient, -1});
         if (has_tied(spec_, stage_, chunk, buckets[b])) task.touches.push_back({how, tied_.gradient, -1});
-        if (n_before + 1 == spec_.micro_batches && spec_.overlaps_reduce) write_reduce(chunk, b);
+        if (is_full(spec_))
+          end_turn(true, chunk, b);
+        else if (reduces_each(spec_) || (n_before + 1 == spec_.micro_batches && spec_.overlaps_reduce))
+          write_reduce(chunk, b);
+        if (!is_full(spec_) && reduces_each(spec_) && !spec_.overlaps_reduce) wait_for_reduces();
       }
     }
     Task& last = stream(0).back();
     last.touches.push_back({As::read, saved(chunk, m), -1});
     if (place > 0) last.touches.push_back({As::read, cut_variable(Pass::forward, place - 1, m), -1});
     if (place > 0) send(Pass::backward, place - 1, m);
+  }
+
+  // The turns of buckets whose weights are gathered.
+
+  std::size_t position(bool backward, std::size_t b) const { return bucket_at(backward, b, turns_.size()); }
+  int whole(int chunk, std::size_t b) const { return weights_[static_cast<std::size_t>(chunk)][b].whole; }
+
+  void begin_turn(bool backward, int chunk, std::size_t b) {
+    std::vector<int>& gathered = gathered_[static_cast<std::size_t>(chunk)];
+    const std::size_t at = position(backward, b), n = turns_.size();
+    for (const std::size_t other : turns_[at].gathers) {
+      const std::int64_t parameters = buckets_[static_cast<std::size_t>(chunk)][other].parameters;
+      const int call = add_call(gather_of(spec_, stage_, parameters), "gather " + name_of_bucket(chunk, other),
+                                {weights_[static_cast<std::size_t>(chunk)][other].weights}, 1, {whole(chunk, other)});
+      Task& gather = write_call(data_, call);
+      if (n_tasks(0) > 0)
+        gather.after.push_back({0, n_tasks(0), 0});
+      else
+        gather.after.push_back({0, all_tasks, 1});
+      gathered[other] = n_tasks(data_);
+    }
+    if (gathered[b] > 0) next_after_.push_back({data_, std::exchange(gathered[b], 0), 0});
+    if (backward && at >= 2 && reduced_.size() == at) next_after_.push_back({data_, reduced_[at - 2], 0});
+    next_touches_.push_back({As::read_whole, whole(chunk, b), -1});
+    if (keeps_embedding(spec_) && b == 0 && n > 1) next_touches_.push_back({As::read_whole, whole(chunk, n - 1), -1});
+  }
+
+  void end_turn(bool backward, int chunk, std::size_t b) {
+    const GatherTurn& turn = turns_[position(backward, b)];
+    if (turn.drops) stream(0).back().touches.push_back({As::drop, whole(chunk, b), -1});
+    if (!turn.reduces) return;
+    write_reduce(chunk, b);
+    reduced_.push_back(n_tasks(data_));
+  }
+
+  std::string name_of_bucket(int chunk, std::size_t b) const {
+    return is_full(spec_) ? layers(chunk)[buckets_[static_cast<std::size_t>(chunk)][b].first].name
+                          : fmt::format("bucket {}", b);
+  }
+
+  void wait_for_reduces() {
+    for (const Stream stream : {data_, replica_})
+      if (stream >= 0 && n_tasks(stream) > 0) next_after_.push_back({stream, n_tasks(stream), 0});
   }
 
   Program::Variables variables_of(int chunk, std::size_t b, bool gradient) const {
@@ -362,16 +437,23 @@ class PlanWriter {
   void write_reduce(int chunk, std::size_t b) {
     if (spec_.grid.data() == 1) return;
     const std::int64_t parameters = parameters_of(spec_, stage_, chunk, buckets_[static_cast<std::size_t>(chunk)][b]);
-    const int call = add_call(reduce_of(spec_, stage_, parameters), fmt::format("reduce bucket {}", b),
-                              variables_of(chunk, b, true), spec_.grid.data());
+    const Program::Variables sum{weights_[static_cast<std::size_t>(chunk)][b].sum};
+    const bool is_apart = sums_apart() && !is_hybrid(spec_);
+    const int call = add_call(reduce_of(spec_, stage_, parameters), "reduce " + name_of_bucket(chunk, b),
+                              variables_of(chunk, b, true), spec_.grid.data(), is_apart ? sum : Program::Variables{});
     write_call(data_, call).after.push_back({0, n_tasks(0), 0});
+    if (!is_hybrid(spec_)) return;
+    const int over_replicas = add_call(replica_sum_of(spec_, stage_, parameters), "sum " + name_of_bucket(chunk, b),
+                                       variables_of(chunk, b, true), 1, sum);
+    write_call(replica_, over_replicas).after.push_back({data_, n_tasks(data_), 0});
   }
 
   // Gathers come last on their stream, in the order in which forward passes want them.
   void plan_gathers() {
     int n_before = 0;
     if (spec_.grid.data() > 1)
-      for (const std::vector<PlanBucket>& buckets : buckets_) n_before += static_cast<int>(buckets.size());
+      for (const std::vector<PlanBucket>& buckets : buckets_)
+        n_before += static_cast<int>(buckets.size()) * (reduces_each(spec_) ? spec_.micro_batches : 1);
     if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages())) ++n_before;
     for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk) {
       gathers_[chunk].resize(buckets_[chunk].size());
@@ -380,7 +462,8 @@ class PlanWriter {
   }
 
   void write_data() {
-    for (std::size_t chunk = 0; chunk < buckets_.size() && !spec_.overlaps_reduce; ++chunk)
+    const bool reduces_now = !spec_.overlaps_reduce && !sums_apart();
+    for (std::size_t chunk = 0; chunk < buckets_.size() && reduces_now; ++chunk)
       for (std::size_t b = 0; b < buckets_[chunk].size(); ++b) write_reduce(static_cast<int>(chunk), b);
     if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages())) {
       if (stage_ == 0)
@@ -389,14 +472,15 @@ class PlanWriter {
                      "sum the embedding", {tied_.gradient});
       write_call(data_, tied_call_).after.push_back({0, n_tasks(0), 0});
     }
-    if (data_ >= 0) next_after_.push_back({data_, n_tasks(data_), 0});
+    wait_for_reduces();
     Task& update = write_kernel("update", spec_.update[static_cast<std::size_t>(stage_)]);
     for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk)
       for (std::size_t b = 0; b < buckets_[chunk].size(); ++b)
-        update.touches.push_back({As::apply, weights_[chunk][b].gradient, weights_[chunk][b].weights});
+        update.touches.push_back({As::apply, sums_apart() ? weights_[chunk][b].sum : weights_[chunk][b].gradient,
+                                  weights_[chunk][b].weights});
     if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages()))
       update.touches.push_back({As::apply, tied_.gradient, tied_.weights});
-    if (!shards(spec_)) return;
+    if (!updates_parts(spec_) || is_full(spec_)) return;
     for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk)
       for (std::size_t b = buckets_[chunk].size(); b-- > 0;) {
         const std::int64_t parameters = parameters_of(spec_, stage_, static_cast<int>(chunk), buckets_[chunk][b]);
@@ -414,13 +498,12 @@ class PlanWriter {
       if (set.first < 0) continue;
       Program::Role role;
       role.streams.resize(out_.program.streams.size());
-      const Stream its = key.first == PlanUse::tensor ? tensor_ : data_;
-      ensure(key.first == PlanUse::tensor || key.first == PlanUse::data || key.first == PlanUse::embedding,
-             "sends and receives have no helpers");
+      const Stream its = key.first == PlanUse::tensor ? tensor_ : key.first == PlanUse::replica ? replica_ : data_;
+      ensure(key.first != PlanUse::forward && key.first != PlanUse::backward, "sends and receives have no helpers");
       for (const int call : set.calls)
         role.streams[static_cast<std::size_t>(its)].push_back(
             {.name = {}, .time = Picoseconds{0}, .call = call, .after = {}, .touches = {}});
-      const auto n = plan_groups(spec_.grid, key.first, key.second).size() * static_cast<std::size_t>(set.each);
+      const auto n = plan_groups(spec_, key.first, key.second).size() * static_cast<std::size_t>(set.each);
       for (std::size_t h = 0; h < n; ++h)
         out_.program.role_of[static_cast<std::size_t>(set.first) + h] = static_cast<int>(out_.program.roles.size());
       out_.program.roles.push_back(std::move(role));
@@ -429,13 +512,15 @@ class PlanWriter {
 
   struct Pair {
     int gradient = -1, weights = -1;
+    int sum = -1;    // the rank's part of the gradient, over all micro-batches
+    int whole = -1;  // the weights of all ranks
   };
 
   const PlanSpec& spec_;
   const std::function<PlanCall(const PlanExchange&)>& ask_;
   WatchedWork* work_;
   PlanProgram out_;
-  Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1;
+  Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1, replica_ = -1;
   int partial_ = -1, first_cut_variable_ = 0, first_saved_ = 0;
   std::vector<std::vector<Pair>> weights_;  // [chunk][bucket]
   Pair tied_;
@@ -449,6 +534,9 @@ class PlanWriter {
   Program::Role role_;
   std::vector<std::vector<PlanBucket>> buckets_;  // [chunk]
   std::vector<std::vector<int>> gathers_;         // [chunk][bucket] how many tasks of the data stream that is
+  std::vector<GatherTurn> turns_;                 // of the pass that is written
+  std::vector<std::vector<int>> gathered_;        // [chunk][bucket] likewise, until a kernel has waited for it; 0
+  std::vector<int> reduced_;                      // [position] likewise, of the pass that is written
   std::vector<int> begun_, added_;                // [chunk] passes so far
   std::vector<Program::After> next_after_;        // of the next kernel, and so is this
   std::vector<Program::Touch> next_touches_;
@@ -465,6 +553,9 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
     ensure(chunks.size() == static_cast<std::size_t>(spec.chunks), "every stage has its chunks");
     for (const auto& layers : chunks) ensure(!layers.empty(), "every chunk has a layer");
   }
+  ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
+  ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
+         "parts of gradients need one stage");
   return PlanWriter(spec, call, work).write();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/training/pipeline_order.hpp"
@@ -32,8 +33,13 @@ struct PlanLayer {
   std::vector<PlanKernel> forward, recompute, backward;
 };
 
-/// Between which ranks.
-enum class PlanUse : std::uint8_t { tensor, data, forward, backward, embedding };
+/// What data parallel ranks have parts of. optimizer: its state (ZeRO-1, Megatron-LM's distributed optimizer).
+/// optimizer_gradients: gradients too (ZeRO-2). full: weights too (ZeRO-3, FSDP).
+enum class PlanShard : std::uint8_t { none, optimizer, optimizer_gradients, full };
+std::string_view to_string(PlanShard shard);  ///< as written here
+
+/// Between which ranks. shard and replica: parts of data groups, see PlanSpec::shard_group.
+enum class PlanUse : std::uint8_t { tensor, data, forward, backward, embedding, shard, replica };
 
 /// One kind of call. Its groups are those of a stage: forward from it to the next one (of the last to the first),
 /// backward to it from the next one.
@@ -68,11 +74,15 @@ struct PlanSpec {
   std::vector<std::vector<std::vector<PlanLayer>>> layers;  ///< [stage][chunk][layer]
   std::vector<Picoseconds> update;                          ///< [stage]
   Bytes activations;                                        ///< of a micro-batch, from one stage to the next
-  std::int64_t tied = 0;          ///< parameters of the embedding that first and last stage share; 0: none
-  bool shards_optimizer = false;  ///< each data rank updates its part: reduce_scatter, update, all_gather
-  bool overlaps_reduce = false;   ///< buckets are reduced during the last micro-batch's backward pass
-  bool overlaps_gather = false;   ///< ... and gathered during the next step's forward pass
-  std::int64_t bucket = 0;        ///< parameters that close a bucket, if it overlaps; else a chunk is one
+  std::int64_t tied = 0;  ///< parameters of the embedding that first and last stage share; 0: none
+  PlanShard shard = PlanShard::none;
+  bool overlaps_reduce = false;  ///< buckets are reduced during the last micro-batch's backward pass
+  bool overlaps_gather = false;  ///< ... and gathered during the next step's forward pass
+  // Of full alone; see plan_gathers.hpp.
+  bool reshards = true;     ///< weights are freed after a forward pass, and gathered again before the backward pass
+  int prefetch = 1;         ///< layers gathered ahead
+  int shard_group = 0;      ///< data ranks that divide a model, each such group having all of it; 0: all of them
+  std::int64_t bucket = 0;  ///< parameters that close a bucket, if it overlaps; else a chunk is one
   int gradient_bytes = 4, weight_bytes = 2;
 
   PipelineShape shape() const { return {schedule, grid.pipeline(), chunks, micro_batches}; }
@@ -84,14 +94,16 @@ struct PlanBucket {
   std::int64_t parameters = 0;
 };
 /// In the order in which backward passes complete them. Megatron-LM closes a bucket when it has max(40 million, 1
-/// million times d) parameters (megatron/core/distributed/distributed_data_parallel.py); here at the end of a layer.
+/// million times d) parameters (megatron/core/distributed/distributed_data_parallel.py), DeepSpeed's ZeRO-2 when it has
+/// 500 million (deepspeed/runtime/zero/config.py, reduce_bucket_size); here at the end of a layer. With `full` a layer
+/// is one.
 std::vector<PlanBucket> plan_buckets(const PlanSpec& spec, int stage, int chunk);
-std::int64_t default_plan_bucket(int data);
+std::int64_t default_plan_bucket(PlanShard shard, int data);
 
 /// Every kind of call that the program makes, each once, in order.
 std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec);
 /// [group][member]
-Program::Groups plan_groups(const PlanGrid& grid, PlanUse use, int stage);
+Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage);
 
 /// A helper of a collective, such as a switch that adds up.
 struct PlanHelper {
@@ -102,14 +114,23 @@ struct PlanProgram {
   Program program;
   std::vector<PlanHelper> helpers;  ///< of actors from program.ranks on
   Stream tensor = -1, data = -1;    ///< of collectives of those groups; -1: none
+  Stream replica = -1;              ///< of sums over replicas
 };
 
 /// Each rank runs the passes of its stage in the order of the schedule (pipeline_order.hpp) on a compute stream; the
 /// collectives of its tensor group, on a stream of their own, come between its kernels. Stages send activations and
 /// their gradients while they compute, on a stream for each direction. Each stage adds up the gradients of its
 /// micro-batches; then its data groups reduce them, bucket by bucket, and every rank updates its part of the model; if
-/// the optimizer is sharded, its shard of that part. A tied embedding is on the first and the last stage, which add up
-/// its gradients.
+/// the optimizer is sharded, its shard of that part, which is gathered then.
+///
+/// optimizer_gradients: each micro-batch's gradients are reduced, bucket by bucket, to the rank that keeps them and
+/// adds them up; the next micro-batch begins when they are (DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py,
+/// reduce_independent_p_g_buckets_and_remove_grads and overlapping_partition_gradients_reduce_epilogue). full: weights
+/// come and go as plan_gathers.hpp says; gathers and reductions share a stream, as they share a communicator. A
+/// backward pass waits for the reduction of the layer before the last one, and the next micro-batch for all of them
+/// (post_backward and finalize_backward of FSDP2). With shard groups a reduce_scatter in the group is followed by an
+/// all_reduce of the parts among the replicas, on a stream of its own. A tied embedding is on the first and the last
+/// stage, which add up its gradients.
 ///
 /// Memory: tasks of p roles, whatever t and d are; a call for each use of a stage, with all of its members.
 /// `call`: asked once for each kind.

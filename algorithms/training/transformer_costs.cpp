@@ -237,11 +237,13 @@ Bytes layer_activations(const TransformerPlan& plan) {
   return {tokens * whole / (plan.sequence_parallel ? t : 1) + tokens * (divided + scores) / t};
 }
 
-PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer, int shards) {
+PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
+                       const PlanSharding& sharding) {
   const Bytes parameters{stage_parameters(plan, stage)};
-  PlanMemory out{.weights = parameters * plan.element_bytes,
-                 .gradients = parameters * plan.gradient_bytes,
-                 .state = {((parameters * optimizer.state).count + shards - 1) / shards},
+  const auto part = [&](int bytes, int of) { return Bytes{((parameters * bytes).count + of - 1) / of}; };
+  PlanMemory out{.weights = part(plan.element_bytes, sharding.weights) + sharding.whole_weights,
+                 .gradients = part(plan.gradient_bytes, sharding.gradients) + sharding.whole_gradients,
+                 .state = part(optimizer.state, sharding.state),
                  .activations = {}};
   const int p = plan.shape.stages, v = plan.shape.chunks;
   const std::int64_t each = plan.card.layers / (std::int64_t{p} * v);

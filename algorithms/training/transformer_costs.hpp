@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/training/optimizer.hpp"
+#include "algorithms/training/plan_gathers.hpp"
 #include "algorithms/training/plan_program.hpp"
 #include "algorithms/training/transformer_card.hpp"
 
@@ -72,8 +73,9 @@ struct PlanMemory {
   Bytes total() const { return weights + gradients + state + activations; }
   bool operator==(const PlanMemory&) const = default;
 };
-/// `shards`: over how many data ranks the optimizer's state is divided; 1: not. Activations are those of the moment
+/// `sharding`: what data ranks divide. Activations are those of the moment
 /// when the most are kept, in the order of the schedule; with recompute full, one layer more in full.
-PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer, int shards);
+PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
+                       const PlanSharding& sharding);
 
 }  // namespace ringsim

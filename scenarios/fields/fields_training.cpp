@@ -167,11 +167,21 @@ std::vector<KnownName> other_regimes() {
   for (const Regime& regime : regimes()) here.push_back(regime.name);
   const std::string hint = fmt::format("there are {}", fmt::join(here, ", "));
   std::vector<KnownName> names;
-  for (const char* name : {"fsdp", "fsdp2", "fully_sharded_data_parallel", "zero", "zero2", "zero3", "deepspeed",
-                           "context_parallel", "expert_parallel", "moe", "zero_bubble"})
+  for (const char* name : {"context_parallel", "expert_parallel", "moe", "zero_bubble"})
     names.push_back({name, "which is not modeled yet", hint});
+  for (const auto& [name, shard] : {std::pair{"fsdp", "full"},
+                                    {"fsdp2", "full"},
+                                    {"hsdp", "full"},
+                                    {"fully_sharded_data_parallel", "full"},
+                                    {"zero3", "full"},
+                                    {"zero", "full"},
+                                    {"deepspeed", "full"},
+                                    {"zero2", "optimizer_gradients"},
+                                    {"zero1", "optimizer"}})
+    names.push_back({name, "which is a plan, training.parallel.shard",
+                     fmt::format(R"(in place of "regime" write "parallel": {{"shard": "{}"}})", shard)});
   for (const char* name : {"tensor_parallel", "tp", "megatron", "megatron_lm", "sequence_parallel", "hybrid_parallel",
-                           "3d", "3d_parallel", "parallel_3d", "1f1b", "pipedream", "interleaved_1f1b", "zero1"})
+                           "3d", "3d_parallel", "parallel_3d", "1f1b", "pipedream", "interleaved_1f1b"})
     names.push_back({name, "which is a plan, training.parallel",
                      R"(in place of "regime" write "parallel": {"tensor": 8, "pipeline": 2})"});
   for (const char* name : {"pipeline", "pipeline_parallel", "pp", "gpipe"})

@@ -332,7 +332,7 @@ std::vector<std::string> names_of_ranks(const Canonical& training, const Topolog
 /// The groups of a plan's exchanges as a collective has them; no `groups` if their names are not known.
 Canonical in_groups_of(const PlanSpec& plan, const PlanExchange& exchange, const std::vector<std::string>& names) {
   Canonical groups = Canonical::array();
-  for (const std::vector<Actor>& group : plan_groups(plan.grid, exchange.use, exchange.stage)) {
+  for (const std::vector<Actor>& group : plan_groups(plan, exchange.use, exchange.stage)) {
     groups.emplace_back();
     for (const Actor rank : group) groups.back().push_back(names.at(static_cast<std::size_t>(rank)));
   }
@@ -345,13 +345,17 @@ const char* name_of(PlanUse use) {
       return "tensor parallel ranks";
     case PlanUse::data:
       return "data parallel ranks";
+    case PlanUse::shard:
+      return "data parallel ranks that divide a model";
+    case PlanUse::replica:
+      return "data parallel ranks with the same part";
     case PlanUse::forward:
     case PlanUse::backward:
       return "neighbor stages";
     case PlanUse::embedding:
       return "first and last stage";
   }
-  fail_invariant("a call has one of five uses");
+  fail_invariant("a call has one of seven uses");
 }
 
 /// Decides for each group shape, operation and size of a plan. What the transport of the scenario shows is the choice

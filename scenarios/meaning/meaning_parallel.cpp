@@ -264,20 +264,62 @@ bool overlaps(const Canonical& parallel, const char* what) {
   return std::find(list.begin(), list.end(), what) != list.end();
 }
 
+PlanShard shard_of(const Canonical& parallel) {
+  const std::string word = parallel.value("shard", "none");
+  for (const PlanShard shard : {PlanShard::optimizer, PlanShard::optimizer_gradients, PlanShard::full})
+    if (word == to_string(shard)) return shard;
+  return PlanShard::none;
+}
+
+/// A group of `hybrid` ranks has all of the model.
+void take_full_sharding(const Canonical& parallel, PlanSpec& program, const Blame& blame) {
+  for (const char* key : {"reshard_after_forward", "prefetch", "hybrid"})
+    if (program.shard != PlanShard::full && parallel.contains(key))
+      blame.fail(fmt::format("{}/{}", at_parallel, key),
+                 fmt::format("expected {} only with shard full, found shard {}", key, to_string(program.shard)),
+                 "only fully sharded weights are gathered layer by layer");
+  program.reshards = parallel.value("reshard_after_forward", program.grid.pipeline() == 1);
+  program.prefetch = parallel.value("prefetch", 1);
+  if (!parallel.contains("hybrid")) return;
+  const auto ranks = parallel["hybrid"].get<std::int64_t>();
+  if (program.grid.data() % ranks != 0)
+    blame.fail(
+        at_parallel + "/hybrid",
+        fmt::format("expected a number that divides the data parallel ranks, {}, found {}", program.grid.data(), ranks),
+        "so many ranks divide the model, and groups of them have replicas");
+  program.shard_group = static_cast<int>(ranks);
+}
+
 void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& blame,
                    std::vector<std::string>& warnings) {
   const auto idle = [&](const std::string& key, const std::string& why) {
     warnings.push_back(blame.where(fmt::format("{}/{}", at_parallel, key)) + ": has no effect: " + why);
   };
-  program.shards_optimizer = parallel.value("shard", "none") == "optimizer";
+  program.shard = shard_of(parallel);
   program.overlaps_reduce = overlaps(parallel, "grad_reduce");
   program.overlaps_gather = overlaps(parallel, "param_gather");
-  if (program.overlaps_gather && !program.shards_optimizer)
+  const bool is_full = program.shard == PlanShard::full;
+  if (program.overlaps_gather && program.shard == PlanShard::none)
     blame.fail(at_parallel + "/overlap", "expected param_gather only with shard optimizer, found it without",
                "without shards no weights are gathered");
+  if (program.shard == PlanShard::optimizer_gradients && program.grid.pipeline() > 1)
+    blame.fail(
+        at_parallel + "/shard",
+        fmt::format("expected optimizer_gradients only with pipeline 1, found pipeline {}", program.grid.pipeline()),
+        "each micro-batch's gradients would be reduced; DeepSpeed refuses it, too: take optimizer or full");
+  take_full_sharding(parallel, program, blame);
+  if (is_full && program.grid.pipeline() > 1 && program.tied > 0)
+    blame.fail(at_parallel + "/shard",
+               fmt::format("expected an untied embedding with full and pipeline {}, found a tied one",
+                           program.grid.pipeline()),
+               "an embedding on two stages that gather it is not modeled: take pipeline 1, or shard optimizer");
+  if (is_full && (program.overlaps_reduce || program.overlaps_gather))
+    idle("overlap", "with shard full gathers and reductions always overlap");
+  if (is_full && parallel.contains("bucket_size")) idle("bucket_size", "with shard full each layer is a bucket");
   if (program.grid.data() > 1) return;
-  if (program.shards_optimizer) idle("shard", "there is one data parallel rank");
-  if (program.overlaps_reduce || program.overlaps_gather) idle("overlap", "there is one data parallel rank");
+  if (program.shard != PlanShard::none) idle("shard", "there is one data parallel rank");
+  if (!is_full && (program.overlaps_reduce || program.overlaps_gather))
+    idle("overlap", "there is one data parallel rank");
 }
 
 /// One algorithm does all collectives of a plan that no library decides.
@@ -336,24 +378,24 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
   program.schedule = model.shape.schedule;
   program.chunks = model.shape.chunks;
   program.micro_batches = model.shape.micro_batches;
-  program.bucket = parallel.value("bucket_size", default_plan_bucket(program.grid.data()));
+  program.bucket = parallel.value("bucket_size", default_plan_bucket(shard_of(parallel), program.grid.data()));
   program.gradient_bytes = model.gradient_bytes;
   program.weight_bytes = model.element_bytes;
+  if (model.card.tied) program.tied = embedding_parameters(model.card, model.tensor);
   take_sharding(parallel, program, blame, warnings);
   const KernelSpeeds speeds = speeds_of(workload["compute"], speed, out, blame);
   program.layers = transformer_layers(model, speeds);
   program.activations =
       Bytes{model.tokens() * model.card.hidden * model.element_bytes / (model.sequence_parallel ? model.tensor : 1)};
-  if (model.card.tied) program.tied = embedding_parameters(model.card, model.tensor);
   const OptimizerBytes optimizer = optimizer_bytes(out.optimizer, model.element_bytes, model.gradient_bytes);
-  const int shards = program.shards_optimizer ? program.grid.data() : 1;
   for (int stage = 0; stage < program.grid.pipeline(); ++stage) {
-    plan->memory.push_back(plan_memory(model, stage, optimizer, shards));
+    const PlanSharding sharding = plan_sharding(program, stage);
+    plan->memory.push_back(plan_memory(model, stage, optimizer, sharding));
     Picoseconds update = out.step.update;
     if (update.count() == 0 && speeds.memory > 0)
       update = Picoseconds{std::llround(static_cast<double>(picoseconds_per_second) *
-                                        static_cast<double>(stage_parameters(model, stage)) * optimizer.moved / shards /
-                                        speeds.memory)};
+                                        static_cast<double>(stage_parameters(model, stage)) * optimizer.moved /
+                                        sharding.state / speeds.memory)};
     program.update.push_back(update);
   }
   for (const LayerCost& layer : made.layers)
@@ -370,8 +412,10 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
 }
 
 Canonical plan_gradients_of(const Canonical& canonical, const TrainingSpec& training) {
+  const TransformerPlan& model = training.plan->model;
   Bytes most;
-  for (const PlanMemory& stage : training.plan->memory) most = std::max(most, stage.gradients);
+  for (int stage = 0; stage < model.shape.stages; ++stage)
+    most = std::max(most, Bytes{stage_parameters(model, stage)} * model.gradient_bytes);
   Canonical collective{{"op", "all_reduce"}, {"bytes", most.count}, {"root", 0},
                        {"order", "given"},   {"seed", 0},           {"both_ways", false}};
   const Canonical& parallel = canonical["parallel"];

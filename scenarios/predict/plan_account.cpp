@@ -35,7 +35,7 @@ PlanAccount::PlanAccount(const LoweredProgram& lowered, const PlanStreams& strea
     it.left.assign(open_iterations, lowered_.program().role(rank).n_tasks());
     for (std::size_t s = 0; s < n_streams; ++s) {
       const auto stream = static_cast<Stream>(s);
-      const bool is_cut = stream != 0 && stream != streams.tensor && stream != streams.data;
+      const bool is_cut = stream != 0 && stream != streams.tensor && !streams.is_data(stream);
       it.begun.emplace_back(is_cut ? static_cast<std::size_t>(n_tasks(rank, stream)) : 0);
     }
   }
@@ -80,8 +80,10 @@ void PlanAccount::wait(Actor actor, SimTime since, SimTime now) {
   const Program& program = lowered_.program();
   const std::int64_t n = n_tasks(actor, 0), next = it.done[0], iteration = n == 0 ? 0 : next / n;
   if (n == 0 || iteration >= program.iterations) {
-    const bool reduces = streams_.data >= 0 && it.done[static_cast<std::size_t>(streams_.data)] <
-                                                   n_tasks(actor, streams_.data) * program.iterations;
+    bool reduces = false;
+    for (const Stream stream : {streams_.data, streams_.replica})
+      if (stream >= 0 && it.done[static_cast<std::size_t>(stream)] < n_tasks(actor, stream) * program.iterations)
+        reduces = true;
     (reduces ? it.split.data : it.split.bubble) += now - since;
     return;
   }
@@ -96,7 +98,7 @@ void PlanAccount::wait(Actor actor, SimTime since, SimTime now) {
       it.split.tensor += now - since;
       return;
     }
-    if (after.stream == streams_.data)
+    if (streams_.is_data(after.stream))
       reduces = true;
     else
       std::tie(cut, place) = std::pair{after.stream, wanted - 1};

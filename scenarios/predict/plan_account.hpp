@@ -27,7 +27,9 @@ struct PlanSplit {
 
 /// The streams of a plan's program (algorithms/training/plan_program.hpp); others but 0 are those of stages.
 struct PlanStreams {
-  Stream tensor = -1, data = -1;
+  Stream tensor = -1, data = -1, replica = -1;
+
+  bool is_data(Stream stream) const { return stream == data || stream == replica; }
 };
 
 /// Listens to a run of a lowered plan, as Accounts does. Iterations begin and end as there.

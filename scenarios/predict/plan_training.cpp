@@ -40,6 +40,10 @@ std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange) {
   if (exchange.use == PlanUse::forward || exchange.use == PlanUse::backward)
     uses = std::int64_t{program.micro_batches} *
            (program.chunks - (exchange.stage + 1 == program.grid.pipeline() ? 1 : 0));
+  if (exchange.use == PlanUse::data || exchange.use == PlanUse::shard || exchange.use == PlanUse::replica) {
+    const std::map<PlanExchange, std::int64_t> all = plan_data_uses(program, exchange.stage);
+    if (const auto found = all.find(exchange); found != all.end()) uses = found->second;
+  }
   return std::max<std::int64_t>(uses, 1);
 }
 
@@ -60,23 +64,37 @@ std::vector<std::string> lighter_plans(const TrainingSpec& spec, int stage, Byte
   using Recompute = TransformerPlan::Recompute;
   const PlanTraining& plan = *spec.plan;
   const OptimizerBytes optimizer = optimizer_bytes(spec.optimizer, plan.model.element_bytes, plan.model.gradient_bytes);
-  const int data = plan.program.grid.data();
-  const int shards = plan.program.shards_optimizer ? data : 1;
+  PlanSpec program = plan.program;
   std::vector<std::string> ways;
-  const auto look_at = [&](const char* way, const TransformerPlan& model, int its_shards) {
-    const Bytes needs = plan_memory(model, stage, optimizer, its_shards).total();
+  const auto look_at = [&](const std::string& way, const TransformerPlan& model, PlanShard shard) {
+    program.shard = shard;
+    const Bytes needs = plan_memory(model, stage, optimizer, plan_sharding(program, stage)).total();
     if (needs <= has) ways.push_back(fmt::format("{} needs {} GB", way, gigabytes_of(needs)));
   };
+  // Those that divide more than this plan does.
+  std::vector<PlanShard> more;
+  for (const PlanShard shard : {PlanShard::optimizer, PlanShard::optimizer_gradients, PlanShard::full}) {
+    if (shard <= plan.program.shard || program.grid.data() == 1) continue;
+    if (shard == PlanShard::optimizer_gradients && program.grid.pipeline() > 1) continue;
+    if (shard == PlanShard::full && program.tied > 0 && program.grid.pipeline() > 1) continue;
+    more.push_back(shard);
+  }
   TransformerPlan model = plan.model;
-  if (shards == 1 && data > 1) look_at("shard optimizer", model, data);
+  for (const PlanShard shard : more) look_at(fmt::format("shard {}", to_string(shard)), model, shard);
+  if (plan.program.shard == PlanShard::full && !plan.program.reshards) {
+    program.reshards = true;
+    look_at("reshard_after_forward true", model, PlanShard::full);
+    program.reshards = false;
+  }
   if (model.recompute == Recompute::none) {
     model.recompute = Recompute::selective;
-    if (!model.flash) look_at("recompute selective", model, shards);
+    if (!model.flash) look_at("recompute selective", model, plan.program.shard);
   }
   if (plan.model.recompute != Recompute::full) {
     model.recompute = Recompute::full;
-    look_at("recompute full", model, shards);
-    if (shards == 1 && data > 1) look_at("both shard optimizer and recompute full", model, data);
+    look_at("recompute full", model, plan.program.shard);
+    for (const PlanShard shard : more)
+      look_at(fmt::format("both shard {} and recompute full", to_string(shard)), model, shard);
   }
   return ways;
 }
@@ -178,7 +196,7 @@ Program TrainingRun::plan_program_of(const Scenario& scenario, const PredictOpti
     return made;
   };
   PlanProgram plan = plan_program(spec_.plan->program, call, work);
-  plan_streams_ = {.tensor = plan.tensor, .data = plan.data};
+  plan_streams_ = {.tensor = plan.tensor, .data = plan.data, .replica = plan.replica};
   for (const PlanHelper& helper : plan.helpers) {
     std::optional<NodeId> node;
     for (const auto& [exchange, groups] : placed) {
@@ -202,7 +220,7 @@ void TrainingRun::describe_plan(TrainingReport& report) const {
                  .data = grid.data(),
                  .micro_batches = plan.program.micro_batches,
                  .schedule = std::string(to_string(plan.program.schedule)),
-                 .shard = plan.program.shards_optimizer ? "optimizer" : "none",
+                 .shard = std::string(to_string(plan.program.shard)),
                  .split = {},
                  .memory = plan.memory};
   const std::vector<RankAccount> ranks = run_->accounts().ranks();

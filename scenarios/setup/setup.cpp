@@ -205,7 +205,7 @@ void place_plan(const Seen& seen, const Scenario& scenario, const PlanSpec& plan
   for (const PlanExchange& exchange : plan_exchanges(plan)) {
     const LibraryCall* call = library == nullptr ? nullptr : &library->exchanges.at(exchange);
     std::optional<PlacedCollective> known;
-    for (const std::vector<Actor>& group : plan_groups(plan.grid, exchange.use, exchange.stage)) {
+    for (const std::vector<Actor>& group : plan_groups(plan, exchange.use, exchange.stage)) {
       std::vector<NodeId> members;
       for (const Actor rank : group) members.push_back(placed.ranks[static_cast<std::size_t>(rank)]);
       if (known && !known->job.uses_fabric()) {

@@ -137,11 +137,18 @@ void check_structure_of(const Program& program, WatchedWork* work) {
                      "variables are for all_reduce, reduce, gather, broadcast, scatter, send_recv, reduce_scatter and "
                      "all_gather");
     const bool is_shift = call.schedule.schedule().collective.op == CollectiveOp::send_recv;
-    if (call.into.size() != (is_shift ? call.variables.size() : 0))
+    const CollectiveOp op = call.schedule.schedule().collective.op;
+    const bool may_keep_apart =
+        op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter || op == CollectiveOp::all_gather;
+    if (call.into.size() != call.variables.size() && (is_shift || !call.into.empty()))
       refuse_program(program,
                      fmt::format("call {} has {} variables and {} places for what comes in", call.name,
                                  call.variables.size(), call.into.size()),
-                     "a send_recv has one for each variable, no other collective has any");
+                     "a send_recv has one for each variable");
+    if (!is_shift && !call.into.empty() && !may_keep_apart)
+      refuse_program(program,
+                     fmt::format("call {} is a {}, which leaves its result where it was", call.name, to_string(op)),
+                     "places for what comes in are for send_recv, all_reduce, reduce_scatter and all_gather");
     if (call.divisor < 1) refuse_program(program, fmt::format("call {} divides by {}", call.name, call.divisor));
     ensure(!is_shift || call.schedule.schedule().groups == 1, "send_recv is a ring of one group");
   }

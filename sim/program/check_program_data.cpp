@@ -241,7 +241,8 @@ class Contributions {
 
  private:
   using How = Program::Learns::How;
-  enum class State : std::uint8_t { old, made, part, summed };  // part: the sum, but each holds a part of it
+  // part: the sum, but each holds a part of it; dropped: it was summed, and is gone
+  enum class State : std::uint8_t { old, made, part, summed, dropped };
   /// A look at a variable at all actors, a few nanoseconds each.
   void work_on_row() { done(work_, 1 + program_.actors / 64); }
   void keep_values() {
@@ -281,9 +282,15 @@ class Contributions {
 
   void count_calls() {
     calls_of_.resize(program_.variables.size());
-    for (std::size_t c = 0; c < program_.calls.size(); ++c)
-      for (const int variable : program_.calls[c].variables)
+    gathered_from_.resize(program_.variables.size(), -1);
+    for (std::size_t c = 0; c < program_.calls.size(); ++c) {
+      const Program::Call& call = program_.calls[c];
+      for (const int variable : call.variables)
         calls_of_[static_cast<std::size_t>(variable)].push_back(static_cast<std::uint32_t>(c));
+      if (call.schedule.schedule().collective.op != CollectiveOp::all_gather) continue;
+      for (std::size_t i = 0; i < call.into.size(); ++i)
+        gathered_from_[static_cast<std::size_t>(call.into[i])] = call.variables[i];
+    }
   }
 
   // If there are several ranks, a gradient (or the weights that are averaged) is in one call of each; weights that
@@ -335,11 +342,22 @@ class Contributions {
         }
         break;
       case Touch::As::read_whole:
+        if (state == State::dropped)
+          refuse(fmt::format("reads {}, which {} has freed and not gathered again", name(touch.variable), who(actor)));
         if (state != State::summed)
           refuse(fmt::format("reads {}, of which {} has only {}", name(touch.variable), who(actor),
                              state == State::old    ? "what the step before has left"
                              : state == State::made ? "what it has made itself"
                                                     : "its own part of the sum"));
+        if (const int from = gathered_from_[static_cast<std::size_t>(touch.variable)];
+            from >= 0 && learnt_[static_cast<std::size_t>(from)] != nullptr &&
+            value != before_[static_cast<std::size_t>(from)][index(actor)])
+          refuse(fmt::format("reads {}, which at {} are not those that the ranks had at the end of the step before",
+                             name(touch.variable), who(actor)));
+        break;
+      case Touch::As::drop:
+        if (state != State::summed) refuse(fmt::format("frees {}, which are not whole", name(touch.variable)));
+        state = State::dropped;
         break;
       case Touch::As::make:
       case Touch::As::add: {
@@ -401,12 +419,13 @@ class Contributions {
     for (std::size_t i = 0; i < it.variables.size(); ++i) {
       const Schedule& schedule = it.schedule.schedule();
       done(work_, static_cast<std::int64_t>(schedule.collective.ranks) * schedule.groups);
-      if (!it.into.empty()) {
+      if (schedule.collective.op == CollectiveOp::send_recv) {
         shift(it, it.variables[i], it.into[i]);
         continue;
       }
+      const int into = it.into.empty() ? it.variables[i] : it.into[i];
       for (int group = 0; group < schedule.groups; ++group)
-        exchange(it, it.variables[i], group * (schedule.actors / schedule.groups));
+        exchange(it, it.variables[i], into, group * (schedule.actors / schedule.groups));
     }
   }
 
@@ -430,7 +449,7 @@ class Contributions {
   }
 
   /// Among the actors of the schedule from `first` on.
-  void exchange(const Program::Call& it, int variable, int first) {
+  void exchange(const Program::Call& it, int variable, int into, int first) {
     const Collective& collective = it.schedule.schedule().collective;
     const auto member = [&](int i) { return index(member_of(it, first + i)); };
     std::vector<std::uint64_t> before;  // [member]
@@ -445,7 +464,7 @@ class Contributions {
         refuse_program(program_, fmt::format("{}: {} {} {} before it is made in this iteration",
                                              who(static_cast<Actor>(member(i))), it.name, does, name(variable)));
     };
-    if (collective.op == CollectiveOp::all_gather && is_kept)
+    if (collective.op == CollectiveOp::all_gather && is_kept && into == variable)
       for (int i = 0; i < collective.ranks; ++i)
         if (were[static_cast<std::size_t>(i)] != State::part)
           refuse_program(program_, fmt::format("{}: {} gathers {} before it has updated its part of them",
@@ -456,8 +475,8 @@ class Contributions {
     std::optional<std::uint64_t> mean;  // worked out once
     for (int i = 0; i < collective.ranks; ++i) {
       Actor from = i;
-      std::uint64_t& value = values_[static_cast<std::size_t>(variable)][member(i)];
-      State& state = states_[static_cast<std::size_t>(variable)][member(i)];
+      std::uint64_t& value = values_[static_cast<std::size_t>(into)][member(i)];
+      State& state = states_[static_cast<std::size_t>(into)][member(i)];
       switch (what_of(collective, i, from)) {
         case Content::Who::nothing:
           break;
@@ -477,7 +496,8 @@ class Contributions {
             const int by = collective.op == CollectiveOp::all_gather ? collective.ranks : it.divisor;
             mean = Field61::multiply(*mean, Field61::inverse(static_cast<std::uint64_t>(by)));
           }
-          value = *mean;
+          const bool adds = into != variable && collective.op != CollectiveOp::all_gather && state != State::old;
+          value = adds ? Field61::add(value, *mean) : *mean;
           state = leaves_parts ? State::part : State::summed;
       }
     }
@@ -529,7 +549,7 @@ class Contributions {
       sum = Field61::add(sum, own_[gradient][index(member)]);
     }
     for (const Actor member : group) {
-      if (states_[weights][index(member)] == State::part)
+      if (states_[weights][index(member)] == State::part && !learns.parts)
         refuse_program(program_,
                        fmt::format("{}: an iteration must leave {} whole, found that the rank has only the "
                                    "part that it has updated",
@@ -573,6 +593,7 @@ class Contributions {
   WatchedWork* work_;
   std::uint64_t n_tokens_ = 0;
   std::vector<std::vector<std::uint32_t>> calls_of_;         // [variable] those that name it
+  std::vector<int> gathered_from_;                           // [variable] what an all_gather puts together there; -1
   std::vector<std::vector<Actor>> actors_of_;                // [role]
   std::vector<std::vector<std::uint64_t>> values_, before_;  // [variable][actor]; when the iteration began
   std::vector<std::vector<State>> states_;                   // [variable][actor]

@@ -45,6 +45,7 @@ struct Program {
       add,         ///< adds another one to what it has made in this iteration: gradients of the next microbatch
       apply,       ///< reads it, and adds it to the variable `to`: an update of weights
       clear,       ///< writes zero: a server that adds up what comes in
+      drop,        ///< frees it: what a call has made whole is gone until a call makes it whole again
       divide       ///< divides it by `divisor`
     };
     As as = As::read;
@@ -83,8 +84,9 @@ struct Program {
     /// send_recv: see `into`. No other collective has variables.
     Variables variables;
     int divisor = 1;
-    /// send_recv: for each of `variables` the one in which the next rank of the schedule keeps what comes in; else
-    /// empty.
+    /// For each of `variables` the one that gets the result; empty: each itself. send_recv, which needs them: of the
+    /// next rank of the schedule. all_gather: the parts of all ranks. all_reduce, reduce_scatter: the sum is added to
+    /// it, in each iteration for the first time to nothing.
     Variables into = {};
   };
 
@@ -117,6 +119,9 @@ struct Program {
     int groups = -1;  ///< group_mean: which of `groups`
     int divisor = 1;
     int times = 1;  ///< group_mean: how often each member adds a new contribution to its gradient: its micro-batches
+    /// group_mean: each member has a part of them, and all of them only in the variables into which an all_gather of
+    /// this iteration has put them. Those are the weights that the step before has left.
+    bool parts = false;
   };
 
   /// Promises that of these variables, each made once and read later, `most` are alive at the same time: made, and not

@@ -139,7 +139,7 @@ TEST_CASE("a plan sends its tensor, pipeline and data volumes, to the byte") {
           CAPTURE(p);
           CAPTURE(d);
           PlanSpec spec = small_plan(t, p, d, {one_f_one_b, p, 1, 4}, 3, 4'800_B);
-          spec.shards_optimizer = shards;
+          spec.shard = shards ? PlanShard::optimizer : PlanShard::none;
           const std::int64_t ranks = t * p * d, tensor = 4 * 3 * 2 * 2 * (t - 1) * 4'800 / t;
           const std::int64_t cuts = 2LL * (p - 1) * t * d * 4 * 1'000;
           const std::int64_t each_way = 3'000LL * (d - 1) / d;
@@ -173,7 +173,7 @@ TEST_CASE("plans of all schedules, shards, overlaps and ties are proved") {
         for (int options = 0; options < 16; ++options) {
           PlanSpec spec = small_plan(t, shape.stages, d, shape, 2);
           spec.iterations = 2;
-          spec.shards_optimizer = (options & 1) != 0;
+          spec.shard = (options & 1) != 0 ? PlanShard::optimizer : PlanShard::none;
           spec.overlaps_reduce = (options & 2) != 0;
           spec.overlaps_gather = (options & 4) != 0;
           spec.tied = (options & 8) != 0 ? 500 : 0;
@@ -203,7 +203,7 @@ TEST_CASE("buckets that are reduced during the backward pass are hidden, but for
 // Six programs that are almost right, each refused with what is wrong.
 TEST_CASE("mutations of a plan are refused by name") {
   PlanSpec spec = small_plan(2, 3, 2, {one_f_one_b, 3, 1, 4}, 2);
-  spec.shards_optimizer = true;
+  spec.shard = PlanShard::optimizer;
   const Program good = small_plan_program(spec).program;
   CHECK(verdict_of(good) == "accepted");
 

@@ -91,7 +91,7 @@ TEST_CASE("a layer of GPT keeps what the published equations say, and stage 0 as
     plan.recompute = Recompute::selective;
     CHECK(layer_activations(plan).count == 34 * sbh / 8);
     const int p = row.shape.stages, v = row.shape.chunks;
-    const PlanMemory first = plan_memory(plan, 0, optimizer_bytes("adam", 2, 4), 1);
+    const PlanMemory first = plan_memory(plan, 0, optimizer_bytes("adam", 2, 4), {});
     CHECK(first.in_flight == (v == 1 ? p : p * v + p - 1));
     if (p > 1)  // of all layers, 1 + (p - 1)/(p v) times
       CHECK(first.activations.count == 34 * sbh / 8 * (row.layers / (p * v)) * (p * v + p - 1 - (v == 1 ? p - 1 : 0)));

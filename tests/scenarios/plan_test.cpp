@@ -66,7 +66,7 @@ TEST_CASE("compute, bubble and what is exposed add up to a plan's step, whatever
   for (const char* recompute : {"none", "selective", "full"})
     for (const bool sequence_parallel : {false, true})
       for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
-        for (const char* shard : {"none", "optimizer"}) {
+        for (const char* shard : {"none", "optimizer", "full"}) {
           CAPTURE(recompute);
           CAPTURE(schedule);
           CAPTURE(shard);
@@ -89,7 +89,75 @@ TEST_CASE("compute, bubble and what is exposed add up to a plan's step, whatever
           CHECK(plan.micro_batches == 8);
           ++n;
         }
-  CHECK(n == 36);
+  CHECK(n == 54);
+}
+
+TEST_CASE("compute and what is exposed add up to a sharded step without stages") {
+  for (const char* shard : {"optimizer_gradients", "full"})
+    for (const int tensor : {1, 2})
+      for (const Json& overlap : {Json::array(), Json::array({"grad_reduce"})}) {
+        CAPTURE(shard);
+        CAPTURE(tensor);
+        Json scenario = changed(small(8), {{"/training/parallel/tensor", tensor},
+                                           {"/training/parallel/pipeline", 1},
+                                           {"/training/parallel/shard", shard},
+                                           {"/training/parallel/overlap", overlap}});
+        if (shard == std::string("full")) scenario["training"]["parallel"]["hybrid"] = 2;
+        const Prediction p = predicted(scenario);
+        const PlanReport& plan = p.training->plan.value();
+        CHECK(plan.split.total() == p.training->step);
+        CHECK(plan.split.compute() == p.training->split.compute);
+        CHECK(plan.split.data.count() > 0);
+        CHECK(plan.split.bubble.count() == 0);
+        CHECK(plan.shard == shard);
+      }
+}
+
+// Four data ranks, m = 4, weights of 2 B and gradients of 4 B: each of the two gathers and the reduction of a
+// micro-batch sends 3/4 of its bytes from each rank. A layer has 4 h^2 + 3 h f and two norms, embedding and head 1,000
+// words each.
+TEST_CASE("a fully sharded transformer sends and keeps what its layers say, to the byte") {
+  const std::int64_t layer = 4 * 512 * 512 + 3 * 512 * 2'048 + 2 * 512, all = 8 * layer + 2 * 512'000 + 512;
+  const Json full = changed(small(4), {{"/training/parallel", Json{{"shard", "full"}}}});
+  const Prediction p = predicted(full);
+  CHECK(p.training->sent.count == 3 * 4 * (2 * 2 + 4) * all);
+  const PlanMemory& memory = p.training->plan->memory[0];
+  CHECK(memory.weights.count == 2 * all / 4 + 2 * 2 * layer);  // two layers are gathered at a time
+  CHECK(memory.gradients.count == all + 4 * 2 * layer);
+  CHECK(memory.state.count == 12 * all / 4);
+  CHECK(predicted(changed(full, {{"/training/parallel/reshard_after_forward", false}})).training->sent.count ==
+        3 * 4 * (2 + 4) * all);
+  // ZeRO-2 gathers once a step. Tied, the embedding is gathered once a micro-batch, and is the head.
+  CHECK(predicted(changed(full, {{"/training/parallel/shard", "optimizer_gradients"}})).training->sent.count ==
+        3 * (4 * 4 + 2) * all);
+  CHECK(predicted(changed(full, {{"/training/workload/transformer/tied", true}})).training->sent.count ==
+        3 * 4 * ((2 * 2 + 4) * (all - 512'000) - 2 * 512'000));
+}
+
+TEST_CASE("keys of full sharding are refused where nothing is gathered, and groups that do not divide the ranks") {
+  const auto refused = [](std::map<std::string, Json> values) { return refusal(changed(small(8), values)); };
+  const std::string at = "s.json: /training/parallel";
+  const std::pair<const std::string, Json> full{"/training/parallel/shard", "full"};
+  CHECK(refused({{"/training/parallel/prefetch", 2}}) ==
+        at + "/prefetch: expected prefetch only with shard full, found shard none\n"
+             "  hint: only fully sharded weights are gathered layer by layer");
+  CHECK(refused({{"/training/parallel/reshard_after_forward", true}, {"/training/parallel/shard", "optimizer"}})
+            .find(at + "/reshard_after_forward: expected reshard_after_forward only with shard full") == 0);
+  CHECK(refused({full, {"/training/parallel/hybrid", 3}}) ==
+        at + "/hybrid: expected a number that divides the data parallel ranks, 2, found 3\n"
+             "  hint: so many ranks divide the model, and groups of them have replicas");
+  CHECK(refused({{"/training/parallel/shard", "optimizer_gradients"}}) ==
+        at +
+            "/shard: expected optimizer_gradients only with pipeline 1, found pipeline 2\n"
+            "  hint: each micro-batch's gradients would be reduced; DeepSpeed refuses it, too: take optimizer or full");
+  CHECK(refused({full, {"/training/workload/transformer/tied", true}}) ==
+        at + "/shard: expected an untied embedding with full and pipeline 2, found a tied one\n"
+             "  hint: an embedding on two stages that gather it is not modeled: take pipeline 1, or shard optimizer");
+  const Json overlap = changed(small(8), {full, {"/training/parallel/overlap", Json::array({"grad_reduce"})}});
+  const std::vector<std::string> warnings = ScenarioFile::parse(overlap.dump(), "s.json").point(0).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0] ==
+        "s.json: /training/parallel/overlap: has no effect: with shard full gathers and reductions always overlap");
 }
 
 // Bytes by hand: a ring of two sends half of an all-reduce twice. A layer has two sums a pass; embedding and head one
@@ -185,8 +253,9 @@ TEST_CASE("a plan that its GPUs have no room for is refused with the sum and wha
       refused ==
       "s.json: /training: expected a plan that its GPUs have room for, found that rank 0 (gpu0, stage 0) needs 11.2 of "
       "10.0 GB: weights 1.2, gradients 2.4, optimizer 7.2, activations 0.4 (2 in flight)\n"
-      "  hint: shard optimizer needs 7.6 GB; both shard optimizer and recompute full needs 7.3 GB; or \"memory\": "
-      "\"ignore\"");
+      "  hint: shard optimizer needs 7.6 GB; shard full needs 8.2 GB; both shard optimizer and recompute full needs "
+      "7.3 "
+      "GB; both shard full and recompute full needs 7.9 GB; or \"memory\": \"ignore\"");
   scenario["training"]["memory"] = "ignore";
   const Prediction ignored = predicted(scenario);
   REQUIRE(ignored.warnings.size() == 1);

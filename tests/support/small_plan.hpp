@@ -12,7 +12,7 @@ namespace ringsim::test {
 
 /// Rings for collectives, a direct broadcast for what stages hand on.
 inline PlanCall small_plan_call(const PlanSpec& spec, const PlanExchange& exchange) {
-  const Program::Groups groups = plan_groups(spec.grid, exchange.use, exchange.stage);
+  const Program::Groups groups = plan_groups(spec, exchange.use, exchange.stage);
   const bool is_send = exchange.op == CollectiveOp::send_recv;
   CollectiveRequest request{.op = is_send ? CollectiveOp::broadcast : exchange.op,
                             .ranks = static_cast<int>(groups.front().size())};

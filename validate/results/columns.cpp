@@ -342,7 +342,7 @@ constexpr std::array columns{
            .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.schedule; }); }},
     Column{.name = "shard",
            .unit = "",
-           .meaning = "of a plan: none, or optimizer, whose state data parallel ranks divide",
+           .meaning = "of a plan: what data parallel ranks divide: none, optimizer, optimizer_gradients or full",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.shard; }); }},
     Column{
