@@ -55,6 +55,8 @@ Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
       return grid.tensor_groups(stage);
     case PlanUse::data:
       return grid.data_groups(stage);
+    case PlanUse::context:
+      return grid.context_groups(stage);
     case PlanUse::shard:
       return grid.shard_groups(stage, shard_ranks(spec));
     case PlanUse::replica:
@@ -66,7 +68,7 @@ Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
     case PlanUse::embedding:
       return grid.pairs(0, grid.pipeline() - 1);
   }
-  fail_invariant("a call has one of seven uses");
+  fail_invariant("a call has one of eight uses");
 }
 
 namespace plan_detail {
@@ -125,7 +127,7 @@ std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec) {
       for (const PlanLayer& layer : spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)])
         for (const auto pass : passes_of_layer)
           for (const PlanKernel& kernel : layer.*pass)
-            if (kernel.is_call()) found.insert({PlanUse::tensor, stage, kernel.op, kernel.bytes});
+            if (kernel.is_call()) found.insert({kernel.use, stage, kernel.op, kernel.bytes});
       const bool is_last = stage + 1 == stages && chunk + 1 == spec.chunks;
       if (stages > 1 && !is_last)
         for (const PlanUse use : {PlanUse::forward, PlanUse::backward})

@@ -27,20 +27,28 @@ bool PlanGrid::is_order(const std::string& order) {
   return words == std::vector<std::string>{"cp", "dp", "ep", "pp", "tp"};
 }
 
-PlanGrid::PlanGrid(int tensor, int pipeline, int data, const std::string& order)
-    : tensor_(tensor), pipeline_(pipeline), data_(data) {
+PlanGrid::PlanGrid(int tensor, int pipeline, int data, const std::string& order, int context)
+    : tensor_(tensor), pipeline_(pipeline), data_(data), context_(context) {
   ensure(tensor >= 1 && pipeline >= 1 && data >= 1 && is_order(order), "a plan has sizes and an order");
+  ensure(context >= 1 && data % context == 0, "context ranks are a part of the data ranks");
   std::size_t next = 0;
   for (const std::string& word : words_of(order))
-    if (word != "cp" && word != "ep") order_[next++] = word.front();
+    if (word != "ep") order_[next++] = word.front();
+}
+
+int PlanGrid::size_of(char digit) const {
+  return digit == 't' ? tensor_ : digit == 'p' ? pipeline_ : digit == 'c' ? context_ : data_ / context_;
 }
 
 Actor PlanGrid::rank(const Digits& digits) const {
   Actor rank = 0;
   int weight = 1;
   for (const char digit : order_) {
-    rank += weight * (digit == 't' ? digits.tensor : digit == 'p' ? digits.stage : digits.data);
-    weight *= digit == 't' ? tensor_ : digit == 'p' ? pipeline_ : data_;
+    rank += weight * (digit == 't'   ? digits.tensor
+                      : digit == 'p' ? digits.stage
+                      : digit == 'c' ? digits.data % context_
+                                     : digits.data / context_);
+    weight *= size_of(digit);
   }
   return rank;
 }
@@ -48,9 +56,14 @@ Actor PlanGrid::rank(const Digits& digits) const {
 PlanGrid::Digits PlanGrid::digits(Actor rank) const {
   Digits digits;
   for (const char digit : order_) {
-    const int size = digit == 't' ? tensor_ : digit == 'p' ? pipeline_ : data_;
-    (digit == 't' ? digits.tensor : digit == 'p' ? digits.stage : digits.data) = rank % size;
-    rank /= size;
+    const int value = rank % size_of(digit);
+    rank /= size_of(digit);
+    if (digit == 't')
+      digits.tensor = value;
+    else if (digit == 'p')
+      digits.stage = value;
+    else
+      digits.data += digit == 'c' ? value : value * context_;
   }
   return digits;
 }
@@ -72,6 +85,8 @@ Program::Groups PlanGrid::data_groups(int stage) const {
   }
   return groups;
 }
+
+Program::Groups PlanGrid::context_groups(int stage) const { return shard_groups(stage, context_); }
 
 Program::Groups PlanGrid::shard_groups(int stage, int size) const {
   ensure(size >= 1 && data_ % size == 0, "shards divide the data parallel ranks");

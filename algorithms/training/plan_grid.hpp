@@ -20,12 +20,15 @@ class PlanGrid {
 
   PlanGrid() = default;
   /// `order`: "tp-cp-ep-dp-pp", any permutation of these five. Requires is_order(order) and sizes of at least 1.
-  PlanGrid(int tensor, int pipeline, int data, const std::string& order);
+  /// `data`: ranks that have the same part of the model, of which `context` at a time, a divisor, share each sample:
+  /// rank i of them is context rank i mod context.
+  PlanGrid(int tensor, int pipeline, int data, const std::string& order, int context = 1);
   static bool is_order(const std::string& order);
 
   int tensor() const { return tensor_; }
   int pipeline() const { return pipeline_; }
   int data() const { return data_; }
+  int context() const { return context_; }
   int ranks() const { return tensor_ * pipeline_ * data_; }
 
   Actor rank(const Digits& digits) const;
@@ -35,6 +38,8 @@ class PlanGrid {
   /// layers, each of `data` ranks.
   Program::Groups tensor_groups(int stage) const;
   Program::Groups data_groups(int stage) const;
+  /// Those that share samples, each of `context` ranks of a data group.
+  Program::Groups context_groups(int stage) const;
   /// Parts of a stage's data groups, each of `size` neighbors; and the ranks that have the same place in each of them.
   /// Requires that `size` divides `data`.
   Program::Groups shard_groups(int stage, int size) const;
@@ -43,8 +48,10 @@ class PlanGrid {
   Program::Groups pairs(int from_stage, int to_stage) const;
 
  private:
-  int tensor_ = 1, pipeline_ = 1, data_ = 1;
-  std::array<char, 3> order_{'t', 'd', 'p'};  // the fastest first
+  int size_of(char digit) const;
+
+  int tensor_ = 1, pipeline_ = 1, data_ = 1, context_ = 1;
+  std::array<char, 4> order_{'t', 'c', 'd', 'p'};  // the fastest first
 };
 
 }  // namespace ringsim

@@ -37,6 +37,7 @@ class PlanWriter {
     out_.tensor = tensor_;
     out_.data = data_;
     out_.replica = replica_;
+    out_.context = context_;
     return std::move(out_);
   }
 
@@ -74,6 +75,7 @@ class PlanWriter {
     for (int i = 0; i < 2 * n_colors(); ++i) add(communication);
     if (spec_.grid.data() > 1 || is_tied(spec_)) data_ = add(communication);
     if (is_hybrid(spec_)) replica_ = add(communication);
+    if (spec_.grid.context() > 1) context_ = add(communication);
   }
 
   int add_variable(std::string name) {
@@ -84,6 +86,7 @@ class PlanWriter {
 
   void add_variables() {
     if (tensor_ >= 0) partial_ = add_variable("the partial sums of a layer");
+    if (context_ >= 0) keys_ = add_variable("keys and values of a layer, or their gradients");
     first_cut_variable_ = static_cast<int>(out_.program.variables.size());
     for (const char* what : {"activations", "gradients of activations"})
       for (int chunk = 0; chunk < spec_.chunks; ++chunk)
@@ -249,17 +252,27 @@ class PlanWriter {
       if (!kernel.is_call()) {
         const std::string part = kernel.name.empty() ? "" : " " + kernel.name;
         Task& task = write_kernel(fmt::format("{} {}{} of micro-batch {}", what, layer.name, part, m), kernel.time);
-        if (i + 1 < kernels.size() && kernels[i + 1].is_call()) task.touches.push_back({As::make, partial_, -1});
+        if (i + 1 < kernels.size() && kernels[i + 1].is_call())
+          task.touches.push_back({As::make, variable_of(kernels[i + 1]), -1});
         continue;
       }
-      const int call = add_call({PlanUse::tensor, stage_, kernel.op, kernel.bytes},
-                                fmt::format("tensor {}", to_string(kernel.op)), {partial_});
-      write_call(tensor_, call).after.push_back({0, n_tasks(0), 0});
-      if (kernels[i + 1].is_call()) continue;
-      next_after_.push_back({tensor_, n_tasks(tensor_), 0});
-      next_touches_.push_back({kernel.op == CollectiveOp::reduce_scatter ? As::read : As::read_whole, partial_, -1});
+      const bool is_context = kernel.use == PlanUse::context;
+      const Stream its = is_context ? context_ : tensor_;
+      const int call = add_call({kernel.use, stage_, kernel.op, kernel.bytes},
+                                fmt::format("{} {}", is_context ? "context" : "tensor", to_string(kernel.op)),
+                                {variable_of(kernel)});
+      write_call(its, call).after.push_back({0, n_tasks(0), 0});
+      if (kernels[i + 1].is_call()) {
+        ensure(kernels[i + 1].use == kernel.use, "a kernel comes between collectives of different groups");
+        continue;
+      }
+      next_after_.push_back({its, n_tasks(its), 0});
+      next_touches_.push_back(
+          {kernel.op == CollectiveOp::reduce_scatter ? As::read : As::read_whole, variable_of(kernel), -1});
     }
   }
+
+  int variable_of(const PlanKernel& collective) const { return collective.use == PlanUse::context ? keys_ : partial_; }
 
   const std::vector<PlanLayer>& layers(int chunk) const {
     return spec_.layers[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)];
@@ -498,7 +511,10 @@ class PlanWriter {
       if (set.first < 0) continue;
       Program::Role role;
       role.streams.resize(out_.program.streams.size());
-      const Stream its = key.first == PlanUse::tensor ? tensor_ : key.first == PlanUse::replica ? replica_ : data_;
+      const Stream its = key.first == PlanUse::tensor    ? tensor_
+                         : key.first == PlanUse::context ? context_
+                         : key.first == PlanUse::replica ? replica_
+                                                         : data_;
       ensure(key.first != PlanUse::forward && key.first != PlanUse::backward, "sends and receives have no helpers");
       for (const int call : set.calls)
         role.streams[static_cast<std::size_t>(its)].push_back(
@@ -520,8 +536,8 @@ class PlanWriter {
   const std::function<PlanCall(const PlanExchange&)>& ask_;
   WatchedWork* work_;
   PlanProgram out_;
-  Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1, replica_ = -1;
-  int partial_ = -1, first_cut_variable_ = 0, first_saved_ = 0;
+  Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1, replica_ = -1, context_ = -1;
+  int partial_ = -1, keys_ = -1, first_cut_variable_ = 0, first_saved_ = 0;
   std::vector<std::vector<Pair>> weights_;  // [chunk][bucket]
   Pair tied_;
   int tied_call_ = -1;

@@ -14,12 +14,17 @@
 
 namespace ringsim {
 
-/// One item of a layer's pass on a rank: a kernel, or a collective of its tensor group. Items run in order.
+/// Between which ranks. context: those that share samples. shard and replica: parts of data groups, see
+/// PlanSpec::shard_group.
+enum class PlanUse : std::uint8_t { tensor, data, forward, backward, embedding, shard, replica, context };
+
+/// One item of a layer's pass on a rank: a kernel, or a collective of its tensor or context group. Items run in order.
 struct PlanKernel {
   std::string name;                            ///< of a collective: empty
   Picoseconds time{0};                         ///< of a kernel
   CollectiveOp op = CollectiveOp::all_reduce;  ///< all_reduce, reduce_scatter or all_gather
   Bytes bytes;                                 ///< of a collective; 0: a kernel
+  PlanUse use = PlanUse::tensor;               ///< of a collective: or context
 
   bool is_call() const { return bytes.count > 0; }
 };
@@ -37,9 +42,6 @@ struct PlanLayer {
 /// optimizer_gradients: gradients too (ZeRO-2). full: weights too (ZeRO-3, FSDP).
 enum class PlanShard : std::uint8_t { none, optimizer, optimizer_gradients, full };
 std::string_view to_string(PlanShard shard);  ///< as written here
-
-/// Between which ranks. shard and replica: parts of data groups, see PlanSpec::shard_group.
-enum class PlanUse : std::uint8_t { tensor, data, forward, backward, embedding, shard, replica };
 
 /// One kind of call. Its groups are those of a stage: forward from it to the next one (of the last to the first),
 /// backward to it from the next one.
@@ -115,10 +117,12 @@ struct PlanProgram {
   std::vector<PlanHelper> helpers;  ///< of actors from program.ranks on
   Stream tensor = -1, data = -1;    ///< of collectives of those groups; -1: none
   Stream replica = -1;              ///< of sums over replicas
+  Stream context = -1;
 };
 
 /// Each rank runs the passes of its stage in the order of the schedule (pipeline_order.hpp) on a compute stream; the
-/// collectives of its tensor group, on a stream of their own, come between its kernels. Stages send activations and
+/// collectives of its tensor group, on a stream of their own, come between its kernels, and so do those of its context
+/// group. Stages send activations and
 /// their gradients while they compute, on a stream for each direction. Each stage adds up the gradients of its
 /// micro-batches; then its data groups reduce them, bucket by bucket, and every rank updates its part of the model; if
 /// the optimizer is sharded, its shard of that part, which is gathered then.

@@ -39,7 +39,7 @@ class LayerWriter {
                   .backward = {}};
     out.forward = forward();
     if (plan_.recompute == Recompute::full) out.recompute = out.forward;
-    if (plan_.recompute == Recompute::selective) out.recompute = {kernel("core", core(false))};
+    if (plan_.recompute == Recompute::selective) out.recompute = recomputed_core();
     out.backward = backward();
     return out;
   }
@@ -123,7 +123,7 @@ class LayerWriter {
   double residual() const { return moved((3 * element_ + (plan_.card.biases ? 1 : 0)) * tokens_ * hidden_ / part_); }
   double core(bool is_backward) const {
     const double length = real(plan_.sequence), operations = 4 * tokens_ * length * inner_;
-    const double bytes = element_ * tokens_ * 2 * (inner_ + keys_);
+    const double bytes = element_ * tokens_ * 2 * (inner_ + keys_ * real(plan_.context));
     if (plan_.flash) {
       const double more = is_backward ? 2.5 : 1;
       return more * std::max(operations / 2 / speeds_.attention, moved(bytes));
@@ -138,6 +138,37 @@ class LayerWriter {
                     moved(6 * element_ * tokens_ * inner_)) +
            core(is_backward);
   }
+  double projections() const {
+    return gemm(tokens_, inner_ + 2 * keys_, hidden_) + moved(6 * element_ * tokens_ * inner_);
+  }
+  double output() const { return gemm(tokens_, hidden_, inner_); }
+
+  /// A collective of the context group on keys and values, or their gradients, and the kernel after it.
+  void exchange_keys(std::vector<PlanKernel>& list, CollectiveOp op, const char* name, double seconds) const {
+    const std::int64_t keys = plan_.card.kv_heads * plan_.card.head_dim / plan_.tensor;
+    const std::int64_t tokens = plan_.tokens() * plan_.context;
+    list.push_back(
+        {.name = {}, .op = op, .bytes = Bytes{plan_.element_bytes * tokens * 2 * keys}, .use = PlanUse::context});
+    list.push_back(kernel(name, seconds));
+  }
+
+  /// The attention of ranks that share samples. Its first part belongs to the last kernel of the list.
+  void attend(std::vector<PlanKernel>& list) const {
+    list.back().time = add(list.back().time, kernel("", projections()).time);
+    exchange_keys(list, CollectiveOp::all_gather, "core", core(false) + output());
+  }
+  void attend_backward(std::vector<PlanKernel>& list) const {
+    list.back().time = add(list.back().time, kernel("", 2 * output()).time);
+    exchange_keys(list, CollectiveOp::all_gather, "core", core(true));
+    exchange_keys(list, CollectiveOp::reduce_scatter, "projections", 2 * projections());
+  }
+  std::vector<PlanKernel> recomputed_core() const {
+    if (plan_.context == 1) return {kernel("core", core(false))};
+    std::vector<PlanKernel> list{kernel("keys", 0)};
+    exchange_keys(list, CollectiveOp::all_gather, "core", core(false));
+    return list;
+  }
+
   double mlp(bool is_backward) const {
     const double up = plan_.card.gated ? 2 : 1;
     const double activation = (plan_.card.gated ? 3 : plan_.card.biases ? 4 : 2) * element_ * tokens_ * ffn_;
@@ -147,15 +178,18 @@ class LayerWriter {
 
   std::vector<PlanKernel> forward() const {
     std::vector<PlanKernel> list;
+    const bool is_shared = plan_.context > 1;
     if (plan_.sequence_parallel) {
       list = {kernel("norm", norm())};
-      join(list, CollectiveOp::all_gather, "attention", attention(false));
+      join(list, CollectiveOp::all_gather, "attention", is_shared ? 0 : attention(false));
+      if (is_shared) attend(list);
       join(list, CollectiveOp::reduce_scatter, "residual", residual() + norm());
       join(list, CollectiveOp::all_gather, "MLP", mlp(false));
       join(list, CollectiveOp::reduce_scatter, "residual", residual());
       return list;
     }
-    list = {kernel(plan_.tensor > 1 ? "attention" : "", norm() + attention(false))};
+    list = {kernel(plan_.tensor > 1 || is_shared ? "attention" : "", norm() + (is_shared ? 0 : attention(false)))};
+    if (is_shared) attend(list);
     join(list, CollectiveOp::all_reduce, "MLP", residual() + norm() + mlp(false));
     join(list, CollectiveOp::all_reduce, "residual", residual());
     return list;
@@ -163,16 +197,19 @@ class LayerWriter {
 
   std::vector<PlanKernel> backward() const {
     std::vector<PlanKernel> list;
+    const bool is_shared = plan_.context > 1;
     if (plan_.sequence_parallel) {
       list = {kernel("residual", 2 * residual())};
       join(list, CollectiveOp::all_gather, "MLP", mlp(true), 2);
       join(list, CollectiveOp::reduce_scatter, "residual", 2 * (residual() + norm()));
-      join(list, CollectiveOp::all_gather, "attention", attention(true), 2);
+      join(list, CollectiveOp::all_gather, "attention", is_shared ? 0 : attention(true), 2);
+      if (is_shared) attend_backward(list);
       join(list, CollectiveOp::reduce_scatter, "norm", 2 * norm());
       return list;
     }
     list = {kernel(plan_.tensor > 1 ? "MLP" : "", 2 * residual() + mlp(true))};
-    join(list, CollectiveOp::all_reduce, "attention", 2 * (residual() + norm()) + attention(true));
+    join(list, CollectiveOp::all_reduce, "attention", 2 * (residual() + norm()) + (is_shared ? 0 : attention(true)));
+    if (is_shared) attend_backward(list);
     join(list, CollectiveOp::all_reduce, "norm", 2 * norm());
     return list;
   }
@@ -265,6 +302,10 @@ PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBy
     alive += pass.backward ? -1 : 1;
     out.activations = std::max(out.activations, now);
     out.in_flight = std::max(out.in_flight, alive);
+  }
+  if (plan.context > 1) {  // keys and values of whole samples, and their gradients, of the layer that runs
+    const std::int64_t keys = plan.card.kv_heads * plan.card.head_dim / plan.tensor;
+    out.activations += {2 * plan.element_bytes * plan.tokens() * plan.context * 2 * keys};
   }
   if (plan.recompute == Recompute::full) {
     TransformerPlan kept = plan;

@@ -26,6 +26,7 @@ struct TransformerPlan {
   TransformerCard card;
   std::int64_t sequence = 0, micro_batch = 1;
   int tensor = 1;
+  int context = 1;  ///< ranks that share each sample, each with equally many of its tokens
   PipelineShape shape;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::none;
@@ -33,7 +34,7 @@ struct TransformerPlan {
   int element_bytes = 2;  ///< of weights and activations
   int gradient_bytes = 4;
 
-  std::int64_t tokens() const { return sequence * micro_batch; }
+  std::int64_t tokens() const { return sequence / context * micro_batch; }  ///< of a rank
 };
 
 /// [stage][chunk][layer]: the embedding in the first, the head in the last. Forward operations of a layer and token,
@@ -48,6 +49,12 @@ struct TransformerPlan {
 /// Tensor groups: all-reduces of b s h e after attention and MLP, forward, and before them, backward (Shoeybi et al.,
 /// arXiv 1909.08053, figure 3). With sequence_parallel a reduce_scatter and an all_gather in each one's place, and one
 /// more all_gather backward, which brings back what was not kept (Korthikanti et al., arXiv 2205.05198, section 4.2.2).
+///
+/// Context groups: each rank computes its queries with all keys and values, which an all_gather before the attention
+/// core brings, again in the backward pass, where a reduce_scatter then sums their gradients (Llama 3, arXiv
+/// 2407.21783, section 3.3.2; Megatron-LM's --cp-comm-type all_gather). A rank has two half chunks of a sample, one
+/// from either end, so that a causal mask leaves all of them the same work (TransformerEngine, context_parallel.py).
+///
 /// Embedding, head and loss: as Megatron-LM's vocabulary-parallel layers, the vocabulary rounded up to a multiple of t.
 std::vector<std::vector<std::vector<PlanLayer>>> transformer_layers(const TransformerPlan& plan,
                                                                     const KernelSpeeds& speeds);
@@ -74,7 +81,8 @@ struct PlanMemory {
   bool operator==(const PlanMemory&) const = default;
 };
 /// `sharding`: what data ranks divide. Activations are those of the moment
-/// when the most are kept, in the order of the schedule; with recompute full, one layer more in full.
+/// when the most are kept, in the order of the schedule; with recompute full, one layer more in full. Context ranks
+/// have keys and values of whole samples, and their gradients, of one layer next to them.
 PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
                        const PlanSharding& sharding);
 

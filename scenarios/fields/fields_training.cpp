@@ -167,7 +167,7 @@ std::vector<KnownName> other_regimes() {
   for (const Regime& regime : regimes()) here.push_back(regime.name);
   const std::string hint = fmt::format("there are {}", fmt::join(here, ", "));
   std::vector<KnownName> names;
-  for (const char* name : {"context_parallel", "expert_parallel", "moe", "zero_bubble"})
+  for (const char* name : {"expert_parallel", "moe", "zero_bubble"})
     names.push_back({name, "which is not modeled yet", hint});
   for (const auto& [name, shard] : {std::pair{"fsdp", "full"},
                                     {"fsdp2", "full"},
@@ -180,6 +180,8 @@ std::vector<KnownName> other_regimes() {
                                     {"zero1", "optimizer"}})
     names.push_back({name, "which is a plan, training.parallel.shard",
                      fmt::format(R"(in place of "regime" write "parallel": {{"shard": "{}"}})", shard)});
+  names.push_back({"context_parallel", "which is a plan, training.parallel.context",
+                   R"(in place of "regime" write "parallel": {"context": 2, "cp_comm": "all_gather"})"});
   for (const char* name : {"tensor_parallel", "tp", "megatron", "megatron_lm", "sequence_parallel", "hybrid_parallel",
                            "3d", "3d_parallel", "parallel_3d", "1f1b", "pipedream", "interleaved_1f1b"})
     names.push_back({name, "which is a plan, training.parallel",

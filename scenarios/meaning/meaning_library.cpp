@@ -345,6 +345,8 @@ const char* name_of(PlanUse use) {
       return "tensor parallel ranks";
     case PlanUse::data:
       return "data parallel ranks";
+    case PlanUse::context:
+      return "context parallel ranks";
     case PlanUse::shard:
       return "data parallel ranks that divide a model";
     case PlanUse::replica:
@@ -355,7 +357,7 @@ const char* name_of(PlanUse use) {
     case PlanUse::embedding:
       return "first and last stage";
   }
-  fail_invariant("a call has one of seven uses");
+  fail_invariant("a call has one of eight uses");
 }
 
 /// Decides for each group shape, operation and size of a plan. What the transport of the scenario shows is the choice

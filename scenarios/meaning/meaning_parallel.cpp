@@ -147,18 +147,27 @@ void expect_divides(std::int64_t part, std::int64_t whole, const std::string& po
 
 /// The sizes of the plan; `data` follows from the GPUs.
 PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, const Blame& blame) {
-  for (const char* key : {"context", "expert"})
-    if (parallel[key] != 1)
-      blame.fail(fmt::format("{}/{}", at_parallel, key),
-                 fmt::format("expected 1, found {}", parallel[key].get<std::int64_t>()),
-                 fmt::format("{} parallelism is not modeled yet", key));
+  if (parallel["expert"] != 1)
+    blame.fail(at_parallel + "/expert", fmt::format("expected 1, found {}", parallel["expert"].get<std::int64_t>()),
+               "expert parallelism is not modeled yet");
+  const auto context = parallel["context"].get<std::int64_t>();
+  if (context > 1 && !parallel.contains("cp_comm"))
+    blame.fail(
+        at_parallel, "expected the key \"cp_comm\" with context above 1, found none",
+        R"("cp_comm": "all_gather" gathers keys and values before the attention; a ring of them is not modeled yet)");
   const auto tensor = parallel["tensor"].get<std::int64_t>(), pipeline = parallel["pipeline"].get<std::int64_t>();
+  if (context > 1 && ranks % (tensor * pipeline * context) != 0)
+    blame.fail(
+        at_parallel,
+        fmt::format("expected tensor times pipeline times context to divide the {} GPUs, found {} x {} x {} = {}",
+                    ranks, tensor, pipeline, context, tensor * pipeline * context),
+        "data parallel ranks are what is left; training.ranks names the GPUs that take part");
   if (ranks % (tensor * pipeline) != 0)
     blame.fail(at_parallel,
                fmt::format("expected tensor times pipeline to divide the {} GPUs, found {} x {} = {}", ranks, tensor,
                            pipeline, tensor * pipeline),
                "data parallel ranks are what is left; training.ranks names the GPUs that take part");
-  const std::int64_t data = ranks / (tensor * pipeline);
+  const std::int64_t data = ranks / (tensor * pipeline * context);
   if (parallel.contains("data") && parallel["data"] != data)
     blame.fail(at_parallel + "/data",
                fmt::format("expected {}, which follows from {} GPUs, tensor {} and pipeline {}, found {}", data, ranks,
@@ -169,7 +178,8 @@ PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, const Blame& bla
     blame.fail(at_parallel + "/order",
                fmt::format("expected a permutation of tp-cp-ep-dp-pp, found {}", in_quotes(order)),
                "the first varies fastest, as in Megatron-LM");
-  return {static_cast<int>(tensor), static_cast<int>(pipeline), static_cast<int>(data), order};
+  return {static_cast<int>(tensor), static_cast<int>(pipeline), static_cast<int>(data * context), order,
+          static_cast<int>(context)};
 }
 
 void expect_divisible(const TransformerCard& card, const TransformerPlan& plan, const Blame& blame) {
@@ -217,12 +227,12 @@ PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int
 }
 
 std::int64_t micro_batches_of(const Canonical& workload, const PlanGrid& grid, const Blame& blame) {
-  const auto global = workload["global_batch_size"].get<std::int64_t>(),
-             each = workload["micro_batch_size"].get<std::int64_t>() * grid.data();
+  const std::int64_t global = workload["global_batch_size"].get<std::int64_t>(), data = grid.data() / grid.context(),
+                     each = workload["micro_batch_size"].get<std::int64_t>() * data;
   if (global % each != 0)
     blame.fail(at_workload + "/global_batch_size",
                fmt::format("expected a multiple of micro_batch_size times data parallel ranks, {} x {} = {}, found {}",
-                           workload["micro_batch_size"].get<std::int64_t>(), grid.data(), each, global),
+                           workload["micro_batch_size"].get<std::int64_t>(), data, each, global),
                "each data parallel rank computes whole micro-batches");
   constexpr std::int64_t most = 100'000;
   if (global / each > most)
@@ -238,6 +248,7 @@ TransformerPlan model_of(const Canonical& canonical, const PlanGrid& grid, const
   plan.card = card_of(workload, blame);
   plan.micro_batch = workload["micro_batch_size"].get<std::int64_t>();
   plan.tensor = grid.tensor();
+  plan.context = grid.context();
   plan.shape = shape_of(parallel, grid, micro_batches_of(workload, grid, blame), blame);
   plan.sequence_parallel = parallel["sequence_parallel"].get<bool>();
   plan.flash = workload.value("attention", "flash") == "flash";
@@ -255,6 +266,8 @@ TransformerPlan model_of(const Canonical& canonical, const PlanGrid& grid, const
                        ": has no effect: it divides what tensor parallel ranks share, and tensor is 1");
     plan.sequence_parallel = false;
   }
+  if (plan.context == 1 && parallel.contains("cp_comm"))
+    warnings.push_back(blame.where(at_parallel + "/cp_comm") + ": has no effect: no ranks share samples, context is 1");
   return plan;
 }
 
@@ -342,8 +355,14 @@ void expect_served(const Canonical& parallel, const PlanSpec& program, const Bla
                  "ring does all of them; or leave it out");
 }
 
-/// With sequence_parallel the tensor ranks divide the tokens of a sample.
+/// With sequence_parallel the tensor ranks divide the tokens of a sample; context ranks have two chunks each.
 void expect_tokens(const TransformerPlan& plan, const Blame& blame) {
+  const int parts = plan.context * 2 * (plan.sequence_parallel ? plan.tensor : 1);
+  if (plan.context > 1 && plan.sequence % parts != 0)
+    blame.fail(at_workload + "/sequence",
+               fmt::format("expected a multiple of two chunks for each of {} context ranks{}, {}, found {}",
+                           plan.context, plan.sequence_parallel ? ", divided by tensor" : "", parts, plan.sequence),
+               "a chunk from either end of a sample gives all ranks the same work");
   if (plan.sequence_parallel && plan.sequence % plan.tensor != 0)
     blame.fail(
         at_workload + "/sequence",

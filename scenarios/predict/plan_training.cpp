@@ -33,9 +33,12 @@ void each_kernel(const PlanSpec& program, int stage, Visit visit) {
 std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange) {
   const PlanSpec& program = plan.program;
   std::int64_t uses = 0;
-  if (exchange.use == PlanUse::tensor)
+  if (exchange.use == PlanUse::tensor || exchange.use == PlanUse::context)
     each_kernel(program, exchange.stage, [&](const PlanKernel& kernel, int times) {
-      uses += kernel.is_call() && kernel.op == exchange.op && kernel.bytes == exchange.bytes ? times : 0;
+      uses +=
+          kernel.is_call() && kernel.use == exchange.use && kernel.op == exchange.op && kernel.bytes == exchange.bytes
+              ? times
+              : 0;
     });
   if (exchange.use == PlanUse::forward || exchange.use == PlanUse::backward)
     uses = std::int64_t{program.micro_batches} *
@@ -196,7 +199,7 @@ Program TrainingRun::plan_program_of(const Scenario& scenario, const PredictOpti
     return made;
   };
   PlanProgram plan = plan_program(spec_.plan->program, call, work);
-  plan_streams_ = {.tensor = plan.tensor, .data = plan.data, .replica = plan.replica};
+  plan_streams_ = {.tensor = plan.tensor, .data = plan.data, .replica = plan.replica, .context = plan.context};
   for (const PlanHelper& helper : plan.helpers) {
     std::optional<NodeId> node;
     for (const auto& [exchange, groups] : placed) {
@@ -217,7 +220,8 @@ void TrainingRun::describe_plan(TrainingReport& report) const {
   PlanReport out{.tensor = grid.tensor(),
                  .pipeline = grid.pipeline(),
                  .virtual_pipeline = plan.program.chunks,
-                 .data = grid.data(),
+                 .context = grid.context(),
+                 .data = grid.data() / grid.context(),
                  .micro_batches = plan.program.micro_batches,
                  .schedule = std::string(to_string(plan.program.schedule)),
                  .shard = std::string(to_string(plan.program.shard)),
@@ -230,7 +234,7 @@ void TrainingRun::describe_plan(TrainingReport& report) const {
   ensure(all.total() == last->split.total(), "the parts of a plan's step add up to its time");
   const int steps = step_.steps - spec_.warmup;
   for (Picoseconds PlanSplit::*part : {&PlanSplit::passes, &PlanSplit::recompute, &PlanSplit::optimizer,
-                                       &PlanSplit::tensor, &PlanSplit::data, &PlanSplit::pipeline})
+                                       &PlanSplit::tensor, &PlanSplit::context, &PlanSplit::data, &PlanSplit::pipeline})
     out.split.*part = all.*part / steps;
   out.split.bubble = report.step - out.split.total();  // and what rounding leaves
   report.plan = std::move(out);

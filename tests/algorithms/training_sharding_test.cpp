@@ -133,8 +133,8 @@ TEST_CASE("plans of all shards are proved") {
 
 // Form 5, with what the backward pass adds. A layer's gather takes a, its reduction r, its passes f and b. Forward: a
 // gather waits for the one before, a pass for its gather, and a gather begins when the pass of the layer before does:
-// a + (L - 1) max(f, a) + f. Backward: pass k + 1 begins when pass k, and the gather behind the reduction of layer
-// k - 1, have ended: a + max(b, a) + (L - 2) max(b, a + r); then the last pass and the last two reductions:
+// a + (L - 1) max(f, a) + f. Backward: pass k + 1 begins when pass k and the gather that follows the reduction of layer
+// k - 1 have ended: a + max(b, a) + (L - 2) max(b, a + r); then the last pass and the last two reductions:
 // max(b, r) + r.
 TEST_CASE("a step of equal fully sharded layers takes its closed form, to the picosecond") {
   for (const int d : {2, 4})
@@ -193,7 +193,7 @@ TEST_CASE("sharded plans send what their uses say, to the byte") {
 }
 
 // The sum over replicas has a stream of its own: it follows each reduction, next to the gathers and reductions to come.
-TEST_CASE("sums over replicas hide behind the backward pass, but for the last") {
+TEST_CASE("sums over replicas overlap with the backward pass, the last one does not") {
   PlanSpec spec = sharded(PlanShard::full, 4, 3);
   for (PlanLayer& layer : spec.layers[0][0]) {
     layer.parameters = 40'000;
@@ -204,7 +204,7 @@ TEST_CASE("sums over replicas hide behind the backward pass, but for the last") 
   CHECK(simulated(spec) == 2 * a + Picoseconds{6ms} + r + sum);
 }
 
-// A tied embedding is gathered once: the head reads it, too.
+// A tied embedding is gathered once; the head also reads it.
 TEST_CASE("a tied embedding stays gathered until its backward pass") {
   PlanSpec spec = sharded(PlanShard::full, 2, 3);
   spec.tied = 500;

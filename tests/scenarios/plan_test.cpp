@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -160,6 +161,40 @@ TEST_CASE("keys of full sharding are refused where nothing is gathered, and grou
         "s.json: /training/parallel/overlap: has no effect: with shard full gathers and reductions always overlap");
 }
 
+// Four ranks share each sample, two such groups: m = 8. Keys and values of a layer are 2 b s h of 2 B, gathered forward
+// and backward, and their gradients summed: each time a group of four sends them three times. Gradients of all eight
+// ranks are reduced once.
+TEST_CASE("context ranks divide computation and activations, and send keys and values, to the byte") {
+  const Json plain =
+      changed(small(2), {{"/training/parallel", Json{{"order", "tp-cp-ep-dp-pp"}}},
+                         {"/training/workload/compute", Json{{"flops", "312 TFLOP/s"}, {"efficiency", "50%"}}}});
+  const Json shared = changed(
+      plain, {{"/topology/ranks", 8}, {"/training/parallel/context", 4}, {"/training/parallel/cp_comm", "all_gather"}});
+  const std::int64_t layer = 4 * 512 * 512 + 3 * 512 * 2'048 + 2 * 512, all = 8 * layer + 2 * 512'000 + 512;
+  const Prediction one = predicted(plain), four = predicted(shared);
+  CHECK(four.training->sent.count == 2 * 8 * 8 * 3 * 3 * 2 * whole + 2 * 7 * 4 * all);
+  const PlanReport &before = one.training->plan.value(), &after = four.training->plan.value();
+  CHECK(after.context == 4);
+  CHECK(after.data == 2);
+  CHECK(after.micro_batches == before.micro_batches);
+  CHECK((after.memory[0].activations.count - 2 * 2 * whole) * 4 == before.memory[0].activations.count);
+  CHECK(after.memory[0].gradients == before.memory[0].gradients);
+  // Some 900 kernels, each rounded to a picosecond.
+  CHECK(std::abs((after.split.compute() * 4 - before.split.compute()).count()) < 4'000);
+  CHECK(after.split.context.count() > 0);
+  CHECK(after.split.total() == four.training->step);
+  for (const char* recompute : {"selective", "full"})
+    for (const int tensor : {1, 2})
+      for (const char* shard : {"none", "full"}) {
+        const Prediction p = predicted(changed(shared, {{"/training/parallel/recompute", recompute},
+                                                        {"/training/parallel/tensor", tensor},
+                                                        {"/training/parallel/sequence_parallel", tensor == 2},
+                                                        {"/training/parallel/shard", shard}}));
+        CHECK(p.training->plan->split.total() == p.training->step);
+        CHECK(p.training->plan->split.recompute.count() > 0);
+      }
+}
+
 // Bytes by hand: a ring of two sends half of an all-reduce twice. A layer has two sums a pass; embedding and head one
 // each, and three figures of 4 B a token in the loss.
 TEST_CASE("a plan's traffic is what its volumes say, to the byte") {
@@ -203,8 +238,20 @@ TEST_CASE("what is not a whole plan is refused with the sizes that do not fit") 
   CHECK(refused({{"/training/parallel/order", "tp-dp-pp"}}) ==
         at + "/parallel/order: expected a permutation of tp-cp-ep-dp-pp, found \"tp-dp-pp\"\n"
              "  hint: the first varies fastest, as in Megatron-LM");
+  CHECK(refused({{"/training/parallel/expert", 2}}) ==
+        at + "/parallel/expert: expected 1, found 2\n  hint: expert parallelism is not modeled yet");
   CHECK(refused({{"/training/parallel/context", 2}}) ==
-        at + "/parallel/context: expected 1, found 2\n  hint: context parallelism is not modeled yet");
+        at + "/parallel: expected the key \"cp_comm\" with context above 1, found none\n"
+             "  hint: \"cp_comm\": \"all_gather\" gathers keys and values before the attention; a ring of them is not "
+             "modeled yet");
+  CHECK(refused({{"/training/parallel/context", 4}, {"/training/parallel/cp_comm", "all_gather"}}) ==
+        at + "/parallel: expected tensor times pipeline times context to divide the 8 GPUs, found 2 x 2 x 4 = 16\n"
+             "  hint: data parallel ranks are what is left; training.ranks names the GPUs that take part");
+  CHECK(refused({{"/training/parallel/context", 2},
+                 {"/training/parallel/cp_comm", "all_gather"},
+                 {"/training/workload/sequence", 250}}) ==
+        at + "/workload/sequence: expected a multiple of two chunks for each of 2 context ranks, 4, found 250\n"
+             "  hint: a chunk from either end of a sample gives all ranks the same work");
   CHECK(refused({{"/training/parallel/grad_bytes", 3}}) ==
         at + "/parallel/grad_bytes: expected 2 or 4, found 3\n  hint: 2: gradients in bf16 or fp16; 4: in fp32");
   CHECK(refused({{"/training/regime", "single"}}) ==

@@ -87,6 +87,14 @@ template <class Of>
 Json of_plan(const Result& r, Of of) {
   return is_training(r) && r.prediction.training->plan ? Json(of(*r.prediction.training->plan)) : Json(nullptr);
 }
+/// True if several ranks share each sample.
+bool shares_samples(const Result& r) {
+  return is_training(r) && r.prediction.training->plan && r.prediction.training->plan->context > 1;
+}
+template <class Of>
+Json of_shared(const Result& r, Of of) {
+  return shares_samples(r) ? of_plan(r, of) : Json(nullptr);
+}
 bool is_plan(const Result& r) { return is_training(r) && r.prediction.training->plan.has_value(); }
 Json time_of_plan(const Result& r, Picoseconds PlanSplit::*part) {
   return of_plan(r, [part](const auto& plan) { return microseconds(plan.split.*part); });
@@ -323,6 +331,13 @@ constexpr std::array columns{
            .meaning = "of a plan: chunks of layers of a stage",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.virtual_pipeline; }); }},
+    Column{.name = "cp",
+           .unit = "",
+           .meaning = "of a plan: context parallel ranks, if there are several",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_shared(r, [](const auto& plan) { return plan.context; }); },
+           .heading = "cp",
+           .relevant = shares_samples},
     Column{.name = "dp",
            .unit = "",
            .meaning = "of a plan: data parallel ranks",
@@ -436,11 +451,15 @@ constexpr std::array columns{
     time_of_step(
         "bubble_us",
         "of a plan's step, by the rank that ends last: its next kernel waits for what another stage has not sent. With "
-        "split_us.compute and the three exposed times below it adds up to time_us",
+        "split_us.compute and the exposed times below it adds up to time_us",
         [](const Result& r) { return time_of_plan(r, &PlanSplit::bubble); }, "bubble us", is_plan),
     time_of_step(
         "exposed_tensor_us", "its next kernel waits for a collective of its tensor group",
         [](const Result& r) { return time_of_plan(r, &PlanSplit::tensor); }, "tensor us", is_plan),
+    time_of_step(
+        "exposed_context_us", "its next kernel waits for a collective of its context group",
+        [](const Result& r) { return of_shared(r, [](const auto& plan) { return microseconds(plan.split.context); }); },
+        "context us", shares_samples),
     time_of_step(
         "exposed_pipeline_us", "its next kernel waits for what another stage has sent",
         [](const Result& r) { return time_of_plan(r, &PlanSplit::pipeline); }, "pipeline us", is_plan),
