@@ -90,7 +90,7 @@ double peak_of(const PlanFigure& row) {
 
 std::string inexpressible(const PlanFigure& row) {
   // What ringsim has: switch on here what plans learn, and nothing else changes.
-  constexpr bool has_full_shards = false, has_gradient_shards = false, has_context = false, has_experts = false;
+  constexpr bool has_full_shards = true, has_gradient_shards = true, has_context = true, has_experts = false;
   if (!row.flaw.empty()) return row.flaw;
   if (row.expert > 1 && !has_experts) return "expert parallelism (ep)";
   if (row.card->card.experts > 0 && !has_experts) return "a model with experts";
@@ -140,14 +140,17 @@ Json topology_json(const PlanFigure& row, const PlanGpu& gpu, Json& ranks) {
 Json parallel_json(const PlanFigure& row) {
   Json parallel{{"tensor", row.tensor}, {"pipeline", row.pipeline}};
   if (row.chunks > 1) parallel["virtual_pipeline"] = row.chunks;
-  if (row.context > 1) parallel["context"] = row.context;
+  if (row.context > 1) {
+    parallel["context"] = row.context;
+    parallel["cp_comm"] = "all_gather";  // the only form there is; Megatron's default is a ring
+  }
   if (row.expert > 1) parallel["expert"] = row.expert;
   if (row.data && row.expert == 1) parallel["data"] = *row.data;
   if (row.sequence_parallel && row.tensor > 1) parallel["sequence_parallel"] = true;
   if (row.recompute != "none") parallel["recompute"] = row.recompute;
   if (data_of(row) == 1 && row.context == 1) return parallel;
   if (row.shard != "none") parallel["shard"] = row.shard;
-  if (!overlaps(row, "dp")) return parallel;
+  if (!overlaps(row, "dp") || row.shard == "full") return parallel;  // FSDP overlaps by itself
   parallel["overlap"] = row.shard == "optimizer" ? Json{"grad_reduce", "param_gather"} : Json{"grad_reduce"};
   return parallel;
 }

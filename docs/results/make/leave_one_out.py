@@ -31,7 +31,8 @@ DEPEND = {"one node, NVLink": ("step", "once", "nvlink", "copy", "reduce", "send
           "one node, PCIe": ("pcie", "once", "sends", "width", "step", "a_block"),
           "several nodes": ("step", "once", "nvls", "width", "network")}
 # In no fit of NCCL's tables: from other measurements (`ringsim list costs`).
-FROM_ELSEWHERE = ["pcie.both_ways"]
+FROM_ELSEWHERE = ["pcie.both_ways", "network.efa_share", "network.post.verbs_400", "network.post.verbs", "network.post.cxi",
+                  "network.post.efa"]
 # Left out of every fit, because what constants do to them takes long to see; they are predicted all the same.
 SLOW = ["abci-v100-32n4g-all_reduce", "h100-10n8g-all_reduce"]
 # Which rows of these show what a constant does; those of several nodes take longest.
@@ -84,9 +85,11 @@ class Runs:
         return where
 
     def times(self, folder, costs, node=None):
-        with tempfile.NamedTemporaryFile("w", dir=self.place, suffix=".json", delete=False) as file:
-            file.write(json.dumps(costs))
-        sets = ['devices.gpu.launch="0 us"', f'library.costs="{file.name}"']
+        sets = ['devices.gpu.launch="0 us"']
+        if costs:  # a file without any is refused
+            with tempfile.NamedTemporaryFile("w", dir=self.place, suffix=".json", delete=False) as file:
+                file.write(json.dumps(costs))
+            sets.append(f'library.costs="{file.name}"')
         rows = by_row(library_rows(self.ringsim, sets + ([f"topology.node_file=\"{node}\"", "topology.node=null"] if node else []), folder))
         return {key: float(row["library_us"]) for key, row in rows.items()}, rows
 
