@@ -73,7 +73,8 @@ inline std::string pairs_without_gpudirect() {
 }
 /// Two such nodes, of which NCCL's file is at that path.
 inline std::string two_nodes_of(const std::string& xml_file) {
-  return R"({"version": 1, "library": "nccl", "topology": {"kind": "nccl_xml", "nodes": 2, "file": ")" + xml_file +
+  return R"({"version": 1, "library": {"name": "nccl", "env": {"NCCL_ALGO": "Ring"}}, "topology": {"kind": "nccl_xml", "nodes": 2, "file": ")" +
+         xml_file +
          R"(", "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
       "collective": {"op": "all_reduce", "bytes": "256 MiB"}})";
 }

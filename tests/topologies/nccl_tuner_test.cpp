@@ -147,7 +147,7 @@ TEST_CASE("EFA's adapters of a GPU are one NIC of NCCL's, with the rate of all")
   CHECK(p5.provider == NicProvider::efa);
   CHECK(p5.ports == 4);
   CHECK(p5.rails == 1);
-  check_channels(p5.ring, 8, 45, 45);     // 50 GB/s a GPU; NVLink has room for 45
+  check_channels(p5.ring, 8, 45, 45);     // 48 GB/s per GPU; NVLink has room for 45
   CHECK(spread_over_ports(8, p5) == 32);  // an adapter each
   CHECK(spread_over_ports(1, p5) == 4);
   CHECK(spread_over_ports(32, p5) == 32);                    // a graph file may have more

@@ -68,7 +68,7 @@ struct TunerMachine {
   bool same_rings = false;    ///< all channels visit the GPUs in one order
   bool through_host = false;  ///< some of a node's GPUs have only host memory between them: no NVLink, no peer access
   int rails = 1;              ///< NICs of each GPU, at least one
-  int ports = 1;              ///< adapters that stand behind one of NCCL's NICs, which has the rate of all
+  int ports = 1;              ///< adapters behind one of NCCL's NICs; its rate is their sum
   NicProvider provider = NicProvider::verbs;
   double nic_GBps = 0;        ///< of the slowest NIC that is used, and its PCIe links
   double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
@@ -145,8 +145,9 @@ inline constexpr double pat_share = 0.75;
 /// channel brings (perChMaxTreeBws).
 double tree_share(TunerProtocol protocol, CollectiveOp op, Bytes bytes, const TunerMachine& machine, Release release);
 
-/// The same of rings by LL128 between nodes: NCCL's cap on what a channel brings (perChMaxRingLL128Bws), a channel for
-/// each NIC. Two DGX A100 reach 146 GB/s at 64 MiB, where 8 channels are capped at 160 and the NICs would carry 180.
+/// The share of rings by LL128 between nodes, one channel per NIC: NCCL's cap on a channel's rate
+/// (perChMaxRingLL128Bws). Two DGX A100 reach 146 GB/s at 64 MiB; the caps of 8 channels add up to 160, the NICs would
+/// carry 180.
 double ring_ll128_share(const TunerMachine& machine);
 
 }  // namespace ringsim::nccl

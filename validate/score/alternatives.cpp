@@ -291,13 +291,14 @@ class AlternativeList {
           "`ib_send_lat` between the nodes; congestion");
     }
     const bool peers = p.request.op == CollectiveOp::all_to_all || nccl::sends_to_peers(p.request.op);
-    const Picoseconds post = last_.scenario.devices.gpu ? last_.scenario.devices.gpu->post : Picoseconds{0};
+    Picoseconds post = last_.scenario.devices.gpu ? last_.scenario.devices.gpu->post : Picoseconds{0};
+    if (last_.scenario.library) post = std::max(post, last_.scenario.library->call.protocol->post);
     if (counts_.nodes > 1 && peers)
       fit({.key = "devices.gpu.post",
            .now_us = microseconds(post),
            .unit_us = 2,
            .most_us = 50,
-           .label = "each remote peer costs {} us"},
+           .label = "each remote peer costs {} us more"},
           "NCCL's proxy thread: its core, the NIC's driver");
     const auto starts_several = [](const ComparedRow& row) { return row.scenario.library->call.plan.launched > 1; };
     if (last_.scenario.library && may_start_channels_alone(release_) &&
