@@ -305,7 +305,7 @@ PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBy
   }
   if (plan.context > 1) {  // keys and values of whole samples, and their gradients, of the layer that runs
     const std::int64_t keys = plan.card.kv_heads * plan.card.head_dim / plan.tensor;
-    out.activations += {2 * plan.element_bytes * plan.tokens() * plan.context * 2 * keys};
+    out.activations += {std::int64_t{4} * plan.element_bytes * plan.tokens() * plan.context * keys};
   }
   if (plan.recompute == Recompute::full) {
     TransformerPlan kept = plan;
