@@ -45,10 +45,10 @@ inline std::size_t bucket_at(bool backward, std::size_t position, std::size_t n_
   return backward ? position : n_buckets - 1 - position;
 }
 
-/// How often a rank of the stage calls each collective of its data groups in a step.
+/// The number of calls of each collective of a stage's data groups, per rank and step.
 std::map<PlanExchange, std::int64_t> plan_data_uses(const PlanSpec& spec, int stage);
 
-/// What a rank of a stage keeps of weights, gradients and the optimizer's state.
+/// The weights, gradients and optimizer state that a rank of a stage keeps.
 struct PlanSharding {
   int weights = 1, gradients = 1, state = 1;  ///< one part of so many
   Bytes whole_weights;                        ///< gathered ones, at the moment when they are most

@@ -38,8 +38,8 @@ struct PlanLayer {
   std::vector<PlanKernel> forward, recompute, backward;
 };
 
-/// What data parallel ranks have parts of. optimizer: its state (ZeRO-1, Megatron-LM's distributed optimizer).
-/// optimizer_gradients: gradients too (ZeRO-2). full: weights too (ZeRO-3, FSDP).
+/// The data that is divided among data parallel ranks. optimizer: its state (ZeRO-1, Megatron-LM's distributed
+/// optimizer). optimizer_gradients: gradients too (ZeRO-2). full: weights too (ZeRO-3, FSDP).
 enum class PlanShard : std::uint8_t { none, optimizer, optimizer_gradients, full };
 std::string_view to_string(PlanShard shard);  ///< as written here
 

@@ -371,6 +371,10 @@ Decider decider_of(const Canonical& canonical, const Json& written, const Canoni
   const auto& warnings = out.graphs.file.warnings;
   scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
+  if (out.gpu.contains("post")) {  // it also bounds what a GPU sends in chunks
+    const double us = microseconds(Picoseconds{out.gpu["post"].get<std::int64_t>()});
+    for (double* post : {&out.costs.post_400, &out.costs.post, &out.costs.post_cxi, &out.costs.post_efa}) *post = us;
+  }
   if (canonical.contains("harness")) out.in_turn = in_turn_of(canonical["harness"], gpus_called(part, cluster), blame);
   return out;
 }

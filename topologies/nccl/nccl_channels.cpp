@@ -79,10 +79,11 @@ Channels doubled(Channels found, int sm, Release release) {
   return {2 * found.count, found.inside / 2, found.between / 2};
 }
 
-/// What trees have inside a node of several: NCCL's search raises it step by step up its list, as long as NVLink has
-/// room for all channels and it is below twice the speed between nodes (src/graph/search.cc, ncclTopoCompute, pass 2:
-/// "increase bwIntra for trees"). On two nodes that speed counts (src/graph/tuning.cc, busBw), so that trees may exceed
-/// the NICs' rate, by which rings are bound: a tree sends each byte out of a node once, a ring nearly twice.
+/// The speed of trees inside a node, one of several: NCCL's search raises it step by step up its list, as long as
+/// NVLink has room for all channels and it is below twice the speed between nodes (src/graph/search.cc,
+/// ncclTopoCompute, pass 2: "increase bwIntra for trees"). On two nodes that speed counts (src/graph/tuning.cc, busBw),
+/// so that trees may exceed the NICs' rate, by which rings are bound: a tree sends each byte out of a node once, a ring
+/// nearly twice.
 double raised_inside(Speeds speeds, const Channels& found, const std::function<bool(double)>& has_room) {
   double inside = found.inside;
   const auto at = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= found.between; });

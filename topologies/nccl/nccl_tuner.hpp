@@ -50,7 +50,7 @@ struct Channels {
   double inside = 0, between = 0;
 };
 
-/// What moves data between nodes, where costs differ by it: attribute "provider" of NICs.
+/// The software that moves data between nodes, as far as costs differ: attribute "provider" of NICs.
 enum class NicProvider : std::uint8_t {
   verbs,  ///< InfiniBand and RoCE, and all that is not told apart
   cxi,    ///< Slingshot, by libfabric

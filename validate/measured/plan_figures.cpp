@@ -240,7 +240,7 @@ PlanFigure figure_of_vtrain(Cells& cells) {
   return row;
 }
 
-/// What a header is: of a table of plans, of vTrain's form, or of neither.
+/// The form of a table by its header: plans, vTrain, or neither.
 enum class Form { plans, vtrain, other };
 
 Form form_of(const std::vector<std::string>& head, const std::string& where) {

@@ -41,7 +41,7 @@ struct PlanFigure {
   std::string flaw;  ///< why the row cannot be read; empty: it can
 };
 
-/// What was read, and what was not.
+/// The rows that were read, and notes on what was not.
 struct PlanFigures {
   std::vector<PlanFigure> rows;
   std::vector<std::string> tables;  ///< the files that they are from

@@ -89,7 +89,7 @@ double peak_of(const PlanFigure& row) {
 }
 
 std::string inexpressible(const PlanFigure& row) {
-  // What ringsim has: switch on here what plans learn, and nothing else changes.
+  // A new kind of parallelism is switched on here; nothing else changes.
   constexpr bool has_full_shards = true, has_gradient_shards = true, has_context = true, has_experts = false;
   if (!row.flaw.empty()) return row.flaw;
   if (row.expert > 1 && !has_experts) return "expert parallelism (ep)";

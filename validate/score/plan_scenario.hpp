@@ -10,7 +10,7 @@
 
 namespace ringsim {
 
-/// What a table calls a GPU, and what it is taken to be.
+/// A GPU as tables name it, with the machine that stands for it.
 struct PlanGpu {
   const char* name;             ///< a table's name begins with it, without regard to capitals
   const char* family;           ///< those that share fitted shares
@@ -36,7 +36,7 @@ double peak_of(const PlanFigure& row);
 struct PlanShares {
   double gemm = 0, attention = 0, memory = 0;
 };
-/// What rows without an input of their own take.
+/// Shares for rows of a GPU family, used with --input none.
 struct FittedShares {
   const char* family;
   int bits;
@@ -52,7 +52,7 @@ PlanShares stated_shares(const PlanFigure& row);
 
 /// Why ringsim cannot simulate the row's plan; empty: it can.
 std::string inexpressible(const PlanFigure& row);
-/// What the scenario leaves out of a plan that it can simulate: "overlap of tensor parallelism".
+/// Parts of a plan that its scenario does not model, such as "overlap of tensor parallelism".
 std::vector<std::string> left_out(const PlanFigure& row);
 /// As JSON text. Requires that the row is expressible.
 std::string plan_scenario(const PlanFigure& row, const PlanShares& shares);

@@ -22,7 +22,7 @@ double seconds(Picoseconds time) {
   return static_cast<double>(time.count()) / static_cast<double>(picoseconds_per_second);
 }
 
-/// What has one share.
+/// Rows of one group have one share.
 auto group_of(const PlanFigure& row) { return std::tie(row.model, row.gpu, row.precision); }
 
 std::string in_words(const InputError& error) {
