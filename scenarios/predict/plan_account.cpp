@@ -62,7 +62,7 @@ void PlanAccount::wait_for_stage(Actor actor, Stream stream, std::int64_t place,
   const Actor sender = call.members[static_cast<std::size_t>(me / 2 * 2)];
   SimTime sent = since;
   if (sender != actor) {
-    const Of& other = actors_[static_cast<std::size_t>(sender)];
+    const Of& other = actors_[static_cast<std::size_t>(lowered_.stand_in(sender))];
     const int at =
         place_of_[static_cast<std::size_t>(program.role_number(sender))][static_cast<std::size_t>(task.call)];
     const bool is_launched =
@@ -130,6 +130,10 @@ void PlanAccount::end_task(Actor actor, const StepPlace& place) {
     it.split = {};
     ++it.iteration;
   }
+}
+
+const PlanSplit& PlanAccount::of(Actor rank) const {
+  return actors_[static_cast<std::size_t>(lowered_.stand_in(rank))].all;
 }
 
 void PlanAccount::on_compute(const ComputeEvent& event) {

@@ -40,7 +40,7 @@ class PlanAccount {
 
   void on_compute(const ComputeEvent& event);
   /// The sum over the iterations after the warm-up, when the run is over.
-  const PlanSplit& of(Actor rank) const { return actors_[static_cast<std::size_t>(rank)].all; }
+  const PlanSplit& of(Actor rank) const;
 
  private:
   struct Of {

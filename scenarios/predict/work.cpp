@@ -268,6 +268,8 @@ std::optional<Timeline> Work::run_remembering(const Topology& topology, const Ru
   remembered = fmt::format(
       "{} calls took one of {} courses, each simulated once by itself; {} met others and were simulated with them",
       run->calls.remembered, run->calls.simulated, run->calls.met);
+  if (run->calls.stand_ins > 0)
+    remembered += fmt::format("; {} of {} ranks stood for all", run->calls.stand_ins, run_of.program().actors);
   return std::move(run->timeline);
 }
 

@@ -36,9 +36,12 @@ Accounts::Accounts(const LoweredProgram& lowered, int warmup, SimTime start)
     : lowered_(lowered),
       warmup_(warmup),
       actors_(static_cast<std::size_t>(lowered.program().actors)),
+      stands_for_(static_cast<std::size_t>(lowered.program().actors)),
       launches_(lowered.program().calls.size()),
       first_(lowered.program().calls.size()) {
   ensure(warmup >= 0 && warmup < lowered.program().iterations, "some iterations come after the warm-up");
+  for (Actor actor = 0; actor < lowered.program().actors; ++actor)
+    ++stands_for_[static_cast<std::size_t>(lowered.stand_in(actor))];
   for (Of& it : actors_) {
     it.begun.resize(lowered.program().streams.size());
     it.since = it.ended = start;
@@ -106,7 +109,7 @@ void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& tas
     const auto call = static_cast<std::size_t>(task.call);
     std::erase_if(it.open,
                   [&](const Open& open) { return open.call == task.call && open.iteration == place.iteration; });
-    ++launches_of(task.call, place.iteration).ended;
+    launches_of(task.call, place.iteration).ended += stands_for_[static_cast<std::size_t>(actor)];
     const int members = lowered_.program().calls[call].schedule.schedule().actors;
     while (!launches_[call].empty() && launches_[call].front().ended == members) {
       launches_[call].pop_front();
@@ -151,14 +154,14 @@ void Accounts::on_compute(const ComputeEvent& event) {
   }
   if (task.call >= 0 && place.first) {
     Launches& launches = launches_of(task.call, place.iteration);
-    ++launches.launched;
+    launches.launched += stands_for_[static_cast<std::size_t>(event.actor)];
     launches.all = event.when;
   }
   if (place.last) end_task(it, place, task, event.actor, event.when);
 }
 
 const RankAccount& Accounts::of(Actor actor) const {
-  const Of& it = actors_[static_cast<std::size_t>(actor)];
+  const Of& it = actors_[static_cast<std::size_t>(lowered_.stand_in(actor))];
   ensure(it.iteration == lowered_.program().iterations, "every iteration has ended");
   return it.account;
 }

@@ -55,7 +55,7 @@ struct TaskSpan {
 class Accounts {
  public:
   /// The program must outlive it. `warmup`: how many iterations are left out; less than the program has. `start`: when
-  /// the first one begins.
+  /// the first one begins. Actors that others stand for have the accounts of those, and no events.
   Accounts(const LoweredProgram& lowered, int warmup, SimTime start = {});
 
   /// Give it to RunOptions::on_compute.
@@ -97,6 +97,7 @@ class Accounts {
   const LoweredProgram& lowered_;
   int warmup_;
   std::vector<Of> actors_;
+  std::vector<int> stands_for_;           // [actor] so many actors, itself among them; 0: another stands for it
   std::vector<Fifo<Launches>> launches_;  // [call][iteration from first_[call] on]
   std::vector<int> first_;                // [call]
 };

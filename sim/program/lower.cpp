@@ -49,7 +49,7 @@ struct LoweredProgram::Parts {
   }
 
   explicit Parts(std::shared_ptr<const Program> given, int room = all_channels, WatchedWork* work = nullptr,
-                 std::vector<bool> known = {})
+                 KnownCourses known = {})
       : owned(std::move(given)), program(*owned), known_courses(std::move(known)) {
     lay_out_lanes(room);
     lay_out_chunks();
@@ -68,11 +68,13 @@ struct LoweredProgram::Parts {
 
   void find_tables(WatchedWork* work) {
     std::map<std::vector<int>, std::uint32_t> known;
-    std::vector<std::int64_t> of_role(program.roles.size() * static_cast<std::size_t>(lanes), -1);
+    const std::size_t n_roles = program.roles.size();
+    std::vector<std::int64_t> of_role(2 * n_roles * static_cast<std::size_t>(lanes), -1);
     for (Actor actor = 0; actor < program.actors; ++actor)
       for (Lane lane = 0; lane < lanes; ++lane) {
         done(work);
-        const auto role = static_cast<std::size_t>(program.role_number(actor));
+        const std::size_t role =
+            static_cast<std::size_t>(program.role_number(actor)) + (is_stood_for(actor) ? n_roles : 0);
         std::int64_t& of_all = of_role[role * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(lane)];
         if (of_all >= 0) {
           table_of.push_back(static_cast<std::uint32_t>(of_all));
@@ -85,8 +87,9 @@ struct LoweredProgram::Parts {
         if (is_new) tables.push_back({std::move(first), 0});
         table_of.push_back(entry->second);
         const std::vector<Program::Task>& its = tasks(actor, stream_of[static_cast<std::size_t>(lane)]);
-        const bool calls =
-            std::any_of(its.begin(), its.end(), [](const Program::Task& task) { return task.call >= 0; });
+        const bool calls = std::any_of(its.begin(), its.end(), [this](const Program::Task& task) {
+          return task.call >= 0 && !is_known(task.call);
+        });
         if (!calls) of_all = entry->second;  // else it may have other steps at another member
       }
   }
@@ -128,7 +131,14 @@ struct LoweredProgram::Parts {
     for (std::size_t b = 0; b < n_buffers; ++b) layout[b] = Layout::of_sizes(chunks[b]);
   }
 
-  bool is_known(int call) const { return !known_courses.empty() && known_courses[static_cast<std::size_t>(call)]; }
+  bool is_known(int call) const {
+    return !known_courses.calls.empty() && known_courses.calls[static_cast<std::size_t>(call)];
+  }
+  /// The actor that does its tasks for it; itself if no other.
+  Actor stand_in(Actor actor) const {
+    return known_courses.stand_ins.empty() ? actor : known_courses.stand_ins[static_cast<std::size_t>(actor)];
+  }
+  bool is_stood_for(Actor actor) const { return stand_in(actor) != actor; }
   const Program::Call& call_of(const Program::Task& task) const {
     return program.calls[static_cast<std::size_t>(task.call)];
   }
@@ -154,7 +164,12 @@ struct LoweredProgram::Parts {
     const Stream stream = stream_of[static_cast<std::size_t>(lane)];
     const Lane own = lane - base[static_cast<std::size_t>(stream)];
     std::vector<int> first{0};
+    const bool is_idle = is_stood_for(actor);
     for (const Program::Task& task : tasks(actor, stream)) {
+      if (is_idle && (task.call < 0 || is_known(task.call))) {
+        first.push_back(first.back());
+        continue;
+      }
       std::int64_t steps = own == 0 ? 1 : 0;
       if (task.call >= 0) {
         const Schedule& called = call_of(task).schedule.schedule();
@@ -210,6 +225,11 @@ struct LoweredProgram::Parts {
       called_step(actor, lane, found, task, found.step, out);  // which expects `out` to be empty
       if (found.step == 0) out.wait(first, steps_after(actor, first, found.iteration, found.task) + 1);
       return;
+    }
+    if (found.step == 0 && is_stood_for(actor)) {  // it launches when its stand-in has
+      const Actor other = stand_in(actor);
+      out.wait(lane, steps_after(other, lane, found.iteration, found.task) + 1, other);
+      return out.compute(Picoseconds{0});
     }
     if (found.step == 0) {
       wait_for_others(actor, task, found.iteration, out);
@@ -301,7 +321,7 @@ struct LoweredProgram::Parts {
 
   std::shared_ptr<const Program> owned;
   const Program& program;
-  std::vector<bool> known_courses;  // [call], or empty
+  KnownCourses known_courses;
   Lane lanes = 0;
   int channels = all_channels;                                    // of each pair of a stream and a plan
   std::vector<Lane> base;                                         // [stream] its first lane
@@ -415,7 +435,7 @@ Proof proof_of(const CheckedProgram& checked) {
 
 }  // namespace
 
-LoweredProgram::LoweredProgram(const CheckedProgram& program, int room, WatchedWork* work, std::vector<bool> known)
+LoweredProgram::LoweredProgram(const CheckedProgram& program, int room, WatchedWork* work, KnownCourses known)
     : program_(program),
       parts_(std::make_shared<const Parts>(program.program_, room, work, std::move(known))),
       schedule_(make(parts_), proof_of(program)) {}
@@ -426,6 +446,10 @@ CheckedSchedule LoweredProgram::alone(int call, Stream stream, std::vector<Picos
   proof.positions = {};  // likewise
   return {parts_->alone(call, stream, parts_, std::move(arrivals)), std::move(proof)};
 }
+
+Actor LoweredProgram::stand_in(Actor actor) const { return parts_->stand_in(actor); }
+
+bool LoweredProgram::has_stand_ins() const { return !parts_->known_courses.stand_ins.empty(); }
 
 int LoweredProgram::first_step(Actor actor, Lane lane, int iteration, int task) const {
   return parts_->steps_after(actor, lane, iteration, task);

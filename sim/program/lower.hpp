@@ -42,13 +42,22 @@ struct StepPlace {
   bool first = false, last = false;  ///< of the task's steps on the stream's first lane; on others neither
 };
 
+/// What is not simulated, because another simulation or another actor tells it.
+struct KnownCourses {
+  /// [call] its course is known: in place of the steps of its schedule it has one, a compute of time until_told;
+  /// empty: none is.
+  std::vector<bool> calls = {};
+  /// [actor] who does its tasks for it, an actor of its role; empty: each does its own. One that is stood for has
+  /// only calls that are not known, and launches each when its stand-in has.
+  std::vector<Actor> stand_ins = {};
+};
+
 class LoweredProgram {
  public:
-  /// It uses channels below `room`. Each lane of each actor is reported to `work`, which may be nullptr. `known`:
-  /// [call] its course is known: in place of the steps of its schedule it has one, a compute of time until_told; empty:
-  /// none. Throws Interrupted.
+  /// It uses channels below `room`. Each lane of each actor is reported to `work`, which may be nullptr. Throws
+  /// Interrupted.
   explicit LoweredProgram(const CheckedProgram& program, int room = all_channels, WatchedWork* work = nullptr,
-                          std::vector<bool> known = {});
+                          KnownCourses known = {});
 
   const Program& program() const { return program_.program(); }
   const CheckedProgram& checked() const { return program_; }
@@ -64,6 +73,9 @@ class LoweredProgram {
   const Program::Task& task_of(Actor actor, const StepPlace& place) const {
     return program().role(actor).streams[static_cast<std::size_t>(place.stream)][static_cast<std::size_t>(place.task)];
   }
+  /// KnownCourses::stand_ins.
+  Actor stand_in(Actor actor) const;
+  bool has_stand_ins() const;
   /// The lanes of a stream, the same for all actors. A call's first steps wait for the first of them.
   struct LaneRange {
     Lane first = 0;

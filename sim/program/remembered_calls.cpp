@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -19,7 +20,13 @@ constexpr Picoseconds before_ranks{1};
 /// Calls that share all of this may take one course.
 using Kind = std::tuple<const Schedule*, std::vector<Actor>, int, Stream>;
 
-std::vector<Actor> members_of(const Program::Call& call) { return {call.members.begin(), call.members.end()}; }
+std::vector<Actor> members_of(const Program::Call& call) {
+  std::vector<Actor> members(call.members.begin(), call.members.end());
+  if (!members.empty()) return members;
+  members.resize(static_cast<std::size_t>(call.schedule.schedule().actors));
+  std::iota(members.begin(), members.end(), 0);
+  return members;
+}
 
 /// True if some call repeats another, or itself in another iteration.
 bool has_repeated(const Program& program) {
@@ -39,8 +46,9 @@ bool has_repeated(const Program& program) {
 /// Chosen. A step's first calls are rarely alike: remembering is given up only after so many courses, if more than half
 /// of the calls needed one of their own, and those moved more than an eighth of all messages.
 constexpr std::int64_t first_courses = 32;
-/// Chosen. All but the last are void; calls that still meet then are likely to do so in further ones.
-constexpr int most_runs = 6;
+/// Chosen. All but the last are void. In a deep pipeline one that is simulated shifts what follows, of which some meets
+/// in the next run: 17 runs with 16 stages; calls that still meet then are likely to do so in further ones.
+constexpr int most_runs = 40;
 
 }  // namespace
 
@@ -70,19 +78,50 @@ RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& opt
       runs_ahead_(options.plans.front().protocol->done_when_left),
       has_posts_(options.may_post(topology)),
       records_path_(options.record_path),
-      known_(program.calls.size(), true) {
+      alike_(program),
+      is_known_(program.calls.size(), true) {
   ensure(why_not_remembered(options).empty(), "calls of the run may be remembered");
   ensure(options.placement.size() == static_cast<std::size_t>(program.actors), "every actor is said to have a place");
+  if (options.longer) alike_.stand_alone();
   std::map<std::vector<Actor>, int> known;
   for (const Program::Call& call : program.calls) {
-    const auto [found, is_new] = known.try_emplace(members_of(call), static_cast<int>(known.size()));
+    const auto [found, is_new] = known.try_emplace(ringsim::members_of(call), static_cast<int>(known.size()));
     members_id_.push_back(found->second);
     if (!is_new) continue;
-    numbers_.emplace_back();
-    if (call.members.empty()) continue;
-    numbers_.back().assign(static_cast<std::size_t>(program.actors), -1);
-    for (std::size_t i = 0; i < call.members.size(); ++i)
-      numbers_.back()[static_cast<std::size_t>(call.members[i])] = static_cast<int>(i);
+    Members& members = members_.emplace_back();
+    members.actors = found->first;
+    members.numbers.assign(static_cast<std::size_t>(program.actors), -1);
+    for (std::size_t i = 0; i < members.actors.size(); ++i)
+      members.numbers[static_cast<std::size_t>(members.actors[i])] = static_cast<int>(i);
+  }
+}
+
+bool RememberedCalls::simulates_some() const {
+  return std::find(is_known_.begin(), is_known_.end(), false) != is_known_.end();
+}
+
+// Courses that are known stay known: members that are alike now were so before.
+void RememberedCalls::group_members() {
+  for (Members& members : members_) {
+    members.class_of.clear();
+    members.stand_ins.clear();
+    std::map<Actor, int> known;
+    for (const Actor actor : members.actors) {
+      const Actor stand_in = alike_.stand_in(actor);
+      const auto [found, is_new] = known.try_emplace(stand_in, static_cast<int>(known.size()));
+      if (is_new) members.stand_ins.push_back(stand_in);
+      members.class_of.push_back(found->second);
+    }
+  }
+  auto before = std::exchange(courses_, {});
+  for (auto& [key, course] : before) {
+    course->n_taken = 0;
+    course->is_alike = false;
+    const Members& its = members_of(course->call);
+    std::vector<Picoseconds> arrivals(its.stand_ins.size());
+    for (std::size_t i = 0; i < its.actors.size(); ++i)
+      arrivals[static_cast<std::size_t>(its.class_of[i])] = course->arrivals[i];
+    courses_[key_of(course->call, course->stream, arrivals)] = std::move(course);
   }
 }
 
@@ -90,43 +129,31 @@ void RememberedCalls::begin(const LoweredProgram& lowered) {
   const Program& program = lowered.program();
   const auto n_actors = static_cast<std::size_t>(program.actors);
   lowered_ = &lowered;
-  in_run_ = known_;
-  n_met_ = n_taken_ = n_alone_ = transfers_alone_ = transfers_ = events_ = 0;
-  bytes_ = {};
-  has_choice_ = false;
+  in_run_ = is_known_;
+  group_members();
+  n_met_ = n_taken_ = n_alone_ = transfers_alone_ = 0;
+  now_ = until_ = SimTime::min();
+  n_open_ = 0;
   transfers_of_.assign(program.calls.size(), 0);
   taken_.clear();
   open_.assign(program.calls.size(), {});
   begun_.clear();
-  links_.assign(topology_.n_resources(), {});
-  links_simulated_.assign(topology_.n_resources(), SimTime::min());
-  posters_.assign(n_actors, {});
+  recent_.clear();
+  n_listed_ = 0;
+  known_.assign(topology_.n_resources(), {});
+  links_.assign(topology_.n_resources(), SimTime::min());
   posting_.assign(n_actors, 0);
   posted_.assign(n_actors, SimTime::min());
-  connections_.clear();
-  sends_.clear();
   simulated_.clear();
   sent_by_.assign(n_actors, {});
   received_by_.assign(n_actors, {});
-  link_bytes_.assign(topology_.n_links(), {});
-  link_rests_.assign(topology_.n_links(), 0);
 }
 
 std::int64_t RememberedCalls::transfers_of_known() const {
   std::int64_t sum = 0;
-  for (std::size_t call = 0; call < known_.size(); ++call)
-    if (known_[call]) sum += transfers_of_[call];
+  for (std::size_t call = 0; call < is_known_.size(); ++call)
+    if (is_known_[call]) sum += transfers_of_[call];
   return sum;
-}
-
-int RememberedCalls::number_of(int call, Actor actor) const {
-  const std::vector<int>& numbers = numbers_[static_cast<std::size_t>(members_id_[static_cast<std::size_t>(call)])];
-  return numbers.empty() ? actor : numbers[static_cast<std::size_t>(actor)];
-}
-
-Actor RememberedCalls::member(int call, int number) const {
-  const Program::Members& members = lowered_->program().calls[static_cast<std::size_t>(call)].members;
-  return members.empty() ? number : members[static_cast<std::size_t>(number)];
 }
 
 std::uint64_t RememberedCalls::at_stream(Stream stream, Actor actor) const {
@@ -135,8 +162,8 @@ std::uint64_t RememberedCalls::at_stream(Stream stream, Actor actor) const {
 
 void RememberedCalls::meets(int call) {
   const auto c = static_cast<std::size_t>(call);
-  n_met_ += known_[c] ? 1 : 0;
-  known_[c] = false;
+  n_met_ += is_known_[c] ? 1 : 0;
+  is_known_[c] = false;
 }
 
 // No course that is taken later uses anything before, and nothing of a simulated call that crossed a link before is yet
@@ -147,31 +174,18 @@ SimTime RememberedCalls::horizon() const {
   return first;
 }
 
-// Those that meet are simulated in the next run, so the others lie after each other: only neighbors are looked at.
-void RememberedCalls::use(std::vector<Interval>& known, const Interval& one) {
-  const auto begins_after = [](SimTime begin, const Interval& each) { return begin < each.begin; };
-  if (!known.empty() && known.size() == known.capacity())
-    std::erase_if(known, [from = horizon()](const Interval& each) { return each.end <= from; });
-  if (known.empty() || known.back().end <= one.begin) return known.push_back(one);  // nearly always
-  const auto next = std::upper_bound(known.begin(), known.end(), one.begin, begins_after);
-  if (meet_before(known, next, one.begin, one.end) || (next != known.end() && next->begin < one.end)) {
-    if (next != known.end() && next->begin < one.end) meets(next->call);
-    meets(one.call);
-    return;
-  }
-  known.insert(next, one);
-}
-
-// True if one that is listed before `next` reaches into the time from `begin` to `end`.
-bool RememberedCalls::meet_before(const std::vector<Interval>& known, std::vector<Interval>::const_iterator next,
-                                  SimTime begin, SimTime end) {
-  bool found = false;
-  for (; next != known.begin() && (next - 1)->end > begin; --next)
-    if ((next - 1)->begin < end) {
-      meets((next - 1)->call);
-      found = true;
+// Splits those whose ends, [number of a member], differ.
+void RememberedCalls::expect_alike(int call, const std::vector<SimTime>& ends) {
+  const Members& members = members_of(call);
+  std::vector<SimTime> of_class(members.stand_ins.size(), SimTime::max());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    SimTime& its = of_class[static_cast<std::size_t>(members.class_of[i])];
+    if (its != SimTime::max() && !AlikeActors::are_one(its, ends[i])) {
+      alike_.split(members.actors, ends);
+      throw Split{};
     }
-  return found;
+    if (its == SimTime::max()) its = ends[i];
+  }
 }
 
 const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane, int step, SimTime now) {
@@ -179,17 +193,17 @@ const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane,
   now_ = now;
   const StepPlace place = lowered_->place_of(actor, lane, step);
   const int call = lowered_->task_of(actor, place).call;
-  const Schedule& called = lowered_->program().calls[static_cast<std::size_t>(call)].schedule.schedule();
+  const Members& members = members_of(call);
   Open& open = open_[static_cast<std::size_t>(call)];
   if (open.n_arrived == 0) {
-    open.arrivals.resize(static_cast<std::size_t>(called.actors));
+    open.arrivals.resize(members.stand_ins.size());
     open.first = SimTime::max();
     begun_.push_back(call);
   }
-  const int number = number_of(call, actor);
-  open.arrivals[static_cast<std::size_t>(number)] = now;
+  const auto number = static_cast<std::size_t>(number_of(call, actor));
+  open.arrivals[static_cast<std::size_t>(members.class_of[number])] = now;
   if (actor < lowered_->program().ranks) open.first = std::min(open.first, now);
-  if (++open.n_arrived < called.actors) return ends_;
+  if (static_cast<std::size_t>(++open.n_arrived) < members.stand_ins.size()) return ends_;
 
   open.n_arrived = 0;
   std::vector<Picoseconds> arrivals;
@@ -197,36 +211,53 @@ const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane,
   for (const SimTime arrival : open.arrivals)
     if (arrival < open.first) base = open.first - before_ranks;
   for (const SimTime arrival : open.arrivals) arrivals.push_back(std::max(arrival, base) - base);
-  const Course& course = course_of(call, place.stream, arrivals, open.first - base);
+  Course& course = course_of(call, place.stream, arrivals, open.first - base);
+  if (!course.is_alike && lowered_->has_stand_ins()) {
+    std::vector<SimTime> ends;
+    for (const Course::Member& each : course.members) ends.push_back(base + each.end);
+    expect_alike(call, ends);
+    course.is_alike = true;
+  }
   if (records_path_) taken_[{call, place.iteration}] = {.course = &course, .base = base};
   const Lane first_lane = lowered_->lanes_of(place.stream).first;
   if (!course.is_usable) meets(call);
-  for (int i = 0; i < called.actors; ++i) {
-    const Course::Member& its = course.members[static_cast<std::size_t>(i)];
+  for (const Actor member : members.stand_ins) {
+    const Course::Member& its = course.members[static_cast<std::size_t>(number_of(call, member))];
     SimTime end = base + its.end;
     if (end < now) {  // it went on before the last had arrived, so this run is void
       meets(call);
       end = now;
     }
-    ends_.push_back({.actor = member(call, i), .lane = first_lane, .when = end, .since = its.since, .way = &its.way});
+    ends_.push_back(
+        {.actor = member, .lane = first_lane, .when = end, .since = lowered_->stand_in(its.since), .way = &its.way});
   }
-  take(course, call, place.stream, base, open);
+  take(course, call, base);
   std::erase(begun_, call);
   return ends_;
 }
 
-const RememberedCalls::Course& RememberedCalls::course_of(int call, Stream stream,
-                                                          const std::vector<Picoseconds>& arrivals,
-                                                          Picoseconds first_rank) {
+// `arrivals`: [class of members]
+std::vector<std::int64_t> RememberedCalls::key_of(int call, Stream stream,
+                                                  const std::vector<Picoseconds>& arrivals) const {
   const Program::Call& it = lowered_->program().calls[static_cast<std::size_t>(call)];
   std::vector<std::int64_t> key{reinterpret_cast<std::int64_t>(&it.schedule.schedule()),
                                 members_id_[static_cast<std::size_t>(call)], lowered_->first_channel(stream, it.plan)};
   key.reserve(key.size() + arrivals.size());
   for (const Picoseconds arrival : arrivals) key.push_back(arrival.count());
-  std::unique_ptr<const Course>& known = courses_[std::move(key)];
+  return key;
+}
+
+RememberedCalls::Course& RememberedCalls::course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals,
+                                                    Picoseconds first_rank) {
+  std::unique_ptr<Course>& known = courses_[key_of(call, stream, arrivals)];
   ++n_taken_;
   if (known == nullptr) {
-    known = std::make_unique<const Course>(simulated_alone(call, stream, arrivals, first_rank));
+    std::vector<Picoseconds> of_all;
+    for (const int its : members_of(call).class_of) of_all.push_back(arrivals[static_cast<std::size_t>(its)]);
+    known = std::make_unique<Course>(simulated_alone(call, stream, std::move(of_all), first_rank));
+    const std::tuple kind{&lowered_->program().calls[static_cast<std::size_t>(call)].schedule.schedule(),
+                          members_id_[static_cast<std::size_t>(call)], known->first_channel};
+    known->kind = kinds_.try_emplace(kind, static_cast<int>(kinds_.size())).first->second;
     ++n_alone_;
     transfers_alone_ += known->transfers;
     const std::int64_t all = lowered_->schedule().proof().operations / 2;
@@ -235,17 +266,17 @@ const RememberedCalls::Course& RememberedCalls::course_of(int call, Stream strea
   return *known;
 }
 
-RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream,
-                                                         const std::vector<Picoseconds>& arrivals,
+RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals,
                                                          Picoseconds first_rank) {
-  Course course{.call = call, .stream = stream, .arrivals = arrivals};
-  course.members.resize(arrivals.size());
+  Course course{.call = call, .stream = stream, .arrivals = std::move(arrivals)};
+  const Members& members = members_of(call);
+  course.members.resize(members.actors.size());
   const auto by_number = [&](Actor actor) -> Course::Member& {
     return course.members[static_cast<std::size_t>(number_of(call, actor))];
   };
   const SimTime never = SimTime::max(), ranks_begin{first_rank};
   std::vector<std::pair<SimTime, SimTime>> used(topology_.n_resources(), {never, SimTime::min()});
-  std::map<std::pair<int, int>, SimTime> sends;
+  std::map<std::pair<Actor, Actor>, SimTime> sends;
   RunOptions options = alone_;
   options.fold = false;
   options.on_traffic = [&](const Traffic& traffic) {
@@ -261,13 +292,12 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
         from.posts || (has_posts_ && topology_.joins_hosts(alone_.placement[static_cast<std::size_t>(message.from)],
                                                            alone_.placement[static_cast<std::size_t>(message.to)]));
     if (message.start < ranks_begin) course.is_usable = false;
-    const std::pair connection{number_of(call, message.from), number_of(call, message.to)};
-    const auto [found, is_new] = sends.try_emplace(connection, message.start);
+    const auto [found, is_new] = sends.try_emplace({message.from, message.to}, message.start);
     found->second = std::min(found->second, message.start);
   };
   options.on_end = [&](Actor actor, const Trail& trail, Actor origin) {
     Course::Member& its = by_number(actor);
-    const Picoseconds began = arrivals[static_cast<std::size_t>(number_of(call, origin))];
+    const Picoseconds began = course.arrivals[static_cast<std::size_t>(number_of(call, origin))];
     its.end = trail.at.time_since_epoch();
     its.since = origin;
     its.way = trail;
@@ -275,19 +305,45 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
     its.way.compute -= began;
     if (its.way.compute.count() < 0 || SimTime{began} < ranks_begin) course.is_usable = false;
   };
-  const Timeline alone = run(topology_, lowered_->alone(call, stream, arrivals), options);
+  const Timeline alone = run(topology_, lowered_->alone(call, stream, course.arrivals), options);
   course.transfers = alone.transfers;
   course.events = alone.events;
   course.bytes = alone.bytes_sent;
   course.has_choice = alone.has_choice;
-  for (std::uint32_t r = 0; r < used.size(); ++r)
-    if (used[r].first != never)
-      course.resources.emplace_back(
-          ResourceId{r}, Use{.first = used[r].first.time_since_epoch(), .last = used[r].second.time_since_epoch()});
-  for (const auto& [connection, first] : sends)
-    if (runs_ahead_)
-      course.connections.push_back(
-          {.from = connection.first, .to = connection.second, .first = first.time_since_epoch()});
+  for (std::size_t r = 0; r < used.size(); ++r) {
+    if (used[r].first == never) continue;
+    course.resources.push_back({.of = static_cast<std::int64_t>(r),
+                                .first = used[r].first.time_since_epoch(),
+                                .last = used[r].second.time_since_epoch()});
+  }
+  const int plan = lowered_->program().calls[static_cast<std::size_t>(call)].plan;
+  course.first_channel = lowered_->first_channel(stream, plan);
+  for (const auto& [connection, first] : sends) {
+    if (!runs_ahead_) continue;
+    const auto& [from, to] = connection;
+    const Picoseconds end = by_number(to).end;
+    course.connections.push_back(
+        {.of = static_cast<std::int64_t>(from) << 40 | static_cast<std::int64_t>(to) << 16 | course.first_channel,
+         .first = first.time_since_epoch(),
+         .last = end});
+    course.receives.emplace_back(to, first.time_since_epoch());
+    by_number(from).sends_until = std::max(by_number(from).sends_until, end);
+  }
+  std::vector<Actor> in_order = members.actors;
+  std::sort(in_order.begin(), in_order.end());
+  for (const Actor actor : in_order) {
+    const Course::Member& its = by_number(actor);
+    if (its.posts)
+      course.posters.push_back(
+          {.of = actor, .first = course.arrivals[static_cast<std::size_t>(number_of(call, actor))], .last = its.end});
+  }
+  course.first = Picoseconds::max();
+  for (const auto* uses : {&course.resources, &course.connections, &course.posters})
+    for (const Use& each : *uses) {
+      course.first = std::min(course.first, each.first);
+      course.last = std::max(course.last, each.last);
+    }
+  if (course.first > course.last) course.first = course.last;  // nothing moves
   for (std::uint32_t l = 0; l < alone.link_bytes.size(); ++l)
     if (alone.link_bytes[l].count > 0) course.link_bytes.emplace_back(LinkId{l}, alone.link_bytes[l]);
   for (std::uint32_t l = 0; l < alone.link_rests.size(); ++l)
@@ -295,41 +351,71 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   return course;
 }
 
-void RememberedCalls::take(const Course& course, int call, Stream stream, SimTime base, const Open& open) {
-  for (const auto& [resource, its] : course.resources) {
-    if (base + its.first < links_simulated_[resource.value]) meets(call);
-    use(links_[resource.value], {.begin = base + its.first, .end = base + its.last, .call = call});
+namespace {
+
+/// True if holds(one, other) of some pair of uses of the same thing; both are in order of it.
+template <class Uses, class Holds>
+bool any_shared(const Uses& uses, const Uses& others, Holds holds) {
+  auto other = others.begin();
+  for (const auto& one : uses) {
+    while (other != others.end() && other->of < one.of) ++other;
+    if (other == others.end()) return false;
+    if (other->of == one.of && holds(one, *other)) return true;
   }
-  const int plan = lowered_->program().calls[static_cast<std::size_t>(call)].plan;
-  const auto first_channel = static_cast<std::uint64_t>(lowered_->first_channel(stream, plan));
-  for (const Course::Connection& each : course.connections) {
-    const Actor from = member(call, each.from), to = member(call, each.to);
-    const Interval its{
-        .begin = base + each.first, .end = base + course.members[static_cast<std::size_t>(each.to)].end, .call = call};
-    if (const auto found = simulated_.find(at_stream(stream, to)); found != simulated_.end())
-      if (its.begin < found->second) meets(call);
-    const std::uint64_t key =
-        static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | first_channel;
-    use(connections_[key], its);
-    Interval& until = sends_[at_stream(stream, from)];
-    if (until.end < its.end) until = its;
-  }
-  for (std::size_t i = 0; i < course.members.size(); ++i) {
-    const Course::Member& its = course.members[i];
-    const auto actor = static_cast<std::size_t>(member(call, static_cast<int>(i)));
-    sent_by_[actor] += its.sent;
-    received_by_[actor] += its.received;
-    if (!its.posts) continue;
-    if (posting_[actor] > 0 || open.arrivals[i] < posted_[actor]) meets(call);
-    use(posters_[actor], {.begin = open.arrivals[i], .end = base + its.end, .call = call});
-  }
-  for (const auto& [link, bytes] : course.link_bytes) link_bytes_[link.value] += bytes;
-  for (const auto& [link, rest] : course.link_rests) link_rests_[link.value] += rest;
+  return false;
+}
+
+}  // namespace
+
+// True if the course, from `base` on, uses anything while a call uses it that has taken another.
+bool RememberedCalls::meet(const Taking& one, const Course& next, SimTime base) {
+  const auto any = [&](const auto& holds) {
+    return any_shared(one.course->resources, next.resources, holds) ||
+           any_shared(one.course->connections, next.connections, holds) ||
+           any_shared(one.course->posters, next.posters, holds);
+  };
+  const std::uint64_t kinds =
+      static_cast<std::uint64_t>(one.course->kind) << 32 | static_cast<std::uint64_t>(next.kind);
+  auto known = shares_.find(kinds);
+  if (known == shares_.end()) known = shares_.emplace(kinds, any([](const Use&, const Use&) { return true; })).first;
+  return known->second && any([shift = base - one.base](const Use& its, const Use& other) {
+           return its.first < shift + other.last && shift + other.first < its.last;
+         });
+}
+
+// True if a call that is simulated has used what the course uses from `base` on.
+bool RememberedCalls::meets_simulated(const Course& course, SimTime base) const {
+  if (n_open_ == 0 && until_ <= base + course.first) return false;
+  for (const Use& each : course.resources)
+    if (base + each.first < links_[static_cast<std::size_t>(each.of)]) return true;
+  for (const auto& [to, first] : course.receives)
+    if (const auto found = simulated_.find(at_stream(course.stream, to)); found != simulated_.end())
+      if (base + first < found->second) return true;
+  return std::any_of(course.posters.begin(), course.posters.end(), [&](const Use& each) {
+    const auto actor = static_cast<std::size_t>(each.of);
+    return posting_[actor] > 0 || base + each.first < posted_[actor];
+  });
+}
+
+void RememberedCalls::take(Course& course, int call, SimTime base) {
+  ++course.n_taken;
   transfers_of_[static_cast<std::size_t>(call)] += course.transfers;
-  transfers_ += course.transfers;
-  events_ += course.events;
-  bytes_ += course.bytes;
-  has_choice_ = has_choice_ || course.has_choice;
+  const Taking its{
+      .course = &course, .base = base, .begin = base + course.first, .end = base + course.last, .call = call};
+  if (meets_simulated(course, base)) meets(call);
+  for (const Taking& each : recent_) {
+    if (each.end <= its.begin || its.end <= each.begin || !meet(each, course, base)) continue;
+    meets(each.call);
+    meets(call);
+  }
+  if (recent_.size() >= much_recent_) {
+    const auto is_over = [from = horizon()](const Taking& each) { return each.end <= from; };
+    n_listed_ -= static_cast<std::size_t>(
+        std::count_if(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(n_listed_), is_over));
+    std::erase_if(recent_, is_over);
+    much_recent_ = 2 * recent_.size() + 8;
+  }
+  recent_.push_back(its);
 }
 
 void RememberedCalls::on_compute(const ComputeEvent& event) {
@@ -338,48 +424,92 @@ void RememberedCalls::on_compute(const ComputeEvent& event) {
   const int call = lowered_->task_of(event.actor, place).call;
   if (call < 0 || in_run_[static_cast<std::size_t>(call)]) return;
   const auto actor = static_cast<std::size_t>(event.actor);
-  const std::uint64_t here = at_stream(place.stream, event.actor);
+  const Members& members = members_of(call);
   Open& open = open_[static_cast<std::size_t>(call)];
   if (place.first) {
     if (open.n_arrived++ == 0) {
       open.first = event.when;
+      open.ends.resize(members.actors.size());
       begun_.push_back(call);
+      ++n_open_;
     }
-    if (const auto found = sends_.find(here); found != sends_.end())
-      if (event.when < found->second.end) meets(found->second.call);
-    if (!posters_[actor].empty() && event.when < posters_[actor].back().end) meets(posters_[actor].back().call);
+    for (const Taking& each : recent_) {
+      const int number = each.end <= event.when ? -1 : number_of(each.call, event.actor);
+      if (number < 0) continue;
+      const Course::Member& its = each.course->members[static_cast<std::size_t>(number)];
+      const bool fills = each.course->stream == place.stream && event.when < each.base + its.sends_until;
+      if (fills || (its.posts && event.when < each.base + its.end)) meets(each.call);
+    }
     ++posting_[actor];
   }
   if (place.last) {
-    simulated_[here] = event.when;
+    simulated_[at_stream(place.stream, event.actor)] = event.when;
     posted_[actor] = event.when;
+    until_ = std::max(until_, event.when);
     --posting_[actor];
-    if (++open.n_ended < lowered_->program().calls[static_cast<std::size_t>(call)].schedule.schedule().actors) return;
+    open.ends[static_cast<std::size_t>(number_of(call, event.actor))] = event.when;
+    if (static_cast<std::size_t>(++open.n_ended) < members.actors.size()) return;
     open.n_arrived = open.n_ended = 0;
+    --n_open_;
     std::erase(begun_, call);
+    if (lowered_->has_stand_ins()) expect_alike(call, open.ends);
   }
 }
 
 void RememberedCalls::on_traffic(const Traffic& traffic) {
   const std::uint32_t resource = topology_.link(traffic.link).resource.value;
-  links_simulated_[resource] = std::max(links_simulated_[resource], traffic.end);
-  const std::vector<Interval>& known = links_[resource];
-  const auto begins_before = [](const Interval& each, SimTime end) { return each.begin < end; };
-  meet_before(known, std::lower_bound(known.begin(), known.end(), traffic.end, begins_before), traffic.begin,
-              traffic.end);
+  links_[resource] = std::max(links_[resource], traffic.end);
+  until_ = std::max(until_, traffic.end);
+  for (; n_listed_ < recent_.size(); ++n_listed_) list(recent_[n_listed_]);
+  const std::vector<Interval>& known = known_[resource];
+  auto next = std::lower_bound(known.begin(), known.end(), traffic.end,
+                               [](const Interval& each, SimTime end) { return each.begin < end; });
+  for (; next != known.begin() && (next - 1)->reach > traffic.begin; --next)
+    if ((next - 1)->end > traffic.begin) meets((next - 1)->call);
 }
 
-void RememberedCalls::add_to(Timeline& timeline) const {
-  ensure(n_met_ == 0, "no known call met another");
-  timeline.transfers += transfers_;
-  timeline.events += events_;
-  timeline.bytes_sent += bytes_;
-  timeline.has_choice = timeline.has_choice || has_choice_;
-  timeline.fingerprint.reset();
-  for (std::size_t l = 0; l < link_bytes_.size(); ++l) {
-    const double rest = link_rests_[l] + (timeline.link_rests.empty() ? 0 : timeline.link_rests[l]);
-    timeline.link_bytes[l] += link_bytes_[l] + Bytes{std::llround(rest)};
+// Enters when it uses each link.
+void RememberedCalls::list(const Taking& taking) {
+  for (const Use& use : taking.course->resources) {
+    std::vector<Interval>& known = known_[static_cast<std::size_t>(use.of)];
+    if (!known.empty() && known.size() == known.capacity())
+      std::erase_if(known, [from = horizon()](const Interval& each) { return each.end <= from; });
+    const Interval its{
+        .begin = taking.base + use.first, .end = taking.base + use.last, .reach = {}, .call = taking.call};
+    auto at = std::upper_bound(known.begin(), known.end(), its.begin,
+                               [](SimTime begin, const Interval& each) { return begin < each.begin; });
+    for (at = known.insert(at, its); at != known.end(); ++at)
+      at->reach = at == known.begin() ? at->end : std::max((at - 1)->reach, at->end);
   }
+}
+
+void RememberedCalls::add_to(Timeline& timeline) {
+  ensure(n_met_ == 0, "no known call met another");
+  std::vector<Bytes> link_bytes(topology_.n_links());
+  std::vector<double> link_rests(topology_.n_links());
+  for (const auto& [key, course] : courses_) {
+    const std::int64_t n = course->n_taken;
+    if (n == 0) continue;
+    const std::vector<Actor>& actors = members_of(course->call).actors;
+    for (std::size_t i = 0; i < actors.size(); ++i) {
+      sent_by_[static_cast<std::size_t>(actors[i])] += course->members[i].sent * n;
+      received_by_[static_cast<std::size_t>(actors[i])] += course->members[i].received * n;
+    }
+    for (const auto& [link, bytes] : course->link_bytes) link_bytes[link.value] += bytes * n;
+    for (const auto& [link, rest] : course->link_rests) link_rests[link.value] += rest * static_cast<double>(n);
+    timeline.transfers += course->transfers * n;
+    timeline.events += course->events * n;
+    timeline.bytes_sent += course->bytes * n;
+    timeline.has_choice = timeline.has_choice || course->has_choice;
+  }
+  timeline.fingerprint.reset();
+  for (std::size_t l = 0; l < link_bytes.size(); ++l) {
+    const double rest = link_rests[l] + (timeline.link_rests.empty() ? 0 : timeline.link_rests[l]);
+    timeline.link_bytes[l] += link_bytes[l] + Bytes{std::llround(rest)};
+  }
+  for (std::size_t actor = 0; actor < timeline.actor_finish.size(); ++actor)
+    timeline.actor_finish[actor] =
+        timeline.actor_finish[static_cast<std::size_t>(lowered_->stand_in(static_cast<Actor>(actor)))];
 }
 
 const RememberedCalls::Taken& RememberedCalls::taken_by(const PathElement& element) const {
@@ -447,6 +577,7 @@ std::vector<PathElement> RememberedCalls::expanded(const std::vector<PathElement
 
 RememberedCalls::Counts RememberedCalls::counts() const {
   Counts found{.simulated = static_cast<std::int64_t>(courses_.size()), .remembered = n_taken_};
+  found.stand_ins = alike_.n_classes();
   for (const bool is_known : in_run_) found.met += is_known ? 0 : 1;
   found.met *= lowered_->program().iterations;
   return found;
@@ -460,20 +591,25 @@ std::optional<RememberedRun> run_remembering(
     return std::nullopt;
   RememberedCalls calls(topology, options, program.program());
   try {
-    for (int i = 0; i < most_runs; ++i) {
+    for (int n_void = 0; n_void < most_runs;) {
       const auto lowered = std::make_shared<const LoweredProgram>(program, room, nullptr, calls.known());
       begins(lowered);
       calls.begin(*lowered);
       RunOptions its = options;
       its.courses = &calls;
-      if (std::find(calls.known().begin(), calls.known().end(), false) != calls.known().end()) {
+      if (calls.simulates_some()) {
         its.on_compute = [&](const ComputeEvent& event) {
-          if (options.on_compute) options.on_compute(event);
+          if (options.on_compute && lowered->stand_in(event.actor) == event.actor) options.on_compute(event);
           calls.on_compute(event);
         };
         its.on_traffic = [&](const Traffic& traffic) { calls.on_traffic(traffic); };
       }
-      Timeline timeline = run(topology, lowered->schedule(), its);
+      Timeline timeline;
+      try {
+        timeline = run(topology, lowered->schedule(), its);
+      } catch (const RememberedCalls::Split&) {
+        continue;
+      }
       if (!calls.have_met()) {
         calls.add_to(timeline);
         if (options.record_path) timeline.path = calls.expanded(timeline.path, LoweredProgram(program, room));
@@ -483,6 +619,7 @@ std::optional<RememberedRun> run_remembering(
                              .calls = calls.counts()};
       }
       if (2 * calls.transfers_of_known() < all) break;
+      ++n_void;
     }
   } catch (const RememberedCalls::NotWorthIt&) {  // the whole run costs less
   }

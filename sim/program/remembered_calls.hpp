@@ -9,9 +9,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "sim/program/alike_actors.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/run/courses.hpp"
 #include "sim/run/run.hpp"
@@ -29,6 +31,9 @@ namespace ringsim {
 /// picosecond: by induction over its events. Those that met are to be simulated in the next run, with all others as
 /// known; the set only grows, so it ends.
 ///
+/// Actors that are alike (sim/program/alike_actors.hpp) are run as one: the others have only calls that met, which are
+/// simulated with all of their members. Then times equal those of the whole run to rounding, as is said there.
+///
 /// A helper (a switch, a server) that arrives before all ranks, and sends nothing before they do, is taken to arrive a
 /// picosecond before the first of them.
 ///
@@ -41,8 +46,10 @@ class RememberedCalls final : public Courses {
   /// `options`: of the run; those of run_remembering(). The topology must outlive it.
   RememberedCalls(const Topology& topology, const RunOptions& options, const Program& program);
 
-  /// [call] as LoweredProgram has it, for the next run. False: it has met another.
-  const std::vector<bool>& known() const { return known_; }
+  /// For the next run. A call that is not known has met another.
+  KnownCourses known() const { return {.calls = is_known_, .stand_ins = alike_.stand_ins()}; }
+  /// True if some call is not known.
+  bool simulates_some() const;
   /// A run begins of the program, lowered with known().
   void begin(const LoweredProgram& lowered);
   /// True if in the run that has ended some known call met another: the run is void, and that call is known() no more.
@@ -52,6 +59,8 @@ class RememberedCalls final : public Courses {
 
   /// Thrown out of a run: hardly any call repeats another, as if each rank took a time of its own for each task.
   struct NotWorthIt {};
+  /// Thrown out of a run, which is void: actors that were taken to be alike are not, and are so no more.
+  struct Split {};
 
   const std::vector<End>& begins(Actor actor, Lane lane, int step, SimTime now) override;
   /// Give it to RunOptions::on_compute, if some calls are simulated.
@@ -60,88 +69,114 @@ class RememberedCalls final : public Courses {
   void on_traffic(const Traffic& traffic);
 
   /// Adds what the known calls moved to the timeline of the run.
-  void add_to(Timeline& timeline) const;
+  void add_to(Timeline& timeline);
   /// A recorded path, as that of a run of `whole`, the program without known courses: known calls on it are simulated
   /// once more, with their elements.
   std::vector<PathElement> expanded(const std::vector<PathElement>& path, const LoweredProgram& whole) const;
-  /// [actor] what it sent and received by them.
+  /// [actor] what it sent and received by them, after add_to().
   const std::vector<Bytes>& sent_by() const { return sent_by_; }
   const std::vector<Bytes>& received_by() const { return received_by_; }
 
   /// Calls of all iterations: courses that were simulated by themselves, uses of a known one, calls in the run itself.
   struct Counts {
     std::int64_t simulated = 0, remembered = 0, met = 0;
+    int stand_ins = 0;  ///< actors that stood for all; 0: each stood for itself
   };
   Counts counts() const;
 
  private:
-  struct Use {  // of a resource, from the first to the last moment
+  /// Use of a resource, a connection or a device, from the first to the last moment, after the first arrival.
+  struct Use {
+    std::int64_t of = 0;
     Picoseconds first{0}, last{0};
   };
   struct Course {
     struct Member {
-      Picoseconds end{0};  // after the first arrival, as all times of a course
-      Actor since = 0;     // as Courses::End's
+      Picoseconds end{0};          // after the first arrival, as all times of a course
+      Picoseconds sends_until{0};  // until when what it sent fills slots
+      Actor since = 0;             // as Courses::End's
       Trail way;
       Bytes sent, received;
       bool posts = false;
     };
-    struct Connection {      // all channels of a pair
-      int from = 0, to = 0;  // numbers of members
-      Picoseconds first{0};  // its first send begins
-    };
     std::vector<Member> members;
-    std::vector<std::pair<ResourceId, Use>> resources;
-    std::vector<Connection> connections;
+    std::vector<Use> resources, connections, posters;   // in order of what they use
+    std::vector<std::pair<int, Picoseconds>> receives;  // members, and when the first of what they receive is sent
+    Picoseconds first{0}, last{0};                      // of all of them
     std::vector<std::pair<LinkId, Bytes>> link_bytes;
     std::vector<std::pair<LinkId, double>> link_rests;
+    int kind = 0;  // those of a kind use the same things
+    std::int64_t first_channel = 0;
     int call = 0;  // one that takes it
     Stream stream = 0;
-    std::vector<Picoseconds> arrivals;
+    std::vector<Picoseconds> arrivals;  // of members
     std::int64_t transfers = 0, events = 0;
     Bytes bytes;
     bool has_choice = false;
-    bool is_usable = true;  // false: a helper that was taken to arrive later than it does mattered before
+    bool is_usable = true;     // false: a helper that was taken to arrive later than it does mattered before
+    bool is_alike = false;     // members that are alike end at one moment
+    std::int64_t n_taken = 0;  // in the present run
   };
   struct Taken {  // by a call in an iteration; kept if the path is recorded
     const Course* course = nullptr;
     SimTime base{};
   };
-  /// By course, by actor: the path to its end, from the first arrival on.
-  using Paths = std::map<const Course*, std::map<Actor, std::vector<PathElement>>>;
-  struct Interval {  // in which a call uses a resource
-    SimTime begin{}, end{};
+  struct Taking {  // by a call, lately
+    const Course* course = nullptr;
+    SimTime base{}, begin{}, end{};  // of the course; of what it uses
     int call = 0;
   };
+  struct Interval {
+    SimTime begin{}, end{};
+    SimTime reach{};  // the last end of it and those before it
+    int call = 0;
+  };
+  /// By course, by actor: the path to its end, from the first arrival on.
+  using Paths = std::map<const Course*, std::map<Actor, std::vector<PathElement>>>;
   struct Open {                     // a call that some members have begun
-    std::vector<SimTime> arrivals;  // [number of the member]
+    std::vector<SimTime> arrivals;  // [class of members], of a known call
+    std::vector<SimTime> ends;      // [number of a member], of another
     int n_arrived = 0, n_ended = 0;
     SimTime first = SimTime::max();  // of a known call: of its ranks
   };
+  struct Members {
+    std::vector<Actor> actors;     // [number]
+    std::vector<int> numbers;      // [actor] -1: it is none
+    std::vector<int> class_of;     // [number] those that are alike, in the present run
+    std::vector<Actor> stand_ins;  // [class]
+  };
 
-  const Course& course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
-  Course simulated_alone(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
+  Course& course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
+  Course simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals, Picoseconds first_rank);
+  std::vector<std::int64_t> key_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals) const;
+  void group_members();
+  void expect_alike(int call, const std::vector<SimTime>& ends);
   Paths paths_within(const std::vector<PathElement>& path) const;
   const Taken& taken_by(const PathElement& element) const;
-  void take(const Course& course, int call, Stream stream, SimTime base, const Open& open);
-  void use(std::vector<Interval>& known, const Interval& one);
-  bool meet_before(const std::vector<Interval>& known, std::vector<Interval>::const_iterator next, SimTime begin,
-                   SimTime end);
+  void take(Course& course, int call, SimTime base);
+  void list(const Taking& taking);
+  bool meets_simulated(const Course& course, SimTime base) const;
+  bool meet(const Taking& one, const Course& next, SimTime base);
   void meets(int call);
   SimTime horizon() const;
-  int number_of(int call, Actor actor) const;
-  Actor member(int call, int number) const;
+  const Members& members_of(int call) const {
+    return members_[static_cast<std::size_t>(members_id_[static_cast<std::size_t>(call)])];
+  }
+  int number_of(int call, Actor actor) const { return members_of(call).numbers[static_cast<std::size_t>(actor)]; }
   std::uint64_t at_stream(Stream stream, Actor actor) const;
 
   const Topology& topology_;
   RunOptions alone_;  // of a call by itself
   bool runs_ahead_, has_posts_, records_path_;
+  AlikeActors alike_;
   const LoweredProgram* lowered_ = nullptr;
-  std::vector<bool> known_;                // [call]
-  std::vector<bool> in_run_;               // [call] in the present run
-  std::vector<int> members_id_;            // [call]
-  std::vector<std::vector<int>> numbers_;  // [id of members][actor] its number; empty: the same
-  std::map<std::vector<std::int64_t>, std::unique_ptr<const Course>> courses_;
+  std::vector<bool> is_known_;    // [call]
+  std::vector<bool> in_run_;      // [call] in the present run
+  std::vector<int> members_id_;   // [call]
+  std::vector<Members> members_;  // [id]
+  std::map<std::vector<std::int64_t>, std::unique_ptr<Course>> courses_;
+  std::map<std::tuple<const Schedule*, int, std::int64_t>, int> kinds_;  // by schedule, id of members, first channel
+  tsl::robin_map<std::uint64_t, bool> shares_;                           // by two kinds: they use one thing
 
   // Of the present run.
   SimTime now_{};
@@ -150,19 +185,18 @@ class RememberedCalls final : public Courses {
   std::map<std::pair<int, int>, Taken> taken_;  // by call and iteration
   std::vector<Open> open_;                      // [call]
   std::vector<int> begun_;                      // calls that are open, simulated ones too
-  std::vector<std::vector<Interval>> links_;    // [resource] by known calls
-  std::vector<SimTime> links_simulated_;        // [resource] until when calls of the run itself used it, so far
-  std::vector<std::vector<Interval>> posters_;  // [actor]
-  std::vector<int> posting_;                    // [actor] simulated calls that are open
-  std::vector<SimTime> posted_;                 // [actor] the end of the last
-  tsl::robin_map<std::uint64_t, std::vector<Interval>> connections_;
-  tsl::robin_map<std::uint64_t, Interval> sends_;     // by stream and actor: until when what it sent fills slots
-  tsl::robin_map<std::uint64_t, SimTime> simulated_;  // by stream and actor: the end of its last simulated call
-  std::vector<Bytes> sent_by_, received_by_, link_bytes_;
-  std::vector<double> link_rests_;
-  Bytes bytes_;
-  std::int64_t transfers_ = 0, events_ = 0;
-  bool has_choice_ = false;
+  std::vector<Taking> recent_;                  // known calls that later ones may meet
+  std::size_t n_listed_ = 0;                    // of them in known_
+  std::vector<std::vector<Interval>> known_;    // [resource] when they use it, in order of the beginning
+  std::size_t much_recent_ = 0;                 // then some are dropped
+  // Of simulated calls.
+  int n_open_ = 0;
+  SimTime until_{};                                   // the last moment that is known of any
+  std::vector<SimTime> links_;                        // [resource] until when they used it, so far
+  std::vector<int> posting_;                          // [actor] that are open
+  std::vector<SimTime> posted_;                       // [actor] the end of the last
+  tsl::robin_map<std::uint64_t, SimTime> simulated_;  // by stream and actor: the end of the last
+  std::vector<Bytes> sent_by_, received_by_;
   std::vector<End> ends_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "sim/check/in_groups.hpp"
 #include "sim/program/account.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/run/run.hpp"
@@ -359,6 +360,164 @@ TEST_CASE("random programs: with calls remembered they take the whole run's time
   CHECK(n["with calls that met"] > tenth / 2);
   CHECK(n["with helpers"] > tenth / 10);
   CHECK(n["uses of a known course"] > 2 * static_cast<int>(programs));
+}
+
+namespace {
+
+/// Ranks in one or two halves, whose ranks have the same tasks: kernels, and calls in groups of equal size, side by
+/// side or interleaved, on one of two streams. So one rank of each half may stand for it, or one of each place that
+/// differs.
+Program random_alike_program(Draw& draw, int ranks, std::size_t n_plans) {
+  Program program{.name = "alike", .ranks = ranks, .actors = ranks};
+  program.streams = {Program::StreamKind::compute, Program::StreamKind::communication,
+                     Program::StreamKind::communication};
+  program.iterations = static_cast<int>(draw.number(1, 3));
+  const int n_halves = ranks % 2 == 0 && draw.once_in(2) ? 2 : 1, n = ranks / n_halves;
+  program.roles.resize(static_cast<std::size_t>(n_halves));
+  for (Actor rank = 0; rank < ranks; ++rank) program.role_of.push_back(rank / n);
+  std::vector<int> sizes;
+  for (int size = 2; size <= n; ++size)
+    if (n % size == 0) sizes.push_back(size);
+  struct Kind {
+    CheckedSchedule schedule;  // of all groups
+    Program::Members members;
+    int half = 0;
+    Stream stream = 1;
+    int plan = 0;
+    std::vector<int> helpers;  // their roles
+  };
+  std::vector<Kind> kinds;
+  for (std::int64_t k = draw.number(1, 3); k > 0 && !sizes.empty(); --k) {
+    const int size = draw.one_of(sizes), n_groups = n / size, half = static_cast<int>(draw.number(0, n_halves - 1));
+    const CheckedSchedule one = random_call(draw, size);
+    const int n_helpers = one.schedule().actors - size;
+    const bool interleaved = draw.once_in(2);
+    kinds.push_back({.schedule = in_groups(std::vector<CheckedSchedule>(static_cast<std::size_t>(n_groups), one)),
+                     .members = {},
+                     .half = half,
+                     .stream = static_cast<Stream>(draw.number(1, 2)),
+                     .plan = static_cast<int>(draw.number(1, static_cast<std::int64_t>(n_plans))) - 1,
+                     .helpers = {}});
+    Kind& kind = kinds.back();
+    for (int h = 0; h < n_helpers; ++h) {
+      kind.helpers.push_back(static_cast<int>(program.roles.size()));
+      program.roles.emplace_back();
+    }
+    for (int group = 0; group < n_groups; ++group) {
+      for (int i = 0; i < size; ++i)
+        kind.members.push_back(half * n + (interleaved ? i * n_groups + group : group * size + i));
+      for (const int helper : kind.helpers) {
+        kind.members.push_back(program.actors++);
+        program.role_of.push_back(helper);
+      }
+    }
+  }
+  for (Program::Role& role : program.roles) role.streams.resize(program.streams.size());
+  for (int half = 0; half < n_halves; ++half)
+    program.roles[static_cast<std::size_t>(half)].streams[0].push_back({.name = "first kernel", .time = 1us});
+  for (std::int64_t use = draw.number(2, 8); use > 0 && !kinds.empty(); --use) {
+    const Kind& kind = kinds[static_cast<std::size_t>(draw.number(0, static_cast<std::int64_t>(kinds.size()) - 1))];
+    const auto call = static_cast<int>(program.calls.size()), s = static_cast<int>(kind.stream);
+    program.calls.push_back({.name = fmt::format("call {}", call),
+                             .schedule = kind.schedule,
+                             .members = kind.members,
+                             .plan = kind.plan,
+                             .variables = {}});
+    auto& streams = program.roles[static_cast<std::size_t>(kind.half)].streams;
+    streams[0].push_back({.name = "kernel", .time = Picoseconds{draw.number(0, 2) * draw.number(0, 200'000'000)}});
+    streams[static_cast<std::size_t>(s)].push_back({.time = Picoseconds{draw.number(0, 3'000'000)}, .call = call});
+    streams[static_cast<std::size_t>(s)].back().after.push_back({0, static_cast<int>(streams[0].size()), 0});
+    for (const int helper : kind.helpers)
+      program.roles[static_cast<std::size_t>(helper)].streams[static_cast<std::size_t>(s)].push_back({.call = call});
+    if (!draw.once_in(3)) continue;  // else the next kernel waits for what was called
+    streams[0].push_back({.name = "update", .time = Picoseconds{5'000'000}});
+    streams[0].back().after.push_back({s, static_cast<int>(streams[static_cast<std::size_t>(s)].size()), 0});
+  }
+  return program;
+}
+
+int most_steps(const Schedule& schedule) {
+  int most = 0;
+  for (Actor actor = 0; actor < schedule.actors; ++actor)
+    for (Lane lane = 0; lane < schedule.lanes; ++lane) most = std::max(most, schedule.n_steps(actor, lane));
+  return most;
+}
+
+/// The largest difference of a time of any actor.
+Picoseconds farthest(const Told& some, const Told& all) {
+  Picoseconds most{0};
+  const auto look_at = [&most](SimTime one, SimTime other) {
+    most = std::max({most, Picoseconds{one - other}, Picoseconds{other - one}});
+  };
+  look_at(some.timeline.finish, all.timeline.finish);
+  for (std::size_t actor = 0; actor < all.timeline.actor_finish.size(); ++actor)
+    look_at(some.timeline.actor_finish[actor], all.timeline.actor_finish[actor]);
+  for (std::size_t rank = 0; rank < all.accounts.size(); ++rank) {
+    const TimeSplit &its = some.accounts.at(rank).split, &same = all.accounts.at(rank).split;
+    look_at(some.accounts[rank].end, all.accounts[rank].end);
+    for (Picoseconds TimeSplit::*part : {&TimeSplit::compute, &TimeSplit::waiting_for_others,
+                                         &TimeSplit::exposed_communication, &TimeSplit::overlapped, &TimeSplit::idle})
+      look_at(SimTime{its.*part}, SimTime{same.*part});
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("random programs of alike ranks: one of them stands for all, with the whole run's times") {
+  std::map<std::string, int> n;
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+    CAPTURE(seed);
+    Draw draw(seed);
+    Topology net = random_net(draw);
+    RunOptions options;
+    draw_options(draw, net, options);
+    const Program drawn = random_alike_program(draw, static_cast<int>(net.ranks().size()), options.plans.size());
+    const auto n_helpers = static_cast<std::size_t>(drawn.actors - drawn.ranks);
+    options.placement.assign(net.ranks().begin(), net.ranks().end());
+    for (std::size_t h = 0; h < n_helpers; ++h)  // helpers sit where ranks do
+      options.placement.push_back(net.ranks()[h % net.ranks().size()]);
+    const CheckedProgram program = check(drawn);
+    if (options.plans.size() > 1) {
+      options.plan_of_channel = LoweredProgram(program).plan_of_channel();
+      options.plan_of_channel.resize(std::size_t{1} << 16);
+    }
+    options.record_path = draw.once_in(2);
+    const Told all = whole(net, program, options);
+    RememberedCalls::Counts counts;
+    const std::optional<Told> some = remembered(net, program, options, counts);
+    if (!some) {
+      ++n["simulated whole"];
+      continue;
+    }
+    if (counts.stand_ins == 0) {
+      ++n["each for itself"];
+      continue;
+    }
+    CHECK(some->timeline.transfers == all.timeline.transfers);
+    CHECK(some->timeline.bytes_sent == all.timeline.bytes_sent);
+    CHECK(some->timeline.link_bytes == all.timeline.link_bytes);
+    CHECK(some->sent_by == all.sent_by);
+    CHECK(some->received_by == all.received_by);
+    // Rounding, of each step of a path; see AlikeActors.
+    std::int64_t steps = 0;
+    for (const Program::Call& call : drawn.calls) steps += most_steps(call.schedule.schedule()) * drawn.iterations;
+    const Picoseconds apart = farthest(*some, all);
+    ++n[apart == Picoseconds{0} ? "equal" : apart <= Picoseconds{2} * steps ? "rounded" : "apart"];
+    ++n["stand-ins"];
+    n["split"] += counts.stand_ins > static_cast<int>(drawn.roles.size()) ? 1 : 0;
+    n["with calls that met"] += counts.met > 0 ? 1 : 0;
+    n["with helpers"] += n_helpers > 0 ? 1 : 0;
+  }
+  const int tenth = static_cast<int>(programs) / 10;  // what never happened was not tested
+  CHECK(n["stand-ins"] > 2 * tenth);
+  CHECK(n["equal"] > 9 * n["rounded"]);
+  // Ranks come together, so that the order of what happens at one instant decides which of two messages a device posts
+  // first. So it does with all ranks.
+  CHECK(n["apart"] <= n["stand-ins"] / 100);
+  CHECK(n["split"] > tenth / 2);
+  CHECK(n["with calls that met"] > tenth / 4);
+  CHECK(n["with helpers"] > tenth / 10);
 }
 
 namespace {
