@@ -111,6 +111,28 @@ void settle_with_sweeps(Json& root, const Override& override) {
   root["sweep"] = std::move(kept);
 }
 
+/// The document with the changes of --set.
+Json overridden(std::string_view text, const std::string& name, const std::vector<std::string>& overrides,
+                Blame& blame) {
+  Json root = parse_json(text, name);
+  if (!root.is_object()) blame.fail("", fmt::format("expected an object, found {}", describe(root)));
+  for (const std::string& option : overrides) {
+    Override override = read_override(option);
+    settle_with_sweeps(root, override);
+    if (override.value.is_null()) {
+      try {
+        remove(root, override.path);
+      } catch (const InputError& error) {
+        throw InputError(override.option, error.message(), error.hint());
+      }
+      continue;
+    }
+    const auto refuse = [&](const std::string& message) { throw InputError(override.option, message); };
+    blame.from_override(edit(root, override.path, std::move(override.value), refuse), override.option, override.hint);
+  }
+  return root;
+}
+
 /// Takes the sweeps out of the document and leaves slots where their values go.
 Json place_sweeps(Json& root, Blame& blame) {
   Json sweeps = Json::object();
@@ -322,23 +344,8 @@ ScenarioFile ScenarioFile::load(const std::string& path, const std::vector<std::
 
 ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
                                  const std::vector<std::string>& overrides) {
-  Json root = parse_json(text, name);
   Blame blame(name);
-  if (!root.is_object()) blame.fail("", fmt::format("expected an object, found {}", describe(root)));
-  for (const std::string& option : overrides) {
-    Override override = read_override(option);
-    settle_with_sweeps(root, override);
-    if (override.value.is_null()) {
-      try {
-        remove(root, override.path);
-      } catch (const InputError& error) {
-        throw InputError(override.option, error.message(), error.hint());
-      }
-      continue;
-    }
-    const auto refuse = [&](const std::string& message) { throw InputError(override.option, message); };
-    blame.from_override(edit(root, override.path, std::move(override.value), refuse), override.option, override.hint);
-  }
+  Json root = overridden(text, name, overrides, blame);
   const Json sweeps = place_sweeps(root, blame);
 
   ScenarioFile file;
@@ -364,6 +371,11 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   // One point: what it means is checked at once. Of several, each answers for itself when it is asked for.
   if (file.size() == 1) file.point(0);
   return file;
+}
+
+Json with_overrides(const Json& scenario, const std::string& name, const std::vector<std::string>& overrides) {
+  Blame blame(name);
+  return overridden(json_text(scenario), name, overrides, blame);
 }
 
 const std::string& ScenarioFile::name() const { return impl_->name; }

@@ -12,6 +12,7 @@ namespace ringsim::tools {
 
 const std::vector<Command>& command_table() {
   static const std::vector<Command> table{
+      predict_command(),
       run_command(),
       sweep_command(),
       crossover_command(),

@@ -440,6 +440,36 @@ std::string json_text(const Json& value, int indent) {
   return text;
 }
 
+namespace {
+
+std::string on_one_line(const Json& value) {
+  if (!value.is_structured() || value.empty()) return json_text(value);
+  std::string text;
+  for (const auto& [key, member] : value.items())
+    text += (text.empty() ? "" : ", ") + (value.is_object() ? Json(key).dump() + ": " : "") + on_one_line(member);
+  return value.is_object() ? '{' + text + '}' : '[' + text + ']';
+}
+
+/// `begun`: characters of the first line that stand already; `after`: those that must follow on the last one.
+std::string in_lines(const Json& value, std::size_t width, std::size_t indent, std::size_t begun, std::size_t after) {
+  std::string line = on_one_line(value);
+  if (!value.is_structured() || value.empty() || begun + line.size() + after <= width) return line;
+  constexpr std::size_t step = 2;
+  const std::string margin(indent + step, ' ');
+  std::string text;
+  for (const auto& [key, member] : value.items()) {
+    const std::string name = value.is_object() ? Json(key).dump() + ": " : "";
+    text += (text.empty() ? "\n" : ",\n") + margin + name +
+            in_lines(member, width, indent + step, margin.size() + name.size(), /*after=*/1);
+  }
+  text += '\n' + std::string(indent, ' ');
+  return value.is_object() ? '{' + text + '}' : '[' + text + ']';
+}
+
+}  // namespace
+
+std::string json_in_lines(const Json& value, std::size_t width) { return in_lines(value, width, 0, 0, 0); }
+
 std::string without_quotes(const std::string& json) {
   return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
 }

@@ -1,6 +1,7 @@
 // JSON as people write it: read strictly, every error at its place; and written back.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ Json parse_json(std::string_view text, const std::string& source, std::size_t fi
 /// The JSON text of a value. Numbers are the shortest text that reads back to the same double. `indent` 0: one line.
 /// Ends without a newline. Requires finite numbers.
 std::string json_text(const Json& value, int indent = 0);
+
+/// JSON as people write it, with blanks: what fits into a line of `width` characters is on one line, members of what
+/// does not are on lines of their own. Ends without a newline.
+std::string json_in_lines(const Json& value, std::size_t width);
 
 /// A value as error messages show it: short text, numbers and words as they are; "a list" or "an object" otherwise.
 std::string describe(const Json& value);

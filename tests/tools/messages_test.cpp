@@ -1,4 +1,4 @@
-// What the command says to mistakes: tests/data/messages/command_line.txt.
+// What the command says to mistakes: tests/data/messages/command_line.txt and predict.txt.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -63,6 +63,57 @@ TEST_CASE("mistakes on the command line are named, with what to do, and change n
   };
   ringsim::test::MessagePage page("command_line");
   for (const Words& words : mistakes) {
+    const ringsim::test::Outcome outcome = ringsim::test::run_with_input(words, "", ringsim::test::source_dir());
+    CHECK(outcome.out == "");
+    page.add(fmt::format("{}: exit code {}", fmt::join(words, " "), outcome.code), outcome.err);
+  }
+  page.check();
+}
+
+TEST_CASE("mistakes of a prediction by name are named by the option that has them") {
+  using Words = std::vector<std::string>;
+  const std::vector<Words> mistakes{
+      {},
+      {"all_redcue", "--node", "dgx-h100"},
+      {"all_reduce"},
+      {"all_reduce", "--node", "dgx-b100"},
+      {"all_reduce", "--node", "README.md"},
+      {"all_reduce", "--node", "scenarios/star.json"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "two"},
+      {"all_reduce", "--node", "dgx-h100", "-n", "4"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "leafspin:2"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "clos"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "leaf_spine:two"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "leaf_spine:2x2"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "leaf_spine:5"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "star:2"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "torus:1x3"},
+      {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "dragonfly"},
+      {"all_reduce", "--node", "rtx4090-pcie", "--nodes", "2"},
+      {"all_reduce", "--node", "dgx-h100", "--gpus", "9"},
+      {"all_reduce", "--node", "dgx-h100", "--bytes", "1G"},
+      {"all_reduce", "--node", "dgx-h100", "--bytes", "8..1GiB"},
+      {"all_reduce", "--node", "dgx-h100", "--bytes", "1 furlong"},
+      {"all_reduce", "--node", "dgx-h100", "--bytes", "1GiB..1MiB"},
+      {"all_reduce", "--node", "dgx-h100", "--bytes", "0B..1MiB"},
+      {"all_reduce", "--node", "dgx-h100", "--bytes", "1KiB..1MiB:1"},
+      {"all_reduce", "--node", "dgx-h100", "-b", "8"},
+      {"all_reduce", "--node", "dgx-h100", "--algorithm", "rign"},
+      {"all_to_all", "--node", "dgx-h100", "--algorithm", "ring"},
+      {"all_reduce", "--node", "dgx-h100", "--algorithm", "ring", "--nccl", "2.20.5"},
+      {"all_reduce", "--node", "dgx-h100", "--nccl", "2.99.1"},
+      {"all_reduce", "--node", "mi300x", "--nccl", "2.20.5"},
+      {"barrier", "--node", "dgx-h100"},
+      {"barrier", "--node", "dgx-h100", "--bytes", "1MiB"},
+      {"all_reduce", "--node", "dgx-h100", "--set", "colective.root=1"},
+      {"all_reduce", "--node", "dgx-h100", "--save", "x.txt"},
+      {"all_reduce", "--node", "dgx-h100", "--save", "/nonexistent/folder/x.json"},
+      {"all_reduce", "--node", "dgx-h100", "--save", "scenarios/star.json"},
+      {"all_reduce", "--node", "dgx-h100", "-o", "x.svg"},
+  };
+  ringsim::test::MessagePage page("predict");
+  for (Words words : mistakes) {
+    words.insert(words.begin(), "predict");
     const ringsim::test::Outcome outcome = ringsim::test::run_with_input(words, "", ringsim::test::source_dir());
     CHECK(outcome.out == "");
     page.add(fmt::format("{}: exit code {}", fmt::join(words, " "), outcome.code), outcome.err);

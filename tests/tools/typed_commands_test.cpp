@@ -122,6 +122,7 @@ TEST_CASE("the ending of a file is kept or refused by every command that writes 
            {{"sweep", file}, {".csv", ".json"}, {".jsonl", ".ndjson"}},
            {{"compare", file, measured}, {".md"}, {}},
            {{"bound", file}, {".csv", ".jsonl"}, {".json", ".txt"}},
+           {{"predict", "all_reduce", "--node", "dgx-1v"}, {".md"}, {".json", ".jsonl", ".csv", ".txt", ""}},
            {{"explain", file}, {".csv"}, {".json", ".txt"}},
            {{"diff", file, file}, {".csv"}, {".json"}},
            {{"crossover", file, "--set", R"(collective.algorithm=["ring","direct"])"}, {".json"}, {".csv", ".txt"}},

@@ -169,6 +169,12 @@ TEST_CASE("the collective: as the file says, else as the reader says, else by th
   for (const CollectiveOp op : collective_ops()) CHECK(collective_named(to_string(op)) == op);
   CHECK(collective_named("osu_bcast") == CollectiveOp::broadcast);
   CHECK(collective_named("sendrecv_perf") == CollectiveOp::send_recv);
+  CHECK(collective_named("MPI_Allreduce") == CollectiveOp::all_reduce);
+  CHECK(collective_named("ncclReduceScatter") == CollectiveOp::reduce_scatter);
+  CHECK(collective_named("torch.distributed.all_gather_into_tensor") == CollectiveOp::all_gather);
+  CHECK(collective_named("dist.reduce_scatter_tensor") == CollectiveOp::reduce_scatter);
+  CHECK(collective_named("all_to_all_single") == CollectiveOp::all_to_all);
+  CHECK(!collective_named("nccl"));
   CHECK(!collective_named("hypercube_perf"));
 }
 

@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
 
 #include "scenarios/decoder/files.hpp"
 #include "sim/base/error.hpp"
+#include "tools/command_line/machine_scenario.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
-#include "topologies/machines/machine.hpp"
 #include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::tools {
@@ -29,29 +28,42 @@ bool may_be_machine(const std::string& path) {
 
 }  // namespace
 
-std::string preset_scenario(const std::string& preset) {
-  const Machine machine = node_preset(preset);
-  const bool amd = std::any_of(machine.devices.begin(), machine.devices.end(),
-                               [](const Machine::Device& device) { return device.attributes.contains("gcn"); });
-  return fmt::format(
-      R"({{"version": 1, "name": "{0}", "topology": {{"kind": "cluster", "node": "{0}", "nodes": 1}}, {1}}})",
-      machine.name,
-      amd ? R"("collective": {"op": "all_reduce", "algorithm": "direct", "bytes": "1 GiB"})"
-          : R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 GiB"})");
+namespace {
+
+/// What read_input() says of the name of a machine, and gives.
+ScenarioText machine_input(const std::string& typed, const PresetNames& preset, MachineWords cluster) {
+  cluster.node = preset.name;
+  const std::string text = json_in_lines(scenario_of(settled(cluster)).document, std::string::npos);
+  if (const std::string note = preset_note(typed); !note.empty())
+    say(fmt::format("ringsim: note: {} is {}\n", typed, note));
+  say(fmt::format("ringsim: note: {} is a machine, not a file; taken as this scenario, which --set changes:\n  {}\n",
+                  typed, text));
+  return {preset.name, text};
+}
+
+/// The preset that a path names, if there is no such file; else nullptr.
+const PresetNames* machine_at(const std::string& path) {
+  std::error_code error;  // such as a folder that may not be searched: the reader says so
+  if (path == "-" || std::filesystem::exists(std::filesystem::path(path), error) || error) return nullptr;
+  return preset_named(path);
+}
+
+}  // namespace
+
+ScenarioText read_input(const std::string& path, const MachineWords& cluster) {
+  if (const PresetNames* preset = machine_at(path)) return machine_input(path, *preset, cluster);
+  for (const auto& [given, option] :
+       {std::pair{cluster.nodes != 1, "--nodes"}, {cluster.fabric.has_value(), "--fabric"}})
+    if (given)
+      throw UsageError(option, fmt::format("expected the name of a machine as SCENARIO, found {}", path),
+                       "--set topology.nodes=N changes a scenario");
+  return read_input(path);
 }
 
 ScenarioText read_input(const std::string& path, const std::string& what) {
-  std::error_code error;  // such as a folder that may not be searched: the reader says so
+  if (const PresetNames* preset = machine_at(path)) return machine_input(path, *preset, {});
+  std::error_code error;
   if (path != "-" && !std::filesystem::exists(std::filesystem::path(path), error) && !error) {
-    if (const PresetNames* preset = preset_named(path); preset != nullptr) {
-      const std::string text = preset_scenario(preset->name);
-      if (const std::string note = preset_note(path); !note.empty())
-        say(fmt::format("ringsim: note: {} is {}\n", path, note));
-      say(fmt::format(
-          "ringsim: note: {} is a machine, not a file; taken as this scenario, which --set changes:\n  {}\n", path,
-          text));
-      return {preset->name, text};
-    }
     try {
       return {path, scenarios::read_text(path, what)};
     } catch (const InputError& missing) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scenarios/scenario.hpp"
+#include "tools/command_line/machine_scenario.hpp"
 
 namespace ringsim::tools {
 
@@ -14,13 +15,12 @@ struct ScenarioText {
 };
 
 /// Reads the file, or standard input for "-"; the files that a scenario from there names are relative to the working
-/// directory. If there is no such file and the path is the name of a machine ("dgx-a100"), gives preset_scenario(), and
-/// says so on stderr. `what`: what is expected, for errors. Throws InputError.
+/// directory. If there is no such file and the path is the name of a machine ("dgx-a100"), gives scenario_of() that
+/// machine, and says so on stderr. `what`: what is expected, for errors. Throws InputError.
 ScenarioText read_input(const std::string& path, const std::string& what = "a scenario file");
-
-/// The scenario that stands for the name of a machine alone: one node, an all-reduce of 1 GiB by NCCL, or if NCCL
-/// does not run by messages to all. JSON text in a line.
-std::string preset_scenario(const std::string& preset);
+/// The same, if --nodes and --fabric may say that a machine named so is several. Throws UsageError if they are given
+/// for a file.
+ScenarioText read_input(const std::string& path, const MachineWords& cluster);
 
 /// The scenario with the changes of --set. Throws InputError as ScenarioFile::load().
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set);

@@ -54,6 +54,11 @@ struct Foreign {
 
 const std::vector<Foreign>& foreign_options() {
   static const std::vector<Foreign> all{
+      {{"-b", "-e", "-s", "--size", "--sizes", "--minbytes", "--maxbytes"},
+       "--bytes",
+       "write --bytes {}, or a range such as --bytes 8B..1GiB"},
+      {{"-N", "-n", "--machines", "--hosts"}, "--nodes", "write --nodes {}"},
+      {{"-g", "--ngpus", "--gpus-per-node"}, "--gpus", "write --gpus {}"},
       {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--format", "write --format {}"},
       {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--to", "write --to {}"},
       {{"--threads", "--jobs", "--nproc", "--parallel", "--workers", "-t", "-p", "-np", "-T"}, "--jobs", "write -j {}"},

@@ -274,17 +274,33 @@ Option& Options::run_of_log(std::optional<int>& target) {
       "run of a log that has several, from 1, if they do not agree");
 }
 
-void Options::collective(std::string& target) {
-  Option& option = text("--collective", "NAME", target, "collective that was measured, if the file does not name it");
+namespace {
+
+/// For an option or argument that names a collective: its value is as scenarios write it.
+void take_collective(Option& option, std::string& target) {
   std::vector<std::string> names;
   for (const CollectiveOp op : collective_ops()) names.emplace_back(to_string(op));
   option.suggested = names;
   option.take = [&target, names](const std::string& text) {
-    if (!collective_named(text))
+    const std::optional<CollectiveOp> op = collective_named(text);
+    if (!op)
       throw InputError("", fmt::format("expected the name of a collective, found \"{}\"", text),
                        spelling_hint(text, names));
-    target = text;
+    target = to_string(*op);
   };
+}
+
+}  // namespace
+
+void Options::collective(std::string& target) {
+  take_collective(text("--collective", "NAME", target, "collective that was measured, if the file does not name it"),
+                  target);
+}
+
+void Options::collective_argument(std::string& target) {
+  take_collective(argument("COLLECTIVE", target,
+                           "such as all_reduce; the names of MPI, NCCL, nccl-tests and PyTorch are taken too"),
+                  target);
 }
 
 std::vector<std::string> Options::names() const {

@@ -100,6 +100,8 @@ class Options {
   void bound(bool& target);
   /// --collective, for a file of measured times that does not say what was measured.
   void collective(std::string& target);
+  /// COLLECTIVE, by any of its names; becomes as scenarios write it.
+  void collective_argument(std::string& target);
   /// --run, for a log with several.
   Option& run_of_log(std::optional<int>& target);
 

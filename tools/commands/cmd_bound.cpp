@@ -32,6 +32,7 @@ namespace {
 struct BoundArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is the name of one: how many, and what joins them
   std::optional<bool> said_json;
   bool json = false;       ///< `said_json`, or what the ending of `output` says
   bool all_links = false;  ///< counts links that no path between ranks takes as well
@@ -42,6 +43,7 @@ struct BoundArguments {
 
 void declare(Options& options, BoundArguments& bound) {
   options.scenario(bound.scenario, bound.set);
+  declare_nodes(options, bound.machine);
   options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.said_json, "print a table or JSON")
       .fallback = "table";
   options.flag("--all-links", bound.all_links, "count every link, even if no path between ranks takes it");
@@ -164,7 +166,8 @@ std::string json_of(const ScenarioFile& file, const Scenario& scenario, const Ma
 
 int execute(const BoundArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioText input = read_input(arguments.scenario, arguments.machine);
+  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   const Scenario scenario = first_point(file);
   expect_collective(scenario);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);

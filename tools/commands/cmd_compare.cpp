@@ -40,6 +40,7 @@ namespace {
 struct CompareArguments {
   std::string scenario, measured;
   std::vector<std::string> set;
+  MachineWords machine;             ///< if the scenario is the name of one: how many, and what joins them
   std::string algorithm;            ///< instead of the scenario's; empty: those
   std::string collective;           ///< what was measured; empty: the file says it
   std::optional<int> run;           ///< of a log with several; none: all, if they agree
@@ -58,6 +59,7 @@ struct CompareArguments {
 
 void declare(Options& options, CompareArguments& compare) {
   options.scenario(compare.scenario, compare.set);
+  declare_nodes(options, compare.machine);
   options.argument("MEASURED", compare.measured, "file of measured times, in one of the formats above").file = true;
   options.text("--algorithm", "NAME", compare.algorithm, "use this algorithm instead of the scenario's");
   options.collective(compare.collective);
@@ -315,7 +317,7 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
   const std::string sentence = fmt::format("{}: {}", file.name(), headline_of(curves));
   std::string command =
       fmt::format("ringsim compare {} {}", shell_word(arguments.scenario), shell_word(arguments.measured)) +
-      set_words("--set", arguments.set);
+      set_words("--set", arguments.set) + words_of(arguments.machine);
   if (!arguments.algorithm.empty()) command += " --algorithm " + shell_word(arguments.algorithm);
   if (!arguments.collective.empty()) command += " --collective " + shell_word(arguments.collective);
   if (arguments.run) command += fmt::format(" --run {}", *arguments.run);
@@ -335,7 +337,7 @@ int execute(const CompareArguments& arguments) {
   std::vector<std::string> set = arguments.set;
   if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
   std::vector<std::string> told;
-  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioText input = read_input(arguments.scenario, arguments.machine);
   const auto [file, table] = load_at_measured_sizes(input.text, input.name, set, measured, arguments.run, told);
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);

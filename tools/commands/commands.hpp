@@ -10,6 +10,7 @@ namespace ringsim::tools {
 /// The table of main.cpp, in the order in which help shows it.
 const std::vector<Command>& command_table();
 
+Command predict_command();
 Command run_command();
 Command sweep_command();
 Command crossover_command();

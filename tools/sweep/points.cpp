@@ -27,7 +27,8 @@ struct Outcome {
 class Queue {
  public:
   Queue(const ScenarioFile& file, bool fold, const std::function<void(Result&&)>& take,
-        const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording, bool phases)
+        const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording, bool phases,
+        bool explain)
       : file_(file),
         fold_(fold),
         take_(take),
@@ -35,6 +36,7 @@ class Queue {
         bounds_(bounds),
         recording_(recording),
         phases_(phases),
+        explain_(explain),
         progress_(file.size()) {}
 
   /// Simulates the point. Returns whether the others are wanted.
@@ -52,6 +54,7 @@ class Queue {
                                     .stage = [&](const std::string& text) { progress_.now(text); },
                                     .max_memory = memory_limit(),
                                     .fold = fold_,
+                                    .explain = explain_,
                                     .phases = phases_,
                                     .recording = recording_},
                                    bounds_);
@@ -107,6 +110,7 @@ class Queue {
   Bounds* bounds_;
   Recording* recording_;
   bool phases_;
+  bool explain_;
   ProgressLine progress_;
   Warnings warnings_;
   IdleSettings idle_;
@@ -120,7 +124,7 @@ class Queue {
 
 void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
                     const std::function<void(const UnservedError&)>& unserved, Bounds* bounds, Recording* recording,
-                    bool phases) {
+                    bool phases, bool explain) {
   {
     PointWarnings warnings;
     ProgressLine reading(file.size());
@@ -141,7 +145,7 @@ void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::fu
     warnings.say();
   }
   ensure(recording == nullptr || file.size() == 1, "one point is recorded");
-  Queue queue(file, fold, take, unserved, bounds, recording, phases);
+  Queue queue(file, fold, take, unserved, bounds, recording, phases, explain);
   for_each_index(file.size(), jobs, [&](std::size_t point) { return queue.work(point); });
   queue.finish();
 }

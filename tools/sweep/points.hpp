@@ -16,9 +16,10 @@ namespace ringsim::tools {
 /// one is simulated. Throws what predict() throws for the first point that fails; Interrupted when stop_requested is
 /// set. `fold`: as PredictOptions::fold. `unserved`: takes those points that their algorithm cannot serve, in their
 /// turn; without it they fail as others do. `bounds`: as for results_of().
-/// `recording`: as PredictOptions::recording; requires one point. `phases`: as PredictOptions::phases.
+/// `recording`: as PredictOptions::recording; requires one point. `phases` and
+/// `explain`: as those of PredictOptions.
 void predict_points(const ScenarioFile& file, int jobs, bool fold, const std::function<void(Result&&)>& take,
                     const std::function<void(const UnservedError&)>& unserved = {}, Bounds* bounds = nullptr,
-                    Recording* recording = nullptr, bool phases = false);
+                    Recording* recording = nullptr, bool phases = false, bool explain = false);
 
 }  // namespace ringsim::tools

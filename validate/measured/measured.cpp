@@ -91,8 +91,17 @@ std::string measured_formats() {
 
 std::optional<CollectiveOp> collective_named(std::string_view name) {
   std::string letters = letters_in(name);
-  if (letters.starts_with("osu")) letters.erase(0, 3);
-  if (letters.ends_with("perf")) letters.erase(letters.size() - 4);
+  // The first of each that fits: PyTorch's calls are torch.distributed.all_gather_into_tensor() and the like.
+  for (const std::string_view before : {"torchdistributed", "dist", "mpi", "nccl", "rccl", "osu"})
+    if (letters.starts_with(before)) {
+      letters.erase(0, before.size());
+      break;
+    }
+  for (const std::string_view after : {"perf", "intotensor", "tensor", "single"})
+    if (letters.ends_with(after)) {
+      letters.erase(letters.size() - after.size());
+      break;
+    }
   if (letters == "bcast") return CollectiveOp::broadcast;
   for (const CollectiveOp op : collective_ops())
     if (letters == letters_in(to_string(op))) return op;

@@ -41,7 +41,8 @@ struct MeasuredTable {
 /// Which formats are read, one per line, for errors and --help.
 std::string measured_formats();
 
-/// The collective of that name, in any of the usual spellings ("all_reduce", "AllReduce", "allreduce",
+/// The collective of that name, in any of the usual spellings ("all_reduce", "AllReduce", "allreduce"), also as MPI,
+/// NCCL, PyTorch and benchmarks call it ("MPI_Allreduce", "ncclAllReduce", "dist.all_gather_into_tensor",
 /// "all_reduce_perf", "osu_allreduce"); nothing if it is none.
 std::optional<CollectiveOp> collective_named(std::string_view name);
 

@@ -1,0 +1,255 @@
+// ringsim predict: machines by name, what is assumed, and the scenario that stands for it.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/paths.hpp"
+
+namespace predict_command_test {
+
+using nlohmann::json;
+using ringsim::test::fresh_folder;
+using ringsim::test::has;
+using ringsim::test::Outcome;
+using ringsim::test::run_command;
+using ringsim::test::run_with_input;
+using ringsim::test::Words;
+
+namespace {
+
+Outcome predict(Words words, const Words& more = {}) {
+  words.insert(words.begin(), "predict");
+  words.insert(words.end(), more.begin(), more.end());
+  const Outcome outcome = run_command(words);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome;
+}
+
+/// The scenario below the table: from the line that begins with a brace.
+std::string scenario_in(const std::string& out) {
+  const std::size_t at = out.find("\n{");
+  REQUIRE(at != std::string::npos);
+  return out.substr(at + 1);
+}
+
+json fabric_of(const std::string& node, int nodes, const std::string& fabric) {
+  const Outcome outcome = predict({"all_reduce", "--node", node, "--nodes", std::to_string(nodes), "--bytes", "1KiB",
+                                   "--algorithm", "ring", "--fabric", fabric});
+  return json::parse(scenario_in(outcome.out))["topology"]["fabric"];
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("the scenario that a prediction prints, and the one that it saves, give ringsim run the same rows") {
+  const std::filesystem::path folder = fresh_folder("ringsim-predict");
+  for (const Words& words : std::vector<Words>{
+           {"all_reduce", "--node", "dgx-h100", "--nodes", "4", "--fabric", "leaf_spine:2", "--bytes", "1GiB"},
+           {"MPI_Allreduce", "--node", "dgx-a100", "--bytes", "1KiB..1MiB:32"},
+           {"alltoall", "--node", "p5", "--nodes", "2", "--bytes", "64MiB", "--algorithm", "pairwise,direct"},
+           {"all_gather", "--node", "mi300x", "--nodes", "2", "--bytes", "1MiB"},
+           {"broadcast", "--node", "dgx-1v", "--nodes", "2", "--gpus", "2", "--bytes", "1MiB,2 MiB", "--nccl",
+            "2.19.3"},
+           {"reduce_scatter", "--node", "polaris", "--set", "collective.bytes=3 MiB"}}) {
+    CAPTURE(fmt::format("{}", fmt::join(words, " ")));
+    const std::string saved = (folder / "saved.json").string();
+    const Outcome table = predict(words, {"--save", saved, "--force"});
+    const std::string rows = predict(words, {"--format", "csv"}).out;
+    CHECK(run_with_input({"run", "-", "--format", "csv"}, scenario_in(table.out)).out == rows);
+    CHECK(run_command({"run", saved, "--format", "csv"}).out == rows);
+    CHECK(text_of(saved) == scenario_in(table.out));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a saved scenario names the machine's file from its own folder, the printed one from the working directory") {
+  const std::filesystem::path folder = fresh_folder("ringsim-predict");
+  std::filesystem::create_directories(folder / "machines");
+  std::filesystem::create_directories(folder / "work" / "out");
+  std::filesystem::copy_file(ringsim::test::source_dir() + "/topologies/presets/dgx-1v.json",
+                             folder / "machines" / "mine.json");
+  const std::string work = (folder / "work").string();
+  const Words words{"predict", "all_reduce", "--node", "../machines/mine.json", "--nodes", "2", "--bytes", "1MiB"};
+  Words saving = words, as_csv = words;
+  saving.insert(saving.end(), {"--save", "out/saved.json"});
+  as_csv.insert(as_csv.end(), {"--format", "csv"});
+  const Outcome table = run_with_input(saving, "", work);
+  REQUIRE(table.code == 0);
+  const std::string rows = run_with_input(as_csv, "", work).out;
+  CHECK(json::parse(text_of(folder / "work" / "out" / "saved.json"))["topology"]["node_file"] ==
+        "../../machines/mine.json");
+  CHECK(run_with_input({"run", "work/out/saved.json", "--format", "csv"}, "", folder.string()).out == rows);
+  CHECK(run_with_input({"run", "-", "--format", "csv"}, scenario_in(table.out), work).out == rows);
+  // What is there is kept, unless --force says otherwise.
+  const Outcome again = run_with_input(saving, "", work);
+  CHECK(again.code == 2);
+  CHECK(has(again.err, "--save: expected a file that is not there yet, found out/saved.json"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a topology of NCCL's is a machine too") {
+  const std::string file = ringsim::test::source_dir() + "/tests/data/machines/dump.xml";
+  const Outcome outcome = predict({"all_reduce", "--node", file, "--bytes", "1MiB"});
+  const json topology = json::parse(scenario_in(outcome.out))["topology"];
+  CHECK(topology["kind"] == "nccl_xml");
+  CHECK(topology["file"] == file);
+}
+
+TEST_CASE("each word for a fabric becomes its keys") {
+  // A DGX H100 has 8 NICs of 48 GB/s, a leaf room for 32; two leaves at least.
+  const json link{{"bandwidth", "48 GB/s"}, {"latency", "150 ns"}};
+  CHECK(fabric_of("dgx-h100", 4, "star") == json{{"kind", "star"}, {"link", link}});
+  const auto leaves = [&](int nodes_per_leaf, int oversubscription) {
+    return json{{"kind", "leaf_spine"},
+                {"nodes_per_leaf", nodes_per_leaf},
+                {"oversubscription", oversubscription},
+                {"link", link}};
+  };
+  CHECK(fabric_of("dgx-h100", 4, "leaf_spine:2") == leaves(2, 2));
+  CHECK(fabric_of("dgx-h100", 4, "Leaf-Spine") == leaves(2, 1));
+  CHECK(fabric_of("dgx-h100", 16, "leaf_spine:2") == leaves(4, 2));  // 32 NICs, not 8 nodes
+  CHECK(fabric_of("dgx-h100", 2, "spine_leaf:4") == leaves(1, 4));
+  CHECK(fabric_of("dgx-h100", 4, "leaf_spine:3") == leaves(3, 3));  // 2 nodes have 16 NICs: no thirds
+  // k^3/4 >= 32 NICs from k = 6 on, but only 8 ports down (k = 16) have whole nodes; 2:1, k = 8.
+  CHECK(fabric_of("dgx-h100", 4, "fat_tree") ==
+        json{{"kind", "fat_tree"}, {"k", 16}, {"oversubscription", 1}, {"link", link}});
+  CHECK(fabric_of("dgx-h100", 4, "fattree:2") ==
+        json{{"kind", "fat_tree"}, {"k", 8}, {"oversubscription", 2}, {"link", link}});
+  // A rail switch has a NIC of each node: with 4 nodes 2 cables up are 2:1.
+  CHECK(fabric_of("dgx-h100", 4, "rail_optimized:2") ==
+        json{{"kind", "rail"}, {"nodes_per_group", 4}, {"spines", 2}, {"oversubscription", 2}, {"link", link}});
+  CHECK(fabric_of("dgx-h100", 6, "torus") == json{{"kind", "torus"}, {"dimensions", {2, 3}}, {"link", link}});
+  CHECK(fabric_of("dgx-h100", 5, "torus") == json{{"kind", "torus"}, {"dimensions", {5}}, {"link", link}});
+  CHECK(fabric_of("dgx-h100", 4, "torus:4x1") == json{{"kind", "torus"}, {"dimensions", {4, 1}}, {"link", link}});
+  CHECK(fabric_of("dgx-h100", 4, "dragonfly:3x2x1") ==
+        json{{"kind", "dragonfly"}, {"groups", 3}, {"routers", 2}, {"nodes_per_router", 1}, {"link", link}});
+}
+
+TEST_CASE("what no option says is printed as assumed, until --set says it") {
+  const Words words{"all_reduce", "--node", "h100", "--nodes", "4"};
+  const std::string all = predict(words).out;
+  const std::string heading = "Assumed, as no option says it; --set changes what is at the path in brackets:\n";
+  REQUIRE(has(all, heading));
+  CHECK(has(all, "  h100 is taken to be hgx-h100, "));
+  CHECK(has(all, "  the nodes are on one non-blocking switch, star (topology.fabric)\n"));
+  CHECK(has(all,
+            "  cables as fast as the 8 NICs of a node, 48 GB/s each, with a latency of 150 ns\n    "
+            "(topology.fabric.link)\n"));
+  CHECK(has(all, ", the newest that is modeled (library)\n"));
+  CHECK(has(all, "  five sizes (collective.bytes)\n"));
+  CHECK(!has(all, "routing"));  // one switch: there is one way
+  const std::string leaves = predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB"}).out;
+  CHECK(!has(leaves, "topology.fabric)"));
+  CHECK(!has(leaves, "collective.bytes"));
+  CHECK(has(leaves, "  2 nodes per leaf (topology.fabric.nodes_per_leaf)\n"));
+  CHECK(has(leaves, "  routing static over the switches of the fabric (network.routing)\n"));
+  // Above or below the path: a cable's rate replaces what is said of cables, and so does a whole fabric.
+  const Outcome set = predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB", "--set",
+                                      "topology.fabric.link.bandwidth=100 Gb/s", "--set", "network.routing=ecmp",
+                                      "--set", "library.version=2.19.3", "--set", "topology.fabric.nodes_per_leaf=4"});
+  CHECK(has(set.out, "h100 is taken to be"));
+  for (const char* gone : {"cables as fast", "over the switches", "the newest", "nodes per leaf"}) CHECK(!has(set.out, gone));
+  // For programs standard output has rows alone.
+  const Outcome rows = predict(words, {"--format", "csv"});
+  CHECK(rows.out.starts_with("scenario.name,"));
+  CHECK(has(rows.err, "ringsim: note: assumed: the nodes are on one non-blocking switch, star (topology.fabric)\n"));
+}
+
+TEST_CASE("times have one unit, the largest in which none is below 1, and are those of the rows") {
+  const Words words{"all_reduce", "--node", "dgx-h100", "--bytes"};
+  const auto us_of = [&](const std::string& size) {
+    Words row{"all_reduce", "--node", "dgx-h100", "--bytes", size};
+    return json::parse(predict(row, {"--format", "jsonl"}).out)["time_us"].get<double>();
+  };
+  const auto with = [&](const std::string& sizes) {
+    Words row = words;
+    row.push_back(sizes);
+    return predict(row).out;
+  };
+  const std::string large = with("1GiB"), both = with("1 MiB,1 GiB"), largest = with("1TiB");
+  CHECK(has(large, "time ms"));
+  CHECK(has(large, fmt::format(" {:.3f} ", us_of("1 GiB") / 1e3)));
+  CHECK(has(both, "time us"));
+  CHECK(has(both, fmt::format(" {:.2f} ", us_of("1 GiB"))));
+  CHECK(has(both, fmt::format(" {:.2f} ", us_of("1 MiB"))));
+  CHECK(has(largest, "time s "));
+  CHECK(has(largest, fmt::format(" {:.3f} ", us_of("1 TiB") / 1e6)));
+}
+
+TEST_CASE("one sentence says what limits each range of sizes, as explain does") {
+  const Words words{"all_reduce", "--node", "dgx-a100", "--bytes", "1KiB,2KiB,1GiB"};
+  const std::string out = predict(words).out;
+  const auto share = [&](const std::string& size, std::size_t part) {
+    const json why =
+        json::parse(run_command({"explain", "dgx-a100", "--set", "collective.bytes=" + size, "--format", "json"}).out);
+    return fmt::format("{:.0f}", 100 * why["why"][part]["us"].get<double>() / why["time_us"].get<double>());
+  };
+  const std::string from = share("1 KiB", 0), to = share("2 KiB", 0);
+  CHECK(has(
+      out,
+      fmt::format(
+          "\n1 KiB to 2 KiB, Ring: limited by latency, as each message waits for one before it ({} % of the time)\n",
+          from == to ? from : from + " to " + to)));
+  CHECK(has(out,
+            fmt::format("\n1 GiB, Ring: limited by the nvlink links node*.gpu* -> node*.nvswitch* ({} % of the time)\n",
+                        share("1 GiB", 0))));
+}
+
+TEST_CASE("GPUs of a node take part from the first on, on every node") {
+  const Outcome outcome = predict({"all_reduce", "--node", "dgx-1v", "--nodes", "2", "--gpus", "2", "--bytes", "1MiB"});
+  CHECK(has(outcome.out, "all_reduce, 4 GPUs on 2 x dgx-1v, nccl "));
+  CHECK(json::parse(scenario_in(outcome.out))["collective"]["ranks"] ==
+        json{"node0.gpu0", "node0.gpu1", "node1.gpu0", "node1.gpu1"});
+  CHECK(has(outcome.out, "  the first 2 of 8 GPUs of each node take part (collective.ranks)\n"));
+  const Outcome all = predict({"all_reduce", "--node", "dgx-1v", "--gpus", "8", "--bytes", "1MiB"});
+  CHECK(!json::parse(scenario_in(all.out))["collective"].contains("ranks"));
+}
+
+TEST_CASE("a machine that NCCL does not run on exchanges messages, which is said") {
+  const Outcome outcome = predict({"all_reduce", "--node", "mi300x", "--bytes", "1MiB"});
+  CHECK(has(outcome.out, "  direct, messages to all: RCCL is not modeled (collective.algorithm)\n"));
+  CHECK(!json::parse(scenario_in(outcome.out)).contains("library"));
+}
+
+TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, as predict has them") {
+  const std::string scenario = scenario_in(
+      predict({"all_reduce", "--node", "dgx-a100", "--nodes", "2", "--fabric", "leaf_spine:2", "--bytes", "1GiB"}).out);
+  const Outcome bound =
+      run_command({"bound", "dgx-a100", "--nodes", "2", "--fabric", "leaf_spine:2", "--format", "json"});
+  CHECK(bound.code == 0);
+  CHECK(has(bound.err, "\"nodes_per_leaf\": 1"));
+  const json named = json::parse(bound.out);
+  CHECK(named["ranks"] == 16);
+  CHECK(named["bounds"] == json::parse(run_with_input({"bound", "-", "--format", "json"}, scenario).out)["bounds"]);
+  const std::string measured =
+      ringsim::test::source_dir() + "/validate/measured/tables/sophia-dgxa100-2n8g-all_reduce-gdrpxb.csv";
+  const Outcome compared =
+      run_command({"compare", "dgx-a100", measured, "--nodes", "2", "--fabric", "leaf_spine:2", "--format", "csv"});
+  CHECK(compared.code == 0);
+  CHECK(compared.out == run_with_input({"compare", "-", measured, "--format", "csv"}, scenario).out);
+  const Outcome file = run_with_input({"bound", "-", "--nodes", "2"}, scenario);
+  CHECK(file.code == 2);
+  CHECK(has(file.err,
+            "ringsim: error: --nodes: expected the name of a machine as SCENARIO, found -\n"
+            "  hint: --set topology.nodes=N changes a scenario\n"));
+  CHECK(has(run_command({"bound", "dgx-a100", "--fabric", "star"}).err,
+            "ringsim: warning: --fabric: it has no effect on one node; --nodes says how many there are\n"));
+}
+
+}  // namespace predict_command_test

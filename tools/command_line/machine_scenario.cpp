@@ -1,0 +1,366 @@
+#include "tools/command_line/machine_scenario.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "scenarios/decoder/edit.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/text/spelling.hpp"
+#include "tools/output/output.hpp"
+#include "topologies/catalog.hpp"
+#include "topologies/machines/machine.hpp"
+#include "topologies/machines/preset_names.hpp"
+#include "topologies/nccl/nccl_library.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// Of a switch: a port's cable with what the switch adds. The examples have it too (scenarios/examples/networks).
+constexpr const char* cable_latency = "150 ns";
+/// Half the ports of a switch with 64: the others lead up.
+constexpr int most_nics_per_switch = 32;
+
+constexpr int most_nodes = 65'536;  // as topology.nodes
+
+std::vector<std::string> parts_of(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+int whole(const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most_nodes)
+    throw InputError("", fmt::format("expected a whole number from 1 to {}, found \"{}\"", most_nodes, text));
+  return value;
+}
+
+/// The kind of fabric that a word names: hyphens and capitals do not count.
+std::string fabric_kind(const std::string& word) {
+  static const std::vector<std::pair<std::string, std::string>> others{
+      {"rail_optimized", "rail"}, {"rails", "rail"}, {"spine_leaf", "leaf_spine"}, {"switch", "star"}};
+  std::vector<std::string> kinds;
+  for (const CatalogEntry& entry : fabric_catalog()) {
+    if (same_letters(entry.name, word)) return entry.name;
+    kinds.push_back(entry.name);
+  }
+  for (const auto& [name, kind] : others)
+    if (same_letters(name, word)) return kind;
+  const std::string hint = did_you_mean(word, kinds);
+  throw InputError(
+      "", fmt::format("expected one of {}, found \"{}\"", fmt::join(kinds, ", "), word),
+      hint.empty() ? "leaf_spine:2 is two to one oversubscribed; `ringsim list topologies` describes them" : hint);
+}
+
+/// Nodes of a preset, of a file, or of NCCL's XML: the topology without `nodes` and fabric. `preset`: what is said of
+/// an ambiguous name.
+Json node_of(const std::string& node, std::vector<Assumption>& assumptions) {
+  if (const PresetNames* preset = preset_named(node); preset != nullptr) {
+    const std::string note = preset_note(node);
+    if (!note.empty()) assumptions.push_back({"topology.node", fmt::format("{} is {}", node, note)});
+    return {{"kind", "cluster"}, {"node", note.empty() ? plain_machine_name(node) : preset->name}};
+  }
+  std::error_code error;
+  const std::filesystem::path path(node);
+  const bool is_file = std::filesystem::is_regular_file(path, error);
+  if (is_file && path.extension() == ".json") return {{"kind", "cluster"}, {"node_file", node}};
+  if (is_file && path.extension() == ".xml") return {{"kind", "nccl_xml"}, {"file", node}};
+  if (is_file)
+    throw InputError("--node",
+                     fmt::format("expected a machine file (.json) or NCCL's topology XML (.xml), found {}", node),
+                     fmt::format("`ringsim topology import {} -o mine.json` makes a machine file", node));
+  throw InputError("--node", fmt::format("expected the name of a machine or a file, found \"{}\"", node),
+                   preset_hint(node));
+}
+
+/// The machine of a topology of one node.
+std::shared_ptr<const Machine> machine_of(Json topology) {
+  topology["nodes"] = 1;
+  const Json document{{"version", 1},
+                      {"topology", std::move(topology)},
+                      {"collective", {{"op", "all_reduce"}, {"algorithm", "direct"}, {"bytes", "1 B"}}}};
+  const Scenario scenario = ScenarioFile::parse(json_text(document), "--node").point(0);
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  ensure(cluster != nullptr && !cluster->parts.empty(), "nodes are a cluster");
+  return cluster->parts.front().machine;
+}
+
+/// What a fabric has to join.
+struct Joined {
+  int nodes = 0;
+  int nics = 0;  ///< of a node
+};
+
+/// Nodes on one leaf: at most half of all, so that there are two leaves, and at most as many as a switch has room for;
+/// fewer or more if only so the oversubscription leaves whole cables.
+int nodes_per_leaf(const Joined& joined, int oversubscription) {
+  const int most = std::max(1, std::min((joined.nodes + 1) / 2, most_nics_per_switch / joined.nics));
+  const auto fits = [&](int nodes) { return nodes * joined.nics % oversubscription == 0; };
+  for (int nodes = most; nodes >= 1; --nodes)
+    if (fits(nodes)) return nodes;
+  for (int nodes = most + 1; nodes < joined.nodes; ++nodes)
+    if (fits(nodes)) return nodes;
+  return most;  // the fabric says which numbers would fit
+}
+
+/// The smallest even k whose fat tree has room, k^3/4 NICs times the oversubscription, and whose edge switches have
+/// whole nodes.
+int ports_of_fat_tree(const Joined& joined, int oversubscription) {
+  const std::int64_t nics = std::int64_t{joined.nodes} * joined.nics;
+  std::int64_t k = 2;
+  while (k * k * k / 4 * oversubscription < nics || k / 2 * oversubscription % joined.nics != 0) k += 2;
+  return static_cast<int>(k);
+}
+
+/// The grid that is nearest to a square.
+std::vector<int> near_square(int nodes) {
+  int shorter = static_cast<int>(std::sqrt(nodes));
+  while (nodes % shorter != 0) --shorter;
+  if (shorter == 1) return {nodes};
+  return {shorter, nodes / shorter};
+}
+
+/// The keys of a fabric besides its link.
+Json keys_of(const FabricWord& word, const Joined& joined, std::vector<Assumption>& assumptions) {
+  const auto assume = [&](const char* key, const std::string& text) {
+    assumptions.push_back({std::string("topology.fabric.") + key, text});
+  };
+  Json fabric{{"kind", word.kind}};
+  const int oversubscription = word.numbers.empty() ? 1 : word.numbers.front();
+  if (word.kind == "star") return fabric;
+  if (word.kind == "torus") {
+    fabric["dimensions"] = word.numbers.empty() ? near_square(joined.nodes) : word.numbers;
+    if (word.numbers.empty())
+      assume("dimensions", fmt::format("a torus of {} nodes", fmt::join(near_square(joined.nodes), " x ")));
+    return fabric;
+  }
+  if (word.kind == "dragonfly") {
+    fabric.update({{"groups", word.numbers[0]}, {"routers", word.numbers[1]}, {"nodes_per_router", word.numbers[2]}});
+    return fabric;
+  }
+  if (word.numbers.empty()) assume("oversubscription", word.kind + " 1:1, without oversubscription");
+  if (word.kind == "leaf_spine") {
+    fabric["nodes_per_leaf"] = nodes_per_leaf(joined, oversubscription);
+    assume("nodes_per_leaf", fmt::format("{} node{} per leaf", nodes_per_leaf(joined, oversubscription),
+                                         nodes_per_leaf(joined, oversubscription) == 1 ? "" : "s"));
+  } else if (word.kind == "fat_tree") {
+    fabric["k"] = ports_of_fat_tree(joined, oversubscription);
+    assume("k", fmt::format("switches of {} ports, the fewest with room for all NICs and whole nodes",
+                            ports_of_fat_tree(joined, oversubscription)));
+  } else {
+    ensure(word.kind == "rail", "every kind of fabric has a word");
+    const int group = std::min(joined.nodes, most_nics_per_switch), spines = std::max(1, group / oversubscription);
+    fabric.update({{"nodes_per_group", group}, {"spines", spines}});
+    assume("nodes_per_group", fmt::format("{} nodes per group of rail switches", group));
+    assume("spines",
+           fmt::format("{} spine{} that join{} the rails", spines, spines == 1 ? "" : "s", spines == 1 ? "s" : ""));
+  }
+  fabric["oversubscription"] = oversubscription;
+  return fabric;
+}
+
+Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<Assumption>& assumptions) {
+  Joined joined{.nodes = words.nodes, .nics = 0};
+  Bandwidth fastest;
+  for (const Machine::Device& device : machine.devices)
+    if (device.port) {
+      ++joined.nics;
+      fastest = std::max(fastest, device.port->bandwidth);
+    }
+  if (joined.nics == 0)
+    throw InputError("--nodes", fmt::format("expected 1, as {} has no NIC, found {}", words.node, words.nodes));
+  if (!words.fabric) assumptions.push_back({"topology.fabric", "the nodes are on one non-blocking switch, star"});
+  Json fabric = keys_of(words.fabric.value_or(FabricWord{"star", {}}), joined, assumptions);
+  fabric["link"] = {{"bandwidth", format(fastest)}, {"latency", cable_latency}};
+  assumptions.push_back(
+      {"topology.fabric.link", fmt::format("cables as fast as the {} NIC{} of a node, {} each, with a latency of {}",
+                                           joined.nics, joined.nics == 1 ? "" : "s", format(fastest), cable_latency)});
+  return fabric;
+}
+
+std::vector<std::string> gpus_of(const Machine& machine) {
+  std::vector<std::string> names;
+  for (const Machine::Device& device : machine.devices)
+    if (device.kind == NodeKind::gpu) names.push_back(device.name);
+  return names;
+}
+
+/// The first GPUs of each node; null: all.
+Json ranks_of(const MachineWords& words, const Machine& machine, std::vector<Assumption>& assumptions) {
+  const std::vector<std::string> gpus = gpus_of(machine);
+  if (words.gpus > static_cast<int>(gpus.size()))
+    throw InputError("--gpus",
+                     fmt::format("expected at most {}, the GPUs of {}, found {}", gpus.size(), words.node, words.gpus));
+  if (words.gpus == 0 || words.gpus == static_cast<int>(gpus.size())) return nullptr;
+  assumptions.push_back(
+      {"collective.ranks", fmt::format("the first {} of {} GPUs of each node take part", words.gpus, gpus.size())});
+  Json ranks = Json::array();
+  for (int node = 0; node < words.nodes; ++node)
+    for (int gpu = 0; gpu < words.gpus; ++gpu)
+      ranks.push_back(fmt::format("node{}.{}", node, gpus[static_cast<std::size_t>(gpu)]));
+  return ranks;
+}
+
+bool is_amd(const Machine& machine) {
+  return std::any_of(machine.devices.begin(), machine.devices.end(),
+                     [](const Machine::Device& device) { return device.attributes.contains("gcn"); });
+}
+
+/// As it is typed.
+std::string text_of(const FabricWord& fabric) {
+  return fabric.kind + (fabric.numbers.empty() ? "" : fmt::format(":{}", fmt::join(fabric.numbers, "x")));
+}
+
+/// "hgx-h100", "4 hgx-h100, leaf_spine:2".
+std::string name_of(const MachineWords& words, const Json& topology, const Machine& machine) {
+  const std::string node = topology.contains("node") ? topology["node"].get<std::string>() : machine.name;
+  if (words.nodes == 1) return node;
+  return fmt::format("{} {}{}", words.nodes, node, words.fabric ? ", " + text_of(*words.fabric) : "");
+}
+
+}  // namespace
+
+FabricWord parse_fabric(const std::string& word) {
+  const std::size_t colon = word.find(':');
+  FabricWord fabric{.kind = fabric_kind(word.substr(0, colon)), .numbers = {}};
+  if (colon != std::string::npos)
+    for (const std::string& number : parts_of(word.substr(colon + 1), 'x')) fabric.numbers.push_back(whole(number));
+  const std::size_t n = fabric.numbers.size();
+  if (fabric.kind == "star" && n > 0)
+    throw InputError("", fmt::format("expected star alone, found \"{}\"", word), "its switch blocks nothing");
+  if (fabric.kind == "dragonfly" && n != 3)
+    throw InputError("", fmt::format("expected dragonfly:GROUPSxROUTERSxNODES, found \"{}\"", word),
+                     "such as dragonfly:9x4x2: 9 groups of 4 routers with 2 nodes each");
+  if (fabric.kind != "torus" && fabric.kind != "dragonfly" && n > 1)
+    throw InputError("", fmt::format("expected {0} or {0}:OVERSUBSCRIPTION, found \"{1}\"", fabric.kind, word),
+                     fmt::format("such as {}:2", fabric.kind));
+  return fabric;
+}
+
+void declare_nodes(Options& options, MachineWords& machine) {
+  options.whole("--nodes", "N", 1, most_nodes, machine.nodes, "how many of the machine").fallback = "1";
+  options
+      .read(
+          "--fabric", "KIND[:N]", [&machine](const std::string& word) { machine.fabric = parse_fabric(word); },
+          "what joins the nodes: star, leaf_spine, fat_tree or rail, with :N for N:1 oversubscription; torus or "
+          "torus:4x4; dragonfly:GROUPSxROUTERSxNODES")
+      .fallback = "star";
+}
+
+std::string words_of(const MachineWords& machine) {
+  return (machine.nodes == 1 ? "" : fmt::format(" --nodes {}", machine.nodes)) +
+         (machine.fabric ? " --fabric " + text_of(*machine.fabric) : "");
+}
+
+MachineWords settled(MachineWords machine) {
+  if (machine.nodes > 1 || !machine.fabric) return machine;
+  warn("--fabric: it has no effect on one node; --nodes says how many there are");
+  machine.fabric.reset();
+  return machine;
+}
+
+MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& collective) {
+  MachineScenario out;
+  Json topology = node_of(words.node, out.assumptions);
+  const auto machine = machine_of(topology);
+  topology["nodes"] = words.nodes;
+  const std::string name = name_of(words, topology, *machine);
+  if (words.nodes > 1) topology["fabric"] = fabric_of(words, *machine, out.assumptions);
+  out.document = {{"version", 1}, {"name", name}, {"topology", std::move(topology)}};
+
+  std::vector<std::string> algorithms = collective.algorithms;
+  if (algorithms.empty() && is_amd(*machine)) {
+    if (!collective.nccl.empty())
+      throw InputError("--nccl",
+                       fmt::format("expected a machine that NCCL runs on, found {}, whose GPUs are AMD's", words.node),
+                       "RCCL is not modeled; --algorithm names one of ringsim's");
+    algorithms = {"direct"};
+    out.assumptions.push_back({"collective.algorithm", "direct, messages to all: RCCL is not modeled"});
+  }
+  Json run{{"op", collective.op}};
+  if (algorithms.size() == 1) run["algorithm"] = algorithms.front();
+  if (algorithms.size() > 1) run["algorithm"] = algorithms;
+  if (algorithms.empty() && collective.nccl.empty()) {
+    out.document["library"] = "nccl";
+    out.assumptions.push_back({"library", fmt::format("NCCL {}, the newest that is modeled", nccl::newest_version)});
+  } else if (algorithms.empty()) {
+    out.document["library"] = {{"name", "nccl"}, {"version", collective.nccl}};
+  }
+  run["bytes"] = collective.bytes;
+  if (Json ranks = ranks_of(words, *machine, out.assumptions); !ranks.is_null()) run["ranks"] = std::move(ranks);
+  out.document["collective"] = std::move(run);
+  return out;
+}
+
+std::vector<Assumption> assumed_with(std::vector<Assumption> assumptions, const std::vector<std::string>& set) {
+  std::erase_if(assumptions, [&](const Assumption& each) {
+    const scenarios::DottedPath path = scenarios::split_path(each.path);
+    return std::any_of(set.begin(), set.end(), [&](const std::string& change) {
+      const scenarios::DottedPath changed = scenarios::split_path(change.substr(0, change.find('=')));
+      return scenarios::leads_to(changed, path) || scenarios::leads_to(path, changed);
+    });
+  });
+  return assumptions;
+}
+
+namespace {
+
+/// parse_bytes(), for people who are used to nccl-tests: there 8 is 8 bytes, and 1G is 1 GiB.
+Bytes parse_size(const std::string& word) {
+  try {
+    return parse_bytes(word);
+  } catch (const InputError& error) {
+    const std::size_t digits = word.find_first_not_of("0123456789");
+    const bool is_number = !word.empty() && digits == std::string::npos;
+    const bool has_letter = digits != 0 && digits + 1 == word.size() &&
+                            std::string_view("KMGkmg").find(word[digits]) != std::string_view::npos;
+    if (!is_number && !has_letter) throw;
+    const std::string unit = is_number ? "B" : fmt::format("{}iB", static_cast<char>(std::toupper(word[digits])));
+    throw InputError("", error.message(), fmt::format("write {}{}", word.substr(0, digits), unit));
+  }
+}
+
+}  // namespace
+
+Json parse_sizes(const std::string& word) {
+  const std::size_t dots = word.find("..");
+  if (dots == std::string::npos) {
+    Json sizes = Json::array();
+    for (const std::string& size : parts_of(word, ',')) sizes.push_back(format(parse_size(size)));
+    return sizes.size() == 1 ? sizes.front() : sizes;
+  }
+  std::string to = word.substr(dots + 2);
+  int factor = 2;
+  if (const std::size_t colon = to.find(':'); colon != std::string::npos) {
+    factor = whole(to.substr(colon + 1));
+    to.resize(colon);
+  }
+  const Bytes from = parse_size(word.substr(0, dots)), end = parse_size(to);
+  if (factor < 2) throw InputError("", "expected a factor of at least 2, found 1");
+  if (from <= Bytes{0} || from > end)
+    throw InputError("", fmt::format("expected FROM..TO with 0 B < FROM <= TO, found \"{}\"", word));
+  return {{"from", format(from)}, {"to", format(end)}, {"factor", factor}};
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,318 @@
+// ringsim predict: a first answer without a scenario file, and the scenario to go on with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalog.hpp"
+#include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
+#include "sim/text/table.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/command_line/machine_scenario.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/exit.hpp"
+#include "tools/formats/own_files.hpp"
+#include "tools/formats/result_text.hpp"
+#include "tools/output/output.hpp"
+#include "tools/output/shell_words.hpp"
+#include "tools/output/warnings.hpp"
+#include "tools/sweep/points.hpp"
+#include "validate/results/columns.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+struct PredictArguments {
+  MachineWords machine;
+  CollectiveWords collective;
+  std::optional<Json> bytes;
+  std::vector<std::string> set;
+  std::optional<Format> said_format;
+  Format format = Format::table;  ///< `said_format`, or what the ending of `output` says
+  std::string output;             ///< a file; empty or "-": stdout
+  std::string save;               ///< a file for the scenario; empty: none
+  bool force = false;
+  int jobs = 0;
+
+  void settle() { format = format_by_ending(output, said_format, Format::table, result_endings()); }
+};
+
+/// "ring,direct": names of the catalog.
+std::vector<std::string> algorithm_names(const std::string& word) {
+  std::vector<std::string> known, names;
+  for (const Algorithm& each : algorithms())
+    if (each.name != "file") known.push_back(each.name);
+  for (std::size_t begin = 0; begin <= word.size();) {
+    const std::size_t end = std::min(word.find(',', begin), word.size());
+    names.push_back(word.substr(begin, end - begin));
+    if (std::find(known.begin(), known.end(), names.back()) == known.end()) {
+      const std::string hint = did_you_mean(names.back(), known);
+      throw InputError("",
+                       fmt::format("expected a name that `ringsim list algorithms` shows, found \"{}\"", names.back()),
+                       hint.empty() ? "without --algorithm NCCL decides" : hint);
+    }
+    begin = end + 1;
+  }
+  return names;
+}
+
+constexpr int most_gpus = 1024;  // of a node
+
+void declare(Options& options, PredictArguments& predict) {
+  options.collective_argument(predict.collective.op);
+  Option& node = options.file("--node", "NAME|FILE", predict.machine.node,
+                              "the machine: a name such as dgx-h100, dgx-a100, hgx-b200, gb200-nvl72, p5.48xlarge or "
+                              "a3-megagpu-8g (`ringsim list nodes` shows all); or a file: a machine (.json, "
+                              "`ringsim topology import` makes one) or NCCL's topology (.xml)");
+  node.required = true;
+  declare_nodes(options, predict.machine);
+  options.whole("--gpus", "N", 1, most_gpus, predict.machine.gpus, "use the first N GPUs of each node").fallback =
+      "all";
+  options
+      .read(
+          "--bytes", "SIZES", [&](const std::string& word) { predict.bytes = parse_sizes(word); },
+          "size as nccl-tests counts it: 1GiB, several between commas, or 8B..1GiB, which doubles; 8B..1GiB:4 takes "
+          "every factor of 4")
+      .fallback = "five from 1 KiB to 1 GiB";
+  options.read(
+      "--algorithm", "NAME", [&](const std::string& word) { predict.collective.algorithms = algorithm_names(word); },
+      "an algorithm of ringsim instead of NCCL's choice, or several between commas");
+  options.text("--nccl", "VERSION", predict.collective.nccl, "the version of NCCL, such as 2.21.5").fallback =
+      "the newest that is modeled";
+  options.changes("--set", predict.set,
+                  "change the scenario at a dotted path, such as topology.fabric.link.bandwidth='200 Gb/s'");
+  options.format(predict.said_format, "; the table comes with the scenario");
+  options.output(predict.output);
+  options.file("--save", "FILE", predict.save, "write the scenario to FILE.json, for `ringsim run`");
+  options.flag("--force", predict.force, "let -o and --save replace a file that holds something else");
+  options.jobs(predict.jobs, "sizes");
+}
+
+/// Where file names of a scenario count from: those of the command line count from the working directory.
+std::string from_folder_of(const std::string& scenario, const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::absolute(scenario).parent_path();
+  return std::filesystem::absolute(file).lexically_relative(folder).string();
+}
+
+/// The scenario as the file of --save has it.
+Json to_save(Json document, const std::string& save) {
+  Json& topology = document["topology"];
+  for (const char* key : {"node_file", "file"})
+    if (topology.is_object() && topology.contains(key) && topology[key].is_string() &&
+        !std::filesystem::path(topology[key].get<std::string>()).is_absolute())
+      topology[key] = from_folder_of(save, topology[key].get<std::string>());
+  return document;
+}
+
+/// Times of all rows in one unit: the largest in which none is below 1.
+struct TimeUnit {
+  std::string name;
+  double us;  ///< of one
+
+  static TimeUnit of(const std::vector<Result>& results) {
+    double least = microseconds(results.front().prediction.time);
+    for (const Result& each : results) least = std::min(least, microseconds(each.prediction.time));
+    constexpr double ms = 1e3, s = 1e6;
+    if (least >= s) return {"s", s};
+    if (least >= ms) return {"ms", ms};
+    return {"us", 1};
+  }
+  std::string text(Picoseconds time) const {
+    return fmt::format("{:.{}f} {}", microseconds(time) / us, us == 1 ? 2 : 3, name);
+  }
+  std::string number(Picoseconds time) const {
+    return fmt::format("{:.{}f}", microseconds(time) / us, us == 1 ? 2 : 3);
+  }
+};
+
+/// The part of the critical path that takes longest; nullptr if nothing moves.
+const ExplainedPart* longest(const Prediction& r) {
+  return r.explanation && !r.explanation->parts.empty() ? &r.explanation->parts.front() : nullptr;
+}
+
+std::string part_name(const ExplainedPart& part) { return part.kind.empty() ? part.cause : part.kind; }
+
+double share_of(const Prediction& r) { return microseconds(longest(r)->time) / microseconds(r.time); }
+
+std::string answer_table(const std::vector<Result>& results, const TimeUnit& unit) {
+  Table table(
+      {"algorithm", "protocol", "channels", "bytes", "time " + unit.name, "algbw GB/s", "busbw GB/s", "limited by"});
+  for (const Result& each : results) {
+    const Prediction& r = each.prediction;
+    const ExplainedPart* part = longest(r);
+    table.add({algorithm_text(r), protocol_text(r), fmt::to_string(r.request.channels), format(r.request.bytes),
+               unit.number(r.time), fmt::format("{:.2f}", r.algbw), fmt::format("{:.2f}", r.busbw),
+               part == nullptr ? "" : fmt::format("{} {:.0f} %", part_name(*part), 100 * share_of(r))});
+  }
+  return table.text();
+}
+
+/// What limits a result, in words; the same for results that one sentence can name.
+std::string limit_of(const Prediction& r) {
+  const ExplainedPart* part = longest(r);
+  if (part == nullptr) return "";
+  if (part->link.empty()) {
+    if (part->cause == "latency") return "latency, as each message waits for one before it";
+    if (part->cause == "launch") return "the launch of the collective";
+    return part->cause;
+  }
+  return fmt::format("the {} links {}", part->kind, part->links.empty() ? part->link : part->links);
+}
+
+/// A sentence for each run of sizes that the same thing limits.
+std::string limits_text(const std::vector<Result>& results) {
+  std::string text;
+  for (std::size_t first = 0, end = 0; first < results.size(); first = end) {
+    const Prediction& a = results[first].prediction;
+    double least = 1, most = 0;
+    for (end = first; end < results.size(); ++end) {
+      const Prediction& r = results[end].prediction;
+      if (limit_of(r) != limit_of(a) || r.algorithm != a.algorithm || r.library_algorithm != a.library_algorithm) break;
+      if (longest(r) == nullptr) continue;
+      least = std::min(least, share_of(r));
+      most = std::max(most, share_of(r));
+    }
+    if (longest(a) == nullptr) continue;
+    const Prediction& b = results[end - 1].prediction;
+    std::string sizes = format(a.request.bytes);
+    if (end - first > 1) sizes += " to " + format(b.request.bytes);
+    const std::string low = fmt::format("{:.0f}", 100 * least), high = fmt::format("{:.0f}", 100 * most);
+    text += wrapped(fmt::format("{}, {}: limited by {} ({} % of the time)", sizes, algorithm_text(a), limit_of(a),
+                                low == high ? high : low + " to " + high)) +
+            '\n';
+  }
+  return text;
+}
+
+std::string title_of(const PredictArguments& arguments, const Prediction& r) {
+  std::string title = fmt::format("{}, {} GPU{} on {} x {}", to_string(r.request.op), r.request.ranks,
+                                  r.request.ranks == 1 ? "" : "s", std::max(1, r.nodes), arguments.machine.node);
+  if (!r.library.empty()) title += ", " + r.library;
+  return title;
+}
+
+std::string assumed_text(const std::vector<Assumption>& assumed) {
+  if (assumed.empty()) return "";
+  std::string text = "\nAssumed, as no option says it; --set changes what is at the path in brackets:\n";
+  for (const Assumption& each : assumed) text += "  " + wrapped(fmt::format("{} ({})", each.text, each.path), 4) + '\n';
+  return text;
+}
+
+std::string answer_text(const PredictArguments& arguments, const std::vector<Result>& results,
+                        const std::vector<Assumption>& assumed, const Json& document) {
+  const std::string saved = arguments.save.empty() ? "--save FILE.json writes it" : "it is in " + arguments.save;
+  return wrapped(title_of(arguments, results.front().prediction)) + '\n' +
+         answer_table(results, TimeUnit::of(results)) + '\n' + limits_text(results) + assumed_text(assumed) +
+         fmt::format("\nThe same as a scenario, for `ringsim run`, `explain` and others; {}:\n", saved) +
+         json_in_lines(document, text_width) + '\n';
+}
+
+/// The place of mistakes in the scenario, which no file has.
+constexpr const char* where = "ringsim predict";
+
+/// Calls `work`; a mistake in a part of the scenario that an option decides is one of that option.
+template <class Work>
+auto naming_options(const Work& work) {
+  try {
+    return work();
+  } catch (const InputError& error) {
+    for (const auto& [pointer, option] : {std::pair{"/topology/fabric", "--fabric"},
+                                          {"/library/version", "--nccl"},
+                                          {"/collective/algorithm", "--algorithm"},
+                                          {"/collective/bytes", "--bytes"},
+                                          {"/collective/op", "COLLECTIVE"}})
+      if (error.where().starts_with(fmt::format("{}: {}", where, pointer)))
+        throw InputError(option, error.message(), error.hint());
+    throw;
+  }
+}
+
+void require_consistent(const PredictArguments& arguments) {
+  if (!arguments.collective.nccl.empty() && !arguments.collective.algorithms.empty())
+    throw UsageError("", "--nccl cannot be combined with --algorithm", "NCCL chooses its algorithm by itself");
+  if (!arguments.save.empty() && ending_of(arguments.save) != ".json")
+    throw UsageError("--save", fmt::format("expected a name that ends in .json, found \"{}\"", arguments.save));
+  if (arguments.collective.op == "barrier" && arguments.bytes)
+    throw UsageError("--bytes", "expected none, as a barrier moves no data");
+}
+
+/// The sizes that show every protocol of NCCL.
+Json some_sizes() { return {"1 KiB", "32 KiB", "1 MiB", "32 MiB", "1 GiB"}; }
+
+MachineScenario stated(const PredictArguments& arguments) {
+  CollectiveWords collective = arguments.collective;
+  const bool is_barrier = collective.op == "barrier";
+  collective.bytes = is_barrier ? Json("0 B") : arguments.bytes.value_or(some_sizes());
+  MachineScenario scenario = scenario_of(settled(arguments.machine), collective);
+  if (!arguments.bytes && !is_barrier) scenario.assumptions.push_back({"collective.bytes", "five sizes"});
+  return scenario;
+}
+
+/// What of the scenario no option and no --set says, with what the run decided.
+std::vector<Assumption> assumed_of(const MachineScenario& scenario, const Prediction& r,
+                                   const std::vector<std::string>& set) {
+  std::vector<Assumption> all = scenario.assumptions;
+  if (!r.routing.empty())
+    all.push_back({"network.routing", fmt::format("routing {} over the switches of the fabric", r.routing)});
+  return assumed_with(std::move(all), set);
+}
+
+int execute(const PredictArguments& arguments) {
+  require_consistent(arguments);
+  const MachineScenario scenario = stated(arguments);
+  const ScenarioFile file =
+      naming_options([&] { return ScenarioFile::parse(json_text(scenario.document), where, arguments.set); });
+  const Json document = with_overrides(scenario.document, where, arguments.set);
+  for (const std::string& path : {arguments.output, arguments.save}) refuse_as_output(arguments.machine.node, path);
+  if (!arguments.save.empty()) refuse_as_output(arguments.save, arguments.output);
+  refuse_to_replace(arguments.output, arguments.force);
+  if (!arguments.save.empty() && !arguments.force && std::filesystem::exists(arguments.save))
+    throw UsageError("--save", fmt::format("expected a file that is not there yet, found {}", arguments.save),
+                     "write --force, or another name");
+  std::optional<Output> saved;
+  if (!arguments.save.empty()) saved.emplace(arguments.save);
+  Output output(arguments.output);
+  std::vector<Result> results;
+  const auto take = [&](Result&& result) { results.push_back(std::move(result)); };
+  naming_options([&] {
+    predict_points(file, arguments.jobs, /*fold=*/true, take, {}, nullptr, nullptr, /*phases=*/false, /*explain=*/true);
+  });
+  if (saved) {
+    saved->write(json_in_lines(to_save(document, arguments.save), text_width) + '\n');
+    saved->finish();
+  }
+  const std::vector<Assumption> assumed = assumed_of(scenario, results.front().prediction, arguments.set);
+  if (arguments.format == Format::table) {
+    output.write(answer_text(arguments, results, assumed, document));
+  } else {
+    for (const Assumption& each : assumed) say(fmt::format("ringsim: note: assumed: {} ({})\n", each.text, each.path));
+    output.write(report(file, results, arguments.format, /*explain=*/false));
+  }
+  output.finish();
+  return good;
+}
+
+}  // namespace
+
+Command predict_command() {
+  return {.name = "predict",
+          .group = Group::predict,
+          .summary = "Predict a collective on a machine by its name, without a scenario file",
+          .example = "ringsim predict all_reduce --node dgx-h100 --nodes 4 --fabric leaf_spine:2 --bytes 1GiB",
+          .details =
+              "For each size the time, the bandwidths of nccl-tests (algbw is size over time, busbw counts what a link "
+              "carries), what NCCL chooses, and what limits it. Below the table is what was assumed because no option "
+              "says it, and the scenario that the command line stands for: edit it for everything that has no option.",
+          .prepare = with<PredictArguments>(declare, execute)};
+}
+
+}  // namespace ringsim::tools
