@@ -217,33 +217,47 @@ def trace_compare(scenario: Scenario, files: Union[Path, Sequence[Path]], *, set
 
 @overload
 def predict(op: str, bytes: Union[int, str], machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Optional[Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
+            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
             command: Optional[Path] = None) -> float: ...
 @overload
 def predict(op: str, bytes: Union[Iterable[int], List[str]], machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Optional[Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
+            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
             command: Optional[Path] = None) -> List[float]: ...
 
 
-def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, nodes: int = 1, fabric: Optional[Mapping[str, Any]] = None,
-            library: Any = "nccl", set: Optional[Settings] = None, command: Optional[Path] = None) -> Any:
+def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
+            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None, command: Optional[Path] = None) -> Any:
     """Seconds that NCCL takes for one collective over all GPUs of `nodes` machines; a list of them for a list of sizes.
 
     `bytes` counts as nccl-tests does: for all_gather and reduce_scatter the whole buffer, not a rank's share. `fabric` joins
-    the nodes: {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}.
+    the nodes: {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}, or a word of `ringsim predict`, whose cables
+    are as fast as the NICs: "leaf_spine:2".
     """
     try:
         many, sizes = False, [_size(bytes)]
     except TypeError:  # not one size
         many, sizes = True, [_size(each) for each in bytes]
-    topology = {"kind": "cluster", "node": machine, "nodes": nodes, **({} if fabric is None else {"fabric": fabric})}
-    results = run({"version": 1, "topology": topology, "library": library, "collective": {"op": op, "bytes": sizes}}, set=set,
-                  command=command)
+    if isinstance(fabric, str):
+        results = _predicted_by_name(op, sizes, machine, nodes, fabric, {"library": library, **(set or {})}, command)
+    else:
+        topology = {"kind": "cluster", "node": machine, "nodes": nodes, **({} if fabric is None else {"fabric": fabric})}
+        results = run({"version": 1, "topology": topology, "library": library, "collective": {"op": op, "bytes": sizes}}, set=set,
+                      command=command)
     seconds = [row.time_us / 1e6 for row in results]
     if len(seconds) != len(sizes):
         raise Error(f"expected a time for each of {len(sizes)} sizes, found {len(seconds)}", where="set",
                     hint="predict() gives one number for each size; run() and sweep() take settings that vary")
     return seconds if many else seconds[0]
+
+
+def _predicted_by_name(op: str, sizes: Sequence[str], machine: Any, nodes: int, fabric: str, settings: Settings,
+                       command: Optional[Path]) -> Results:
+    if not isinstance(machine, str):
+        raise Error(f"expected the name of a machine with a fabric in a word, found {type(machine).__name__}", where="machine")
+    with _given(machine, settings) as given:
+        words = _options(node=machine, nodes=nodes, fabric=fabric, bytes=",".join(sizes))
+        ended = _command.run(["predict", op, *words, *given.arguments[1:], "--format", "jsonl"], command=command)
+    return Results(_rows(ended.stdout), ended.notes, command)
 
 
 def _size(size: Any) -> str:

@@ -159,6 +159,17 @@ class Predicted(Case):
         self.assertGreater(ringsim.predict("all_gather", 1 << 30, "dgx-h100", nodes=2, fabric=self.FABRIC),
                            ringsim.predict("all_gather", 1 << 30, "dgx-h100"))
 
+    def test_a_fabric_may_be_a_word_of_the_command(self):
+        cables = {"bandwidth": "48 GB/s", "latency": "150 ns"}  # as the NICs of a DGX H100
+        leaves = {"kind": "leaf_spine", "nodes_per_leaf": 2, "oversubscription": 2, "link": cables}
+        by_word = ringsim.predict("all_reduce", [1 << 20, "1 GiB"], "dgx-h100", nodes=4, fabric="leaf_spine:2")
+        self.assertEqual(by_word, ringsim.predict("all_reduce", [1 << 20, 1 << 30], "dgx-h100", nodes=4, fabric=leaves))
+        forced = {"library.env": {"NCCL_ALGO": "Ring"}}
+        self.assertGreater(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=4, fabric="leaf_spine:2", set=forced), by_word[1])
+        error = self.refused(ringsim.predict, "all_reduce", 1024, "dgx-h100", nodes=4, fabric="leafspin:2")
+        self.assertIn("leaf_spine", error.hint)
+        self.assertEqual(self.refused(ringsim.predict, "all_reduce", 1024, {}, nodes=4, fabric="star").where, "machine")
+
     def test_settings_reach_the_library_but_must_not_vary(self):
         def forced(value):
             return ringsim.predict("all_reduce", 1 << 30, "dgx-h100", set={"library.env": {"NCCL_ALGO": value}})

@@ -164,7 +164,8 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
                                       "topology.fabric.link.bandwidth=100 Gb/s", "--set", "network.routing=ecmp",
                                       "--set", "library.version=2.19.3", "--set", "topology.fabric.nodes_per_leaf=4"});
   CHECK(has(set.out, "h100 is taken to be"));
-  for (const char* gone : {"cables as fast", "over the switches", "the newest", "nodes per leaf"}) CHECK(!has(set.out, gone));
+  for (const char* gone : {"cables as fast", "over the switches", "the newest", "nodes per leaf"})
+    CHECK(!has(set.out, gone));
   // For programs standard output has rows alone.
   const Outcome rows = predict(words, {"--format", "csv"});
   CHECK(rows.out.starts_with("scenario.name,"));
@@ -209,6 +210,32 @@ TEST_CASE("one sentence says what limits each range of sizes, as explain does") 
   CHECK(has(out,
             fmt::format("\n1 GiB, Ring: limited by the nvlink links node*.gpu* -> node*.nvswitch* ({} % of the time)\n",
                         share("1 GiB", 0))));
+}
+
+TEST_CASE("a run of more ranks than keep their path is folded, and names its bottleneck") {
+  // 512 nodes of 8: 4096 ranks in a ring, two of which would be simulated.
+  const Words words{"all_reduce", "--node", "dgx-h100", "--nodes", "512", "--algorithm", "ring", "--bytes"};
+  Words large = words, small = words;
+  large.emplace_back("16GiB");
+  small.emplace_back("1KiB");
+  // Ring steps are limited by one NIC: rank 7 of a node sends to the next node.
+  CHECK(has(predict(large).out, "\n16 GiB, ring: limited by links such as node"));
+  CHECK(has(predict(small).out, "\n1 KiB, ring: limited by latency, "));
+}
+
+TEST_CASE("the guide shows what the command prints") {
+  const std::string guide = text_of(ringsim::test::source_dir() + "/docs/guide/nccl.md");
+  const std::string command = "    $ ringsim predict ";
+  const std::size_t at = guide.find(command);
+  REQUIRE(at != std::string::npos);
+  const std::size_t end = guide.find('\n', at);
+  std::istringstream typed(guide.substr(at + command.size(), end - at - command.size()));
+  Words words;
+  for (std::string word; typed >> word;) words.push_back(word);
+  std::istringstream printed(predict(words).out);
+  std::string block;
+  for (std::string line; std::getline(printed, line);) block += (line.empty() ? "" : "    ") + line + '\n';
+  CHECK(guide.substr(end + 1, block.size() + 1) == block + '\n');
 }
 
 TEST_CASE("GPUs of a node take part from the first on, on every node") {

@@ -18,7 +18,7 @@ struct ScenarioText {
 /// directory. If there is no such file and the path is the name of a machine ("dgx-a100"), gives scenario_of() that
 /// machine, and says so on stderr. `what`: what is expected, for errors. Throws InputError.
 ScenarioText read_input(const std::string& path, const std::string& what = "a scenario file");
-/// The same, if --nodes and --fabric may say that a machine named so is several. Throws UsageError if they are given
+/// The same; --nodes and --fabric may make a named machine several. Throws UsageError if they are given
 /// for a file.
 ScenarioText read_input(const std::string& path, const MachineWords& cluster);
 

@@ -30,7 +30,7 @@ namespace ringsim::tools {
 
 namespace {
 
-/// Of a switch: a port's cable with what the switch adds. The examples have it too (scenarios/examples/networks).
+/// For a cable and a switch together, as in scenarios/examples/networks.
 constexpr const char* cable_latency = "150 ns";
 /// Half the ports of a switch with 64: the others lead up.
 constexpr int most_nics_per_switch = 32;
@@ -260,12 +260,12 @@ FabricWord parse_fabric(const std::string& word) {
 
 void declare_nodes(Options& options, MachineWords& machine) {
   options.whole("--nodes", "N", 1, most_nodes, machine.nodes, "how many of the machine").fallback = "1";
-  options
-      .read(
-          "--fabric", "KIND[:N]", [&machine](const std::string& word) { machine.fabric = parse_fabric(word); },
-          "what joins the nodes: star, leaf_spine, fat_tree or rail, with :N for N:1 oversubscription; torus or "
-          "torus:4x4; dragonfly:GROUPSxROUTERSxNODES")
-      .fallback = "star";
+  Option& fabric = options.read(
+      "--fabric", "KIND[:N]", [&machine](const std::string& word) { machine.fabric = parse_fabric(word); },
+      "what joins the nodes: star, leaf_spine, fat_tree or rail, with :N for N:1 oversubscription; torus or torus:4x4; "
+      "dragonfly:GROUPSxROUTERSxNODES");
+  fabric.fallback = "star";
+  for (const CatalogEntry& entry : fabric_catalog()) fabric.suggested.push_back(entry.name);
 }
 
 std::string words_of(const MachineWords& machine) {
@@ -326,7 +326,7 @@ std::vector<Assumption> assumed_with(std::vector<Assumption> assumptions, const 
 
 namespace {
 
-/// parse_bytes(), for people who are used to nccl-tests: there 8 is 8 bytes, and 1G is 1 GiB.
+/// parse_bytes(); the hint for sizes as nccl-tests takes them (8, 1G) is how to write them here.
 Bytes parse_size(const std::string& word) {
   try {
     return parse_bytes(word);

@@ -25,6 +25,7 @@
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/sweep/points.hpp"
+#include "topologies/machines/preset_names.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {
@@ -46,11 +47,18 @@ struct PredictArguments {
   void settle() { format = format_by_ending(output, said_format, Format::table, result_endings()); }
 };
 
+/// Those that a name alone chooses: of a file the scenario says which one.
+std::vector<std::string> known_algorithms() {
+  std::vector<std::string> names;
+  for (const Algorithm& each : algorithms())
+    if (each.name != "file") names.push_back(each.name);
+  return names;
+}
+
 /// "ring,direct": names of the catalog.
 std::vector<std::string> algorithm_names(const std::string& word) {
-  std::vector<std::string> known, names;
-  for (const Algorithm& each : algorithms())
-    if (each.name != "file") known.push_back(each.name);
+  const std::vector<std::string> known = known_algorithms();
+  std::vector<std::string> names;
   for (std::size_t begin = 0; begin <= word.size();) {
     const std::size_t end = std::min(word.find(',', begin), word.size());
     names.push_back(word.substr(begin, end - begin));
@@ -74,6 +82,7 @@ void declare(Options& options, PredictArguments& predict) {
                               "a3-megagpu-8g (`ringsim list nodes` shows all); or a file: a machine (.json, "
                               "`ringsim topology import` makes one) or NCCL's topology (.xml)");
   node.required = true;
+  for (const PresetNames& preset : preset_names()) node.suggested.push_back(preset.name);
   declare_nodes(options, predict.machine);
   options.whole("--gpus", "N", 1, most_gpus, predict.machine.gpus, "use the first N GPUs of each node").fallback =
       "all";
@@ -83,9 +92,10 @@ void declare(Options& options, PredictArguments& predict) {
           "size as nccl-tests counts it: 1GiB, several between commas, or 8B..1GiB, which doubles; 8B..1GiB:4 takes "
           "every factor of 4")
       .fallback = "five from 1 KiB to 1 GiB";
-  options.read(
+  Option& algorithm = options.read(
       "--algorithm", "NAME", [&](const std::string& word) { predict.collective.algorithms = algorithm_names(word); },
       "an algorithm of ringsim instead of NCCL's choice, or several between commas");
+  algorithm.suggested = known_algorithms();
   options.text("--nccl", "VERSION", predict.collective.nccl, "the version of NCCL, such as 2.21.5").fallback =
       "the newest that is modeled";
   options.changes("--set", predict.set,
@@ -116,7 +126,7 @@ Json to_save(Json document, const std::string& save) {
 /// Times of all rows in one unit: the largest in which none is below 1.
 struct TimeUnit {
   std::string name;
-  double us;  ///< of one
+  double us = 1;  ///< of one
 
   static TimeUnit of(const std::vector<Result>& results) {
     double least = microseconds(results.front().prediction.time);
@@ -126,46 +136,48 @@ struct TimeUnit {
     if (least >= ms) return {"ms", ms};
     return {"us", 1};
   }
-  std::string text(Picoseconds time) const {
-    return fmt::format("{:.{}f} {}", microseconds(time) / us, us == 1 ? 2 : 3, name);
-  }
   std::string number(Picoseconds time) const {
     return fmt::format("{:.{}f}", microseconds(time) / us, us == 1 ? 2 : 3);
   }
 };
 
-/// The part of the critical path that takes longest; nullptr if nothing moves.
-const ExplainedPart* longest(const Prediction& r) {
-  return r.explanation && !r.explanation->parts.empty() ? &r.explanation->parts.front() : nullptr;
+/// What limits a result.
+struct Limit {
+  std::string part;   ///< "nvlink", "latency"
+  std::string words;  ///< the same for results that one sentence can name
+  double share = 0;   ///< of the time
+};
+
+Limit limit_of(const ExplainedPart& part, Picoseconds time) {
+  const double share = microseconds(part.time) / microseconds(time);
+  if (!part.link.empty())
+    return {part.kind, fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links), share};
+  if (part.cause == "latency") return {part.cause, "latency, as each message waits for one before it", share};
+  if (part.cause == "launch") return {part.cause, "the launch of the collective", share};
+  return {part.cause, part.cause, share};
 }
 
-std::string part_name(const ExplainedPart& part) { return part.kind.empty() ? part.cause : part.kind; }
-
-double share_of(const Prediction& r) { return microseconds(longest(r)->time) / microseconds(r.time); }
+/// The part of the critical path that takes longest; of runs too large to keep their path the bottleneck. Nothing if
+/// nothing moves.
+std::optional<Limit> limit_of(const Prediction& r) {
+  if (r.explanation && !r.explanation->parts.empty()) return limit_of(r.explanation->parts.front(), r.time);
+  if (!r.bottleneck) return std::nullopt;
+  if (r.bottleneck->latency > r.bottleneck->busy)
+    return Limit{"latency", "latency, as each message waits for one before it", r.bottleneck->latency};
+  return Limit{r.bottleneck->kind, fmt::format("links such as {}", r.bottleneck->link), r.bottleneck->busy};
+}
 
 std::string answer_table(const std::vector<Result>& results, const TimeUnit& unit) {
   Table table(
       {"algorithm", "protocol", "channels", "bytes", "time " + unit.name, "algbw GB/s", "busbw GB/s", "limited by"});
   for (const Result& each : results) {
     const Prediction& r = each.prediction;
-    const ExplainedPart* part = longest(r);
+    const std::optional<Limit> limit = limit_of(r);
     table.add({algorithm_text(r), protocol_text(r), fmt::to_string(r.request.channels), format(r.request.bytes),
                unit.number(r.time), fmt::format("{:.2f}", r.algbw), fmt::format("{:.2f}", r.busbw),
-               part == nullptr ? "" : fmt::format("{} {:.0f} %", part_name(*part), 100 * share_of(r))});
+               limit ? fmt::format("{} {:.0f} %", limit->part, 100 * limit->share) : ""});
   }
   return table.text();
-}
-
-/// What limits a result, in words; the same for results that one sentence can name.
-std::string limit_of(const Prediction& r) {
-  const ExplainedPart* part = longest(r);
-  if (part == nullptr) return "";
-  if (part->link.empty()) {
-    if (part->cause == "latency") return "latency, as each message waits for one before it";
-    if (part->cause == "launch") return "the launch of the collective";
-    return part->cause;
-  }
-  return fmt::format("the {} links {}", part->kind, part->links.empty() ? part->link : part->links);
 }
 
 /// A sentence for each run of sizes that the same thing limits.
@@ -173,20 +185,21 @@ std::string limits_text(const std::vector<Result>& results) {
   std::string text;
   for (std::size_t first = 0, end = 0; first < results.size(); first = end) {
     const Prediction& a = results[first].prediction;
+    const std::optional<Limit> limit = limit_of(a);
     double least = 1, most = 0;
     for (end = first; end < results.size(); ++end) {
       const Prediction& r = results[end].prediction;
-      if (limit_of(r) != limit_of(a) || r.algorithm != a.algorithm || r.library_algorithm != a.library_algorithm) break;
-      if (longest(r) == nullptr) continue;
-      least = std::min(least, share_of(r));
-      most = std::max(most, share_of(r));
+      const std::optional<Limit> next = limit_of(r);
+      if (next.has_value() != limit.has_value() || algorithm_text(r) != algorithm_text(a)) break;
+      if (next && next->words != limit->words) break;
+      least = std::min(least, next ? next->share : 0);
+      most = std::max(most, next ? next->share : 0);
     }
-    if (longest(a) == nullptr) continue;
-    const Prediction& b = results[end - 1].prediction;
+    if (!limit) continue;
     std::string sizes = format(a.request.bytes);
-    if (end - first > 1) sizes += " to " + format(b.request.bytes);
+    if (end - first > 1) sizes += " to " + format(results[end - 1].prediction.request.bytes);
     const std::string low = fmt::format("{:.0f}", 100 * least), high = fmt::format("{:.0f}", 100 * most);
-    text += wrapped(fmt::format("{}, {}: limited by {} ({} % of the time)", sizes, algorithm_text(a), limit_of(a),
+    text += wrapped(fmt::format("{}, {}: limited by {} ({} % of the time)", sizes, algorithm_text(a), limit->words,
                                 low == high ? high : low + " to " + high)) +
             '\n';
   }
@@ -266,26 +279,37 @@ std::vector<Assumption> assumed_of(const MachineScenario& scenario, const Predic
   return assumed_with(std::move(all), set);
 }
 
+std::vector<Result> results_at(const ScenarioFile& file, const PredictArguments& arguments) {
+  // A run that keeps its critical path simulates all ranks, which costs textbook algorithms their folding.
+  constexpr int most_explained = 2048;
+  const bool explains = arguments.format == Format::table && file.point(0).main().request.ranks <= most_explained;
+  std::vector<Result> results;
+  const auto take = [&](Result&& result) { results.push_back(std::move(result)); };
+  predict_points(file, arguments.jobs, /*fold=*/true, take, {}, nullptr, nullptr, /*phases=*/false, explains);
+  return results;
+}
+
+/// A file that --save may write; empty: none is asked for.
+std::optional<Output> open_saved(const PredictArguments& arguments) {
+  if (arguments.save.empty()) return std::nullopt;
+  for (const std::string& other : {arguments.machine.node, arguments.output}) refuse_as_output(arguments.save, other);
+  if (!arguments.force && std::filesystem::exists(arguments.save))
+    throw UsageError("--save", fmt::format("expected a file that is not there yet, found {}", arguments.save),
+                     "write --force, or another name");
+  return std::optional<Output>(std::in_place, arguments.save);
+}
+
 int execute(const PredictArguments& arguments) {
   require_consistent(arguments);
   const MachineScenario scenario = stated(arguments);
+  const Json document = with_overrides(scenario.document, where, arguments.set);
   const ScenarioFile file =
       naming_options([&] { return ScenarioFile::parse(json_text(scenario.document), where, arguments.set); });
-  const Json document = with_overrides(scenario.document, where, arguments.set);
-  for (const std::string& path : {arguments.output, arguments.save}) refuse_as_output(arguments.machine.node, path);
-  if (!arguments.save.empty()) refuse_as_output(arguments.save, arguments.output);
+  refuse_as_output(arguments.machine.node, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
-  if (!arguments.save.empty() && !arguments.force && std::filesystem::exists(arguments.save))
-    throw UsageError("--save", fmt::format("expected a file that is not there yet, found {}", arguments.save),
-                     "write --force, or another name");
-  std::optional<Output> saved;
-  if (!arguments.save.empty()) saved.emplace(arguments.save);
+  std::optional<Output> saved = open_saved(arguments);
   Output output(arguments.output);
-  std::vector<Result> results;
-  const auto take = [&](Result&& result) { results.push_back(std::move(result)); };
-  naming_options([&] {
-    predict_points(file, arguments.jobs, /*fold=*/true, take, {}, nullptr, nullptr, /*phases=*/false, /*explain=*/true);
-  });
+  const std::vector<Result> results = naming_options([&] { return results_at(file, arguments); });
   if (saved) {
     saved->write(json_in_lines(to_save(document, arguments.save), text_width) + '\n');
     saved->finish();
