@@ -373,9 +373,9 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   return file;
 }
 
-Json with_overrides(const Json& scenario, const std::string& name, const std::vector<std::string>& overrides) {
+std::string with_overrides(std::string_view text, const std::string& name, const std::vector<std::string>& overrides) {
   Blame blame(name);
-  return overridden(json_text(scenario), name, overrides, blame);
+  return json_text(overridden(text, name, overrides, blame));
 }
 
 const std::string& ScenarioFile::name() const { return impl_->name; }

@@ -21,7 +21,6 @@
 #include "sim/network/network_model.hpp"
 #include "sim/run/disturbance.hpp"
 #include "sim/run/protocol.hpp"
-#include "sim/text/json.hpp"
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/formats/nccl_graph.hpp"
@@ -285,9 +284,9 @@ class ScenarioFile {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The scenario as a file would have it after the changes of --set. `name` stands for the file in errors. Throws
-/// InputError as ScenarioFile::parse() for changes that cannot be made; does not look at values.
-Json with_overrides(const Json& scenario, const std::string& name, const std::vector<std::string>& overrides);
+/// The text of a scenario file, JSON without comments, after the changes of --set. `name` stands for the file in
+/// errors. Throws InputError as ScenarioFile::parse() for changes that cannot be made; does not look at values.
+std::string with_overrides(std::string_view text, const std::string& name, const std::vector<std::string>& overrides);
 
 /// The JSON Schema (draft-07) of a scenario, from the same table of fields that the decoder uses.
 std::string scenario_schema();

@@ -212,6 +212,18 @@ TEST_CASE("one sentence says what limits each range of sizes, as explain does") 
                         share("1 GiB", 0))));
 }
 
+TEST_CASE("what --set lets vary has a column, and sentences of its own") {
+  const Words words{"all_reduce",           "--node", "dgx-h100", "--nodes", "4", "--bytes", "1GiB", "--set",
+                    "topology.nodes=[2, 4]"};
+  const std::string out = predict(words).out;
+  CHECK(out.starts_with("all_reduce, nccl "));  // two numbers of GPUs
+  CHECK(has(out, "\ntopology.nodes  algorithm "));
+  CHECK(has(out, "\n1 GiB, topology.nodes=2, "));
+  CHECK(has(out, "\n1 GiB, topology.nodes=4, "));
+  CHECK(run_with_input({"run", "-", "--format", "csv"}, scenario_in(out)).out ==
+        predict(words, {"--format", "csv"}).out);
+}
+
 TEST_CASE("a run of more ranks than keep their path is folded, and names its bottleneck") {
   // 512 nodes of 8: 4096 ranks in a ring, two of which would be simulated.
   const Words words{"all_reduce", "--node", "dgx-h100", "--nodes", "512", "--algorithm", "ring", "--bytes"};

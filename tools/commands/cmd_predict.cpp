@@ -167,17 +167,39 @@ std::optional<Limit> limit_of(const Prediction& r) {
   return Limit{r.bottleneck->kind, fmt::format("links such as {}", r.bottleneck->link), r.bottleneck->busy};
 }
 
+/// What --set lets vary, besides size and algorithm, which have columns of their own.
+std::vector<std::pair<std::string, std::string>> varied_of(const Prediction& r) {
+  std::vector<std::pair<std::string, std::string>> varied = r.varied;
+  std::erase_if(varied, [](const auto& each) {
+    return each.first == "collective.bytes" || each.first.starts_with("collective.algorithm");
+  });
+  return varied;
+}
+
 std::string answer_table(const std::vector<Result>& results, const TimeUnit& unit) {
-  Table table(
-      {"algorithm", "protocol", "channels", "bytes", "time " + unit.name, "algbw GB/s", "busbw GB/s", "limited by"});
+  std::vector<std::string> head{"algorithm",         "protocol",   "channels",   "bytes",
+                                "time " + unit.name, "algbw GB/s", "busbw GB/s", "limited by"};
+  std::vector<std::string> varying;
+  for (const auto& [path, value] : varied_of(results.front().prediction)) varying.push_back(path);
+  head.insert(head.begin(), varying.begin(), varying.end());
+  Table table(head);
   for (const Result& each : results) {
     const Prediction& r = each.prediction;
     const std::optional<Limit> limit = limit_of(r);
-    table.add({algorithm_text(r), protocol_text(r), fmt::to_string(r.request.channels), format(r.request.bytes),
-               unit.number(r.time), fmt::format("{:.2f}", r.algbw), fmt::format("{:.2f}", r.busbw),
-               limit ? fmt::format("{} {:.0f} %", limit->part, 100 * limit->share) : ""});
+    std::vector<std::string> row{algorithm_text(r),
+                                 protocol_text(r),
+                                 fmt::to_string(r.request.channels),
+                                 format(r.request.bytes),
+                                 unit.number(r.time),
+                                 fmt::format("{:.2f}", r.algbw),
+                                 fmt::format("{:.2f}", r.busbw),
+                                 limit ? fmt::format("{} {:.0f} %", limit->part, 100 * limit->share) : ""};
+    std::vector<std::string> values;
+    for (const auto& [path, value] : varied_of(r)) values.push_back(without_quotes(value));
+    row.insert(row.begin(), values.begin(), values.end());
+    table.add(row);
   }
-  return table.text();
+  return table.fitted();
 }
 
 /// A sentence for each run of sizes that the same thing limits.
@@ -190,7 +212,9 @@ std::string limits_text(const std::vector<Result>& results) {
     for (end = first; end < results.size(); ++end) {
       const Prediction& r = results[end].prediction;
       const std::optional<Limit> next = limit_of(r);
-      if (next.has_value() != limit.has_value() || algorithm_text(r) != algorithm_text(a)) break;
+      if (next.has_value() != limit.has_value() || algorithm_text(r) != algorithm_text(a) ||
+          varied_of(r) != varied_of(a))
+        break;
       if (next && next->words != limit->words) break;
       least = std::min(least, next ? next->share : 0);
       most = std::max(most, next ? next->share : 0);
@@ -199,6 +223,7 @@ std::string limits_text(const std::vector<Result>& results) {
     std::string sizes = format(a.request.bytes);
     if (end - first > 1) sizes += " to " + format(results[end - 1].prediction.request.bytes);
     const std::string low = fmt::format("{:.0f}", 100 * least), high = fmt::format("{:.0f}", 100 * most);
+    if (const auto varied = varied_of(a); !varied.empty()) sizes += ", " + set_text(varied);
     text += wrapped(fmt::format("{}, {}: limited by {} ({} % of the time)", sizes, algorithm_text(a), limit->words,
                                 low == high ? high : low + " to " + high)) +
             '\n';
@@ -206,11 +231,16 @@ std::string limits_text(const std::vector<Result>& results) {
   return text;
 }
 
-std::string title_of(const PredictArguments& arguments, const Prediction& r) {
-  std::string title = fmt::format("{}, {} GPU{} on {} x {}", to_string(r.request.op), r.request.ranks,
-                                  r.request.ranks == 1 ? "" : "s", std::max(1, r.nodes), arguments.machine.node);
-  if (!r.library.empty()) title += ", " + r.library;
-  return title;
+std::string title_of(const PredictArguments& arguments, const std::vector<Result>& results) {
+  const Prediction& r = results.front().prediction;
+  std::string title(to_string(r.request.op));
+  const bool equal = std::all_of(results.begin(), results.end(), [&](const Result& each) {
+    return each.prediction.request.ranks == r.request.ranks && each.prediction.nodes == r.nodes;
+  });
+  if (equal)
+    title += fmt::format(", {} GPU{} on {} x {}", r.request.ranks, r.request.ranks == 1 ? "" : "s",
+                         std::max(1, r.nodes), arguments.machine.node);
+  return title + (r.library.empty() ? "" : ", " + r.library);
 }
 
 std::string assumed_text(const std::vector<Assumption>& assumed) {
@@ -223,8 +253,8 @@ std::string assumed_text(const std::vector<Assumption>& assumed) {
 std::string answer_text(const PredictArguments& arguments, const std::vector<Result>& results,
                         const std::vector<Assumption>& assumed, const Json& document) {
   const std::string saved = arguments.save.empty() ? "--save FILE.json writes it" : "it is in " + arguments.save;
-  return wrapped(title_of(arguments, results.front().prediction)) + '\n' +
-         answer_table(results, TimeUnit::of(results)) + '\n' + limits_text(results) + assumed_text(assumed) +
+  return wrapped(title_of(arguments, results)) + '\n' + answer_table(results, TimeUnit::of(results)) + '\n' +
+         limits_text(results) + assumed_text(assumed) +
          fmt::format("\nThe same as a scenario, for `ringsim run`, `explain` and others; {}:\n", saved) +
          json_in_lines(document, text_width) + '\n';
 }
@@ -302,7 +332,7 @@ std::optional<Output> open_saved(const PredictArguments& arguments) {
 int execute(const PredictArguments& arguments) {
   require_consistent(arguments);
   const MachineScenario scenario = stated(arguments);
-  const Json document = with_overrides(scenario.document, where, arguments.set);
+  const Json document = parse_json(with_overrides(json_text(scenario.document), where, arguments.set), where);
   const ScenarioFile file =
       naming_options([&] { return ScenarioFile::parse(json_text(scenario.document), where, arguments.set); });
   refuse_as_output(arguments.machine.node, arguments.output);
