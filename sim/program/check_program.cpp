@@ -96,7 +96,7 @@ std::vector<Actor> members_of(const Program& program, const Program::Call& call)
 bool can_name_variables(CollectiveOp op) {
   using enum CollectiveOp;
   return op == all_reduce || op == reduce || op == gather || op == broadcast || op == scatter || op == send_recv ||
-         op == reduce_scatter || op == all_gather;
+         op == reduce_scatter || op == all_gather || op == all_to_all;
 }
 
 void check_structure_of(const Program& program, WatchedWork* work) {
@@ -134,8 +134,8 @@ void check_structure_of(const Program& program, WatchedWork* work) {
       refuse_program(program,
                      fmt::format("call {} is a {}, whose data the proof cannot follow", call.name,
                                  to_string(call.schedule.schedule().collective.op)),
-                     "variables are for all_reduce, reduce, gather, broadcast, scatter, send_recv, reduce_scatter and "
-                     "all_gather");
+                     "variables are for all_reduce, reduce, gather, broadcast, scatter, send_recv, reduce_scatter, "
+                     "all_gather and all_to_all");
     const bool is_shift = call.schedule.schedule().collective.op == CollectiveOp::send_recv;
     const CollectiveOp op = call.schedule.schedule().collective.op;
     const bool may_keep_apart =

@@ -208,6 +208,7 @@ class Contributions {
     unsummed_.resize(program.variables.size());
     own_.resize(program.variables.size());
     times_.resize(program.variables.size());
+    parts_.resize(program.variables.size());
     actors_of_ = actors_of_roles(program);
     count_calls();
     for (const Program::Learns& learns : program.learns) {
@@ -241,8 +242,9 @@ class Contributions {
 
  private:
   using How = Program::Learns::How;
-  // part: the sum, but each holds a part of it; dropped: it was summed, and is gone
-  enum class State : std::uint8_t { old, made, part, summed, dropped };
+  // part: the sum, but each holds a part of it; dropped: it was summed, and is gone; sent: the parts that others have
+  // for this actor; answered: what it has made of them
+  enum class State : std::uint8_t { old, made, part, summed, dropped, sent, answered };
   /// A look at a variable at all actors, a few nanoseconds each.
   void work_on_row() { done(work_, 1 + program_.actors / 64); }
   void keep_values() {
@@ -348,7 +350,9 @@ class Contributions {
           refuse(fmt::format("reads {}, of which {} has only {}", name(touch.variable), who(actor),
                              state == State::old    ? "what the step before has left"
                              : state == State::made ? "what it has made itself"
-                                                    : "its own part of the sum"));
+                             : state == State::part ? "its own part of the sum"
+                             : state == State::sent ? "what other ranks have sent it"
+                                                    : "its answers to what other ranks have sent it"));
         if (const int from = gathered_from_[static_cast<std::size_t>(touch.variable)];
             from >= 0 && learnt_[static_cast<std::size_t>(from)] != nullptr &&
             value != before_[static_cast<std::size_t>(from)][index(actor)])
@@ -388,6 +392,18 @@ class Contributions {
         if (state == State::part) states_[static_cast<std::size_t>(touch.to)][index(actor)] = State::part;
         break;
       }
+      case Touch::As::answer: {
+        if (state != State::sent)
+          refuse(fmt::format("answers {}, of which {} has {}", name(touch.variable), who(actor),
+                             state == State::answered ? "already answered what other ranks have sent it"
+                                                      : "nothing that other ranks have sent it"));
+        const std::uint64_t by = token();
+        value = Field61::multiply(value, by);
+        state = State::answered;
+        std::uint64_t& answers = parts_of(touch.variable, parts_of(touch.variable, actor).first).answers;
+        answers = Field61::add(answers, by);
+        break;
+      }
       case Touch::As::divide:
         value = Field61::multiply(value, Field61::inverse(static_cast<std::uint64_t>(touch.divisor)));
         break;
@@ -424,6 +440,11 @@ class Contributions {
         continue;
       }
       const int into = it.into.empty() ? it.variables[i] : it.into[i];
+      if (schedule.collective.op == CollectiveOp::all_to_all) {
+        for (int group = 0; group < schedule.groups; ++group)
+          swap(it, it.variables[i], group * (schedule.actors / schedule.groups));
+        continue;
+      }
       for (int group = 0; group < schedule.groups; ++group)
         exchange(it, it.variables[i], into, group * (schedule.actors / schedule.groups));
     }
@@ -446,6 +467,64 @@ class Contributions {
 
   static Actor member_of(const Program::Call& it, int number) {
     return it.members.empty() ? number : it.members[static_cast<std::size_t>(number)];
+  }
+
+  /// What an actor has divided among the members of an all_to_all. Rank i's part for rank j is x_i times a number of
+  /// j's alone, so one value stands for all parts: at first the sum of all x_i, then that times what j answers.
+  struct Parts {
+    std::uint64_t own = 0;  // x_i
+    Actor first = -1;       // the first member of its group, which has the figures of the group:
+    int members = 0;
+    std::uint64_t sum = 0, answers = 0;  // of all x_i; of what the members have answered since
+  };
+  Parts& parts_of(int variable, Actor actor) {
+    std::vector<Parts>& its = parts_[static_cast<std::size_t>(variable)];
+    if (its.empty()) its.resize(n_actors());
+    return its[index(actor)];
+  }
+
+  /// all_to_all among the actors of the schedule from `first` on: of what each has made, parts go to all; of what each
+  /// has answered, parts go back.
+  void swap(const Program::Call& it, int variable, int first) {
+    const int ranks = it.schedule.schedule().collective.ranks;
+    const auto state = [&](Actor actor) -> State& { return states_[static_cast<std::size_t>(variable)][index(actor)]; };
+    const bool goes_back = state(member_of(it, first)) == State::answered;
+    std::uint64_t sum = 0;
+    for (int i = 0; i < ranks; ++i) {
+      const Actor actor = member_of(it, first + i);
+      if (state(actor) != (goes_back ? State::answered : State::made))
+        refuse_program(program_, fmt::format("{}: {} {} {} before it {}", who(actor), it.name,
+                                             goes_back ? "takes back" : "sends", name(variable),
+                                             goes_back || state(actor) == State::sent
+                                                 ? "has answered what other ranks have sent it"
+                                                 : "is made in this iteration"));
+      sum = Field61::add(sum, values_[static_cast<std::size_t>(variable)][index(actor)]);
+    }
+    const Actor leader = member_of(it, first);
+    for (int i = 0; i < ranks; ++i) {
+      const Actor actor = member_of(it, first + i);
+      std::uint64_t& value = values_[static_cast<std::size_t>(variable)][index(actor)];
+      Parts& parts = parts_of(variable, actor);
+      if (!goes_back) {
+        parts.own = value;
+        parts.first = leader;
+        value = sum;
+        state(actor) = State::sent;
+        continue;
+      }
+      const Parts& group = parts_of(variable, parts.first);
+      if (sum != Field61::multiply(group.sum, group.answers))
+        refuse_program(program_, fmt::format("{}: {} must bring back the answers of the {} ranks to which it has sent "
+                                             "parts of {}, each once; found something else",
+                                             who(actor), it.name, group.members, name(variable)));
+      value = Field61::multiply(parts.own, group.answers);
+      state(actor) = State::summed;
+    }
+    if (goes_back) return;
+    Parts& group = parts_of(variable, leader);
+    group.members = ranks;
+    group.sum = sum;
+    group.answers = 0;
   }
 
   /// Among the actors of the schedule from `first` on.
@@ -603,6 +682,7 @@ class Contributions {
   // [variable][actor] what each made in this iteration, and how often; for neighbors and groups
   std::vector<std::vector<std::uint64_t>> own_;
   std::vector<std::vector<int>> times_;
+  std::vector<std::vector<Parts>> parts_;  // [variable][actor] of all_to_alls; empty: the variable is in none
 };
 
 }  // namespace

@@ -46,7 +46,8 @@ struct Program {
       apply,       ///< reads it, and adds it to the variable `to`: an update of weights
       clear,       ///< writes zero: a server that adds up what comes in
       drop,        ///< frees it: what a call has made whole is gone until a call makes it whole again
-      divide       ///< divides it by `divisor`
+      divide,      ///< divides it by `divisor`
+      answer       ///< replaces each part that an all_to_all has brought by a result, which the next one takes back
     };
     As as = As::read;
     int variable = 0;
@@ -81,7 +82,8 @@ struct Program {
     /// gather: the same at the root alone (of a gather it stands for everybody's part); broadcast, scatter: what the
     /// root has (of a scatter a part of it); reduce_scatter: the sum, of which each rank holds its own part;
     /// all_gather: the parts of all ranks together, which of weights must all have been updated in this iteration;
-    /// send_recv: see `into`. No other collective has variables.
+    /// send_recv: see `into`; all_to_all: each rank's has a part for each, and the next all_to_all of the same ranks
+    /// takes back what they have made of these parts (`answer`). No other collective has variables.
     Variables variables;
     int divisor = 1;
     /// For each of `variables` the one that gets the result; empty: each itself. send_recv, which needs them: of the
@@ -200,7 +202,8 @@ class CheckedProgram {
 ///     sum passes with probability 2^-60 or so. Every promise of `learns` must hold after each of the two. Named are: a
 ///     variable in no call or in too many, one that is summed before it is made or applied before it is summed, read
 ///     before it is made or has come in, weights that are not those of the step before, a divisor that is not the
-///     number of ranks, weights that are updated in parts and not gathered.
+///     number of ranks, weights that are updated in parts and not gathered. Of two all_to_alls each rank gets back the
+///     answers of all ranks to which it has sent a part, each once, and nothing else.
 ///  5. Memory. As many variables are alive at a time as `alive` promises.
 ///
 /// Each task and each look at a variable of an actor is reported to `work`, which may be nullptr.
