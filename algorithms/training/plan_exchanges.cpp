@@ -36,14 +36,20 @@ bool is_closed(const PlanSpec& spec, std::int64_t parameters) {
 std::vector<PlanBucket> plan_buckets(const PlanSpec& spec, int stage, int chunk) {
   const std::vector<PlanLayer>& layers = spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
   std::vector<PlanBucket> buckets;
-  PlanBucket open{.first = layers.size(), .end = layers.size()};
-  for (std::size_t l = layers.size(); l-- > 0;) {
-    open.first = l;
-    open.parameters += layers[l].parameters;
-    if (l > 0 && !is_closed(spec, open.parameters)) continue;
-    buckets.push_back(open);
-    open = {.first = l, .end = l};
+  for (const bool experts : {false, true}) {
+    PlanBucket open{.first = layers.size(), .end = layers.size(), .has_experts = experts};
+    const std::size_t n_before = buckets.size();
+    for (std::size_t l = layers.size(); l-- > 0;) {
+      open.first = l;
+      open.parameters += experts ? layers[l].expert_parameters : layers[l].parameters;
+      if (l > 0 && !is_closed(spec, open.parameters)) continue;
+      open.number = buckets.size() - n_before;
+      if (!experts || open.parameters > 0) buckets.push_back(open);
+      open = {.first = l, .end = l, .has_experts = experts};
+    }
   }
+  std::stable_sort(buckets.begin(), buckets.end(),
+                   [](const PlanBucket& a, const PlanBucket& b) { return a.first > b.first; });
   return buckets;
 }
 
@@ -57,6 +63,10 @@ Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
       return grid.data_groups(stage);
     case PlanUse::context:
       return grid.context_groups(stage);
+    case PlanUse::expert:
+      return grid.expert_groups(stage);
+    case PlanUse::expert_data:
+      return grid.expert_data_groups(stage);
     case PlanUse::shard:
       return grid.shard_groups(stage, shard_ranks(spec));
     case PlanUse::replica:
@@ -68,7 +78,7 @@ Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
     case PlanUse::embedding:
       return grid.pairs(0, grid.pipeline() - 1);
   }
-  fail_invariant("a call has one of eight uses");
+  fail_invariant("a call has one of ten uses");
 }
 
 namespace plan_detail {
@@ -77,7 +87,7 @@ bool is_tied(const PlanSpec& spec) { return spec.tied > 0 && spec.grid.pipeline(
 
 /// True if the bucket has the embedding that two stages share.
 bool has_tied(const PlanSpec& spec, int stage, int chunk, const PlanBucket& bucket) {
-  if (!is_tied(spec)) return false;
+  if (!is_tied(spec) || bucket.has_experts) return false;
   const std::size_t n = spec.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)].size();
   return (stage == 0 && chunk == 0 && bucket.first == 0) ||
          (stage + 1 == spec.grid.pipeline() && chunk + 1 == spec.chunks && bucket.end == n);
@@ -99,14 +109,26 @@ bool reduces_each(const PlanSpec& spec) {
 }
 bool keeps_embedding(const PlanSpec& spec) { return is_full(spec) && spec.tied > 0 && spec.grid.pipeline() == 1; }
 
-PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
-  return {is_hybrid(spec) ? PlanUse::shard : PlanUse::data, stage,
-          updates_parts(spec) ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce,
+int reducing_ranks(const PlanSpec& spec, bool experts) { return experts ? spec.grid.expert_data() : spec.grid.data(); }
+bool is_reduced(const PlanSpec& spec, const PlanBucket& bucket) { return reducing_ranks(spec, bucket.has_experts) > 1; }
+bool updates_parts(const PlanSpec& spec, const PlanBucket& bucket) {
+  return spec.shard != PlanShard::none && is_reduced(spec, bucket);
+}
+
+namespace {
+PlanUse use_of(const PlanSpec& spec, bool experts) {
+  return experts ? PlanUse::expert_data : is_hybrid(spec) ? PlanUse::shard : PlanUse::data;
+}
+}  // namespace
+
+PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters, bool experts) {
+  return {use_of(spec, experts), stage,
+          spec.shard != PlanShard::none && reducing_ranks(spec, experts) > 1 ? CollectiveOp::reduce_scatter
+                                                                             : CollectiveOp::all_reduce,
           Bytes{parameters} * spec.gradient_bytes};
 }
-PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
-  return {is_hybrid(spec) ? PlanUse::shard : PlanUse::data, stage, CollectiveOp::all_gather,
-          Bytes{parameters} * spec.weight_bytes};
+PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters, bool experts) {
+  return {use_of(spec, experts), stage, CollectiveOp::all_gather, Bytes{parameters} * spec.weight_bytes};
 }
 PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
   const std::int64_t all = (Bytes{parameters} * spec.gradient_bytes).count, n = shard_ranks(spec);
@@ -162,7 +184,8 @@ ProgramSize plan_program_size(const PlanSpec& spec) {
     size.add_calls(m * tensor + cuts / 2 + uses, each, 1);
   }
   size.variables = m * spec.chunks * (stages > 1 ? 5 : 1) + (spec.shard == PlanShard::none ? 2 : 4) * buckets;
-  size.streams = 1 + (spec.grid.tensor() > 1 ? 1 : 0) + (stages > 1 ? 4 : 0) + (spec.grid.data() > 1 ? 1 : 0);
+  size.streams = 1 + (spec.grid.tensor() > 1 ? 1 : 0) + (spec.grid.expert() > 1 ? 1 : 0) + (stages > 1 ? 4 : 0) +
+                 (spec.grid.data() > 1 ? 1 : 0);
   return size;
 }
 

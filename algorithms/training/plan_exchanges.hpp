@@ -24,8 +24,13 @@ bool reduces_each(const PlanSpec& spec);
 int shard_ranks(const PlanSpec& spec);
 /// True if the embedding stays gathered until the head has used it.
 bool keeps_embedding(const PlanSpec& spec);
-PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters);
-PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters);
+/// The number of ranks that reduce the gradients of such buckets: of experts or of all else.
+int reducing_ranks(const PlanSpec& spec, bool experts);
+/// True if its ranks reduce gradients; if each of them then updates a part.
+bool is_reduced(const PlanSpec& spec, const PlanBucket& bucket);
+bool updates_parts(const PlanSpec& spec, const PlanBucket& bucket);
+PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters, bool experts = false);
+PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters, bool experts = false);
 /// The sum of a reduced part over the ranks that keep the same part.
 PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parameters);
 

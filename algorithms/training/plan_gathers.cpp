@@ -39,7 +39,7 @@ std::vector<GatherTurn> GatherOrder::next(const PipelinePass& pass) {
 
 std::map<PlanExchange, std::int64_t> plan_data_uses(const PlanSpec& spec, int stage) {
   std::map<PlanExchange, std::int64_t> uses;
-  if (spec.grid.data() == 1) return uses;
+  if (spec.grid.data() == 1 && spec.grid.expert_data() == 1) return uses;
   GatherOrder order(spec, stage);
   std::vector<std::vector<PlanBucket>> buckets;
   for (int chunk = 0; chunk < spec.chunks; ++chunk) buckets.push_back(plan_buckets(spec, stage, chunk));
@@ -47,14 +47,17 @@ std::map<PlanExchange, std::int64_t> plan_data_uses(const PlanSpec& spec, int st
     return parameters_of(spec, stage, chunk, buckets[static_cast<std::size_t>(chunk)][b]);
   };
   const auto reduce = [&](int chunk, std::size_t b) {
-    ++uses[reduce_of(spec, stage, parameters(chunk, b))];
+    const PlanBucket& bucket = buckets[static_cast<std::size_t>(chunk)][b];
+    if (!is_reduced(spec, bucket)) return;
+    ++uses[reduce_of(spec, stage, parameters(chunk, b), bucket.has_experts)];
     if (is_hybrid(spec)) ++uses[replica_sum_of(spec, stage, parameters(chunk, b))];
   };
   if (!is_full(spec)) {
     for (int chunk = 0; chunk < spec.chunks; ++chunk)
       for (std::size_t b = 0; b < buckets[static_cast<std::size_t>(chunk)].size(); ++b) {
         for (int m = 0; m < (reduces_each(spec) ? spec.micro_batches : 1); ++m) reduce(chunk, b);
-        if (updates_parts(spec)) ++uses[gather_of(spec, stage, parameters(chunk, b))];
+        if (const PlanBucket& bucket = buckets[static_cast<std::size_t>(chunk)][b]; updates_parts(spec, bucket))
+          ++uses[gather_of(spec, stage, parameters(chunk, b), bucket.has_experts)];
       }
     return uses;
   }
@@ -104,6 +107,7 @@ Bytes most_unreduced(const PlanSpec& spec, int stage, std::size_t buckets_at_a_t
 
 PlanSharding plan_sharding(const PlanSpec& spec, int stage) {
   PlanSharding out;
+  if (spec.shard != PlanShard::none) out.expert_state = spec.grid.expert_data();
   if (!updates_parts(spec)) return out;
   out.state = shard_ranks(spec);
   if (reduces_each(spec)) {

@@ -51,6 +51,7 @@ std::map<PlanExchange, std::int64_t> plan_data_uses(const PlanSpec& spec, int st
 /// The weights, gradients and optimizer state that a rank of a stage keeps.
 struct PlanSharding {
   int weights = 1, gradients = 1, state = 1;  ///< one part of so many
+  int expert_state = 1;                       ///< likewise of experts that are reduced among other ranks
   Bytes whole_weights;                        ///< gathered ones, at the moment when they are most
   Bytes whole_gradients;                      ///< next to its part: those that are not reduced yet
 };

@@ -38,6 +38,7 @@ class PlanWriter {
     out_.data = data_;
     out_.replica = replica_;
     out_.context = context_;
+    out_.expert = expert_;
     return std::move(out_);
   }
 
@@ -45,6 +46,12 @@ class PlanWriter {
   using Task = Program::Task;
   using As = Program::Touch::As;
   enum class Pass : std::uint8_t { forward, backward };
+
+  struct Pair {
+    int gradient = -1, weights = -1;
+    int sum = -1;    // the rank's part of the gradient, over all micro-batches
+    int whole = -1;  // the weights of all ranks
+  };
 
   // Placeholders for the number of tasks that an `after` waits for, until it is known.
   static constexpr int all_tasks = -1, all_passes = -2;
@@ -73,9 +80,10 @@ class PlanWriter {
     if (spec_.grid.tensor() > 1) tensor_ = add(communication);
     first_cut_stream_ = static_cast<Stream>(out_.program.streams.size());
     for (int i = 0; i < 2 * n_colors(); ++i) add(communication);
-    if (spec_.grid.data() > 1 || is_tied(spec_)) data_ = add(communication);
+    if (spec_.grid.data() > 1 || spec_.grid.expert_data() > 1 || is_tied(spec_)) data_ = add(communication);
     if (is_hybrid(spec_)) replica_ = add(communication);
     if (spec_.grid.context() > 1) context_ = add(communication);
+    if (spec_.grid.expert() > 1) expert_ = add(communication);
   }
 
   int add_variable(std::string name) {
@@ -87,6 +95,7 @@ class PlanWriter {
   void add_variables() {
     if (tensor_ >= 0) partial_ = add_variable("the partial sums of a layer");
     if (context_ >= 0) keys_ = add_variable("keys and values of a layer, or their gradients");
+    if (expert_ >= 0) tokens_ = add_variable("tokens of a layer's experts, or their gradients");
     first_cut_variable_ = static_cast<int>(out_.program.variables.size());
     for (const char* what : {"activations", "gradients of activations"})
       for (int chunk = 0; chunk < spec_.chunks; ++chunk)
@@ -97,28 +106,33 @@ class PlanWriter {
     for (int chunk = 0; chunk < spec_.chunks; ++chunk)
       for (int m = 0; m < spec_.micro_batches; ++m)
         add_variable(fmt::format("what the backward pass of micro-batch {} needs in chunk {}", m, chunk));
-    for (int chunk = 0; chunk < spec_.chunks; ++chunk) add_weights(chunk);
+    for (int chunk = 0; chunk < spec_.chunks; ++chunk) {
+      add_weights(chunk, false);
+      add_weights(chunk, true);
+    }
     if (is_tied(spec_)) add_tied();
   }
 
   // Bucket b of a chunk has the same variables at each stage that has such a bucket.
-  void add_weights(int chunk) {
+  void add_weights(int chunk, bool experts) {
     std::vector<std::vector<int>> having;  // [bucket] stages
-    for (int stage = 0; stage < stages(); ++stage) {
-      const std::size_t n = plan_buckets(spec_, stage, chunk).size();
-      if (having.size() < n) having.resize(n);
-      for (std::size_t b = 0; b < n; ++b) having[b].push_back(stage);
-    }
-    weights_.emplace_back();
+    for (int stage = 0; stage < stages(); ++stage)
+      for (const PlanBucket& bucket : plan_buckets(spec_, stage, chunk)) {
+        if (bucket.has_experts != experts) continue;
+        if (having.size() <= bucket.number) having.resize(bucket.number + 1);
+        having[bucket.number].push_back(stage);
+      }
+    std::vector<Pair>& its = (experts ? expert_weights_ : weights_).emplace_back();
     for (std::size_t b = 0; b < having.size(); ++b) {
-      const std::string of = fmt::format("bucket {} of chunk {}", b, chunk);
+      const std::string of = fmt::format("{} {} of chunk {}", experts ? "expert bucket" : "bucket", b, chunk);
       const int gradient = add_variable("the gradient of " + of), weights = add_variable("the weights of " + of);
-      weights_.back().push_back({gradient, weights});
-      if (sums_apart()) weights_.back().back().sum = add_variable("the reduced gradient of " + of);
-      if (is_full(spec_)) weights_.back().back().whole = add_variable("the gathered weights of " + of);
+      its.push_back({gradient, weights});
+      if (sums_apart()) its.back().sum = add_variable("the reduced gradient of " + of);
+      if (is_full(spec_)) its.back().whole = add_variable("the gathered weights of " + of);
       Program::Groups groups;
       for (const int stage : having[b])
-        for (std::vector<Actor>& group : spec_.grid.data_groups(stage)) groups.push_back(std::move(group));
+        for (std::vector<Actor>& group : experts ? spec_.grid.expert_data_groups(stage) : spec_.grid.data_groups(stage))
+          groups.push_back(std::move(group));
       promise(gradient, weights, std::move(groups));
     }
   }
@@ -247,32 +261,48 @@ class PlanWriter {
 
   void write_pass_of(const std::vector<PlanKernel>& kernels, const char* what, const PlanLayer& layer, int m) {
     ensure(kernels.empty() || (!kernels.front().is_call() && !kernels.back().is_call()), "kernels come first and last");
+    bool sent = false;  // tokens are with their experts
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const PlanKernel& kernel = kernels[i];
       if (!kernel.is_call()) {
         const std::string part = kernel.name.empty() ? "" : " " + kernel.name;
         Task& task = write_kernel(fmt::format("{} {}{} of micro-batch {}", what, layer.name, part, m), kernel.time);
         if (i + 1 < kernels.size() && kernels[i + 1].is_call())
-          task.touches.push_back({As::make, variable_of(kernels[i + 1]), -1});
+          task.touches.push_back(
+              {kernels[i + 1].use == PlanUse::expert && sent ? As::answer : As::make, variable_of(kernels[i + 1]), -1});
         continue;
       }
-      const bool is_context = kernel.use == PlanUse::context;
-      const Stream its = is_context ? context_ : tensor_;
-      const int call = add_call({kernel.use, stage_, kernel.op, kernel.bytes},
-                                fmt::format("{} {}", is_context ? "context" : "tensor", to_string(kernel.op)),
-                                {variable_of(kernel)});
+      const bool is_expert = kernel.use == PlanUse::expert, is_dispatch = is_expert && !sent;
+      if (is_expert) sent = !sent;
+      const Stream its = stream_of(kernel.use);
+      const int call = add_call(
+          {kernel.use, stage_, kernel.op, kernel.bytes},
+          is_expert ? is_dispatch ? "dispatch tokens" : "combine tokens"
+                    : fmt::format("{} {}", kernel.use == PlanUse::context ? "context" : "tensor", to_string(kernel.op)),
+          {variable_of(kernel)});
       write_call(its, call).after.push_back({0, n_tasks(0), 0});
       if (kernels[i + 1].is_call()) {
         ensure(kernels[i + 1].use == kernel.use, "a kernel comes between collectives of different groups");
         continue;
       }
       next_after_.push_back({its, n_tasks(its), 0});
-      next_touches_.push_back(
-          {kernel.op == CollectiveOp::reduce_scatter ? As::read : As::read_whole, variable_of(kernel), -1});
+      next_touches_.push_back({kernel.op == CollectiveOp::reduce_scatter || is_dispatch ? As::read : As::read_whole,
+                               variable_of(kernel), -1});
     }
+    ensure(!sent, "tokens come back from experts in the pass that has sent them");
   }
 
-  int variable_of(const PlanKernel& collective) const { return collective.use == PlanUse::context ? keys_ : partial_; }
+  int variable_of(const PlanKernel& collective) const {
+    return collective.use == PlanUse::context ? keys_ : collective.use == PlanUse::expert ? tokens_ : partial_;
+  }
+  Stream stream_of(PlanUse use) const {
+    ensure(use != PlanUse::forward && use != PlanUse::backward, "what stages hand on is on streams of cuts");
+    return use == PlanUse::tensor    ? tensor_
+           : use == PlanUse::context ? context_
+           : use == PlanUse::expert  ? expert_
+           : use == PlanUse::replica ? replica_
+                                     : data_;
+  }
 
   const std::vector<PlanLayer>& layers(int chunk) const {
     return spec_.layers[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)];
@@ -347,9 +377,9 @@ class PlanWriter {
           begin_turn(false, chunk, b);
           continue;
         }
-        next_touches_.push_back({As::read, weights_[static_cast<std::size_t>(chunk)][b].weights, -1});
+        next_touches_.push_back({As::read, pair(chunk, b).weights, -1});
         if (has_tied(spec_, stage_, chunk, buckets[b])) next_touches_.push_back({As::read, tied_.weights, -1});
-        if (is_first && spec_.overlaps_gather && updates_parts(spec_))
+        if (is_first && spec_.overlaps_gather && updates_parts(spec_, buckets[b]))
           next_after_.push_back({data_, gathers_[static_cast<std::size_t>(chunk)][b], 1});
       }
       write_pass_of(layers(chunk)[l].forward, "forward", layers(chunk)[l], m);
@@ -374,14 +404,14 @@ class PlanWriter {
         if (is_full(spec_))
           begin_turn(true, chunk, b);
         else
-          next_touches_.push_back({As::read, weights_[static_cast<std::size_t>(chunk)][b].weights, -1});
+          next_touches_.push_back({As::read, pair(chunk, b).weights, -1});
       }
       write_pass_of(layer.recompute, "recompute", layer, m);
       write_pass_of(layer.backward, "backward", layer, m);
       for (std::size_t b = 0; b < buckets.size(); ++b) {
         if (buckets[b].first != l) continue;
         Task& task = stream(0).back();
-        task.touches.push_back({how, weights_[static_cast<std::size_t>(chunk)][b].gradient, -1});
+        task.touches.push_back({how, pair(chunk, b).gradient, -1});
         if (has_tied(spec_, stage_, chunk, buckets[b])) task.touches.push_back({how, tied_.gradient, -1});
         if (is_full(spec_))
           end_turn(true, chunk, b);
@@ -399,7 +429,7 @@ class PlanWriter {
   // The turns of buckets whose weights are gathered.
 
   std::size_t position(bool backward, std::size_t b) const { return bucket_at(backward, b, turns_.size()); }
-  int whole(int chunk, std::size_t b) const { return weights_[static_cast<std::size_t>(chunk)][b].whole; }
+  int whole(int chunk, std::size_t b) const { return pair(chunk, b).whole; }
 
   void begin_turn(bool backward, int chunk, std::size_t b) {
     std::vector<int>& gathered = gathered_[static_cast<std::size_t>(chunk)];
@@ -407,7 +437,7 @@ class PlanWriter {
     for (const std::size_t other : turns_[at].gathers) {
       const std::int64_t parameters = buckets_[static_cast<std::size_t>(chunk)][other].parameters;
       const int call = add_call(gather_of(spec_, stage_, parameters), "gather " + name_of_bucket(chunk, other),
-                                {weights_[static_cast<std::size_t>(chunk)][other].weights}, 1, {whole(chunk, other)});
+                                {pair(chunk, other).weights}, 1, {whole(chunk, other)});
       Task& gather = write_call(data_, call);
       if (n_tasks(0) > 0)
         gather.after.push_back({0, n_tasks(0), 0});
@@ -429,9 +459,17 @@ class PlanWriter {
     reduced_.push_back(n_tasks(data_));
   }
 
+  const Pair& pair(int chunk, std::size_t b) const {
+    const PlanBucket& bucket = buckets_[static_cast<std::size_t>(chunk)][b];
+    return (bucket.has_experts ? expert_weights_ : weights_)[static_cast<std::size_t>(chunk)][bucket.number];
+  }
+
   std::string name_of_bucket(int chunk, std::size_t b) const {
     return is_full(spec_) ? layers(chunk)[buckets_[static_cast<std::size_t>(chunk)][b].first].name
-                          : fmt::format("bucket {}", b);
+                          : named(buckets_[static_cast<std::size_t>(chunk)][b]);
+  }
+  static std::string named(const PlanBucket& bucket) {
+    return fmt::format("{} {}", bucket.has_experts ? "expert bucket" : "bucket", bucket.number);
   }
 
   void wait_for_reduces() {
@@ -440,7 +478,7 @@ class PlanWriter {
   }
 
   Program::Variables variables_of(int chunk, std::size_t b, bool gradient) const {
-    const Pair& own = weights_[static_cast<std::size_t>(chunk)][b];
+    const Pair& own = pair(chunk, b);
     Program::Variables variables{gradient ? own.gradient : own.weights};
     if (has_tied(spec_, stage_, chunk, buckets_[static_cast<std::size_t>(chunk)][b]))
       variables.push_back(gradient ? tied_.gradient : tied_.weights);
@@ -448,12 +486,14 @@ class PlanWriter {
   }
 
   void write_reduce(int chunk, std::size_t b) {
-    if (spec_.grid.data() == 1) return;
-    const std::int64_t parameters = parameters_of(spec_, stage_, chunk, buckets_[static_cast<std::size_t>(chunk)][b]);
-    const Program::Variables sum{weights_[static_cast<std::size_t>(chunk)][b].sum};
+    const PlanBucket& bucket = buckets_[static_cast<std::size_t>(chunk)][b];
+    if (!is_reduced(spec_, bucket)) return;
+    const std::int64_t parameters = parameters_of(spec_, stage_, chunk, bucket);
+    const Program::Variables sum{pair(chunk, b).sum};
     const bool is_apart = sums_apart() && !is_hybrid(spec_);
-    const int call = add_call(reduce_of(spec_, stage_, parameters), "reduce " + name_of_bucket(chunk, b),
-                              variables_of(chunk, b, true), spec_.grid.data(), is_apart ? sum : Program::Variables{});
+    const int call =
+        add_call(reduce_of(spec_, stage_, parameters, bucket.has_experts), "reduce " + name_of_bucket(chunk, b),
+                 variables_of(chunk, b, true), spec_.grid.data(), is_apart ? sum : Program::Variables{});
     write_call(data_, call).after.push_back({0, n_tasks(0), 0});
     if (!is_hybrid(spec_)) return;
     const int over_replicas = add_call(replica_sum_of(spec_, stage_, parameters), "sum " + name_of_bucket(chunk, b),
@@ -464,13 +504,14 @@ class PlanWriter {
   // Gathers come last on their stream, in the order in which forward passes want them.
   void plan_gathers() {
     int n_before = 0;
-    if (spec_.grid.data() > 1)
-      for (const std::vector<PlanBucket>& buckets : buckets_)
-        n_before += static_cast<int>(buckets.size()) * (reduces_each(spec_) ? spec_.micro_batches : 1);
+    for (const std::vector<PlanBucket>& buckets : buckets_)
+      for (const PlanBucket& bucket : buckets)
+        if (is_reduced(spec_, bucket)) n_before += reduces_each(spec_) ? spec_.micro_batches : 1;
     if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages())) ++n_before;
     for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk) {
       gathers_[chunk].resize(buckets_[chunk].size());
-      for (std::size_t b = buckets_[chunk].size(); b-- > 0;) gathers_[chunk][b] = ++n_before;
+      for (std::size_t b = buckets_[chunk].size(); b-- > 0;)
+        if (updates_parts(spec_, buckets_[chunk][b])) gathers_[chunk][b] = ++n_before;
     }
   }
 
@@ -488,16 +529,21 @@ class PlanWriter {
     wait_for_reduces();
     Task& update = write_kernel("update", spec_.update[static_cast<std::size_t>(stage_)]);
     for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk)
-      for (std::size_t b = 0; b < buckets_[chunk].size(); ++b)
-        update.touches.push_back({As::apply, sums_apart() ? weights_[chunk][b].sum : weights_[chunk][b].gradient,
-                                  weights_[chunk][b].weights});
+      for (std::size_t b = 0; b < buckets_[chunk].size(); ++b) {
+        const Pair& its = pair(static_cast<int>(chunk), b);
+        if (buckets_[chunk][b].has_experts && !is_reduced(spec_, buckets_[chunk][b]))
+          update.touches.push_back({As::divide, its.gradient, -1, spec_.grid.data()});
+        update.touches.push_back({As::apply, sums_apart() ? its.sum : its.gradient, its.weights});
+      }
     if (is_tied(spec_) && (stage_ == 0 || stage_ + 1 == stages()))
       update.touches.push_back({As::apply, tied_.gradient, tied_.weights});
-    if (!updates_parts(spec_) || is_full(spec_)) return;
+    if (is_full(spec_)) return;
     for (std::size_t chunk = 0; chunk < buckets_.size(); ++chunk)
       for (std::size_t b = buckets_[chunk].size(); b-- > 0;) {
-        const std::int64_t parameters = parameters_of(spec_, stage_, static_cast<int>(chunk), buckets_[chunk][b]);
-        const int call = add_call(gather_of(spec_, stage_, parameters), fmt::format("gather bucket {}", b),
+        const PlanBucket& bucket = buckets_[chunk][b];
+        if (!updates_parts(spec_, bucket)) continue;
+        const std::int64_t parameters = parameters_of(spec_, stage_, static_cast<int>(chunk), bucket);
+        const int call = add_call(gather_of(spec_, stage_, parameters, bucket.has_experts), "gather " + named(bucket),
                                   variables_of(static_cast<int>(chunk), b, false));
         write_call(data_, call).after.push_back({0, n_tasks(0), 0});
         ensure(n_tasks(data_) == gathers_[chunk][b], "gathers come where forward passes wait for them");
@@ -511,11 +557,7 @@ class PlanWriter {
       if (set.first < 0) continue;
       Program::Role role;
       role.streams.resize(out_.program.streams.size());
-      const Stream its = key.first == PlanUse::tensor    ? tensor_
-                         : key.first == PlanUse::context ? context_
-                         : key.first == PlanUse::replica ? replica_
-                                                         : data_;
-      ensure(key.first != PlanUse::forward && key.first != PlanUse::backward, "sends and receives have no helpers");
+      const Stream its = stream_of(key.first);
       for (const int call : set.calls)
         role.streams[static_cast<std::size_t>(its)].push_back(
             {.name = {}, .time = Picoseconds{0}, .call = call, .after = {}, .touches = {}});
@@ -526,19 +568,13 @@ class PlanWriter {
     }
   }
 
-  struct Pair {
-    int gradient = -1, weights = -1;
-    int sum = -1;    // the rank's part of the gradient, over all micro-batches
-    int whole = -1;  // the weights of all ranks
-  };
-
   const PlanSpec& spec_;
   const std::function<PlanCall(const PlanExchange&)>& ask_;
   WatchedWork* work_;
   PlanProgram out_;
-  Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1, replica_ = -1, context_ = -1;
-  int partial_ = -1, keys_ = -1, first_cut_variable_ = 0, first_saved_ = 0;
-  std::vector<std::vector<Pair>> weights_;  // [chunk][bucket]
+  Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1, replica_ = -1, context_ = -1, expert_ = -1;
+  int partial_ = -1, keys_ = -1, tokens_ = -1, first_cut_variable_ = 0, first_saved_ = 0;
+  std::vector<std::vector<Pair>> weights_, expert_weights_;  // [chunk][number of the bucket]
   Pair tied_;
   int tied_call_ = -1;
   std::map<PlanExchange, Known> known_;
@@ -572,6 +608,8 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
   ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
   ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
          "parts of gradients need one stage");
+  ensure(!spec.grid.has_experts_apart() || spec.shard == PlanShard::none || spec.shard == PlanShard::optimizer,
+         "experts on several ranks are reduced once a step");
   return PlanWriter(spec, call, work).write();
 }
 

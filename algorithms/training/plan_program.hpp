@@ -1,4 +1,4 @@
-// Plans of tensor, pipeline and data parallelism as programs.
+// Plans of tensor, pipeline, data, context and expert parallelism as programs.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,29 @@
 namespace ringsim {
 
 /// Between which ranks. context: those that share samples. shard and replica: parts of data groups, see
-/// PlanSpec::shard_group.
-enum class PlanUse : std::uint8_t { tensor, data, forward, backward, embedding, shard, replica, context };
+/// PlanSpec::shard_group. expert: those that have different experts; expert_data: those that have the same ones.
+enum class PlanUse : std::uint8_t {
+  tensor,
+  data,
+  forward,
+  backward,
+  embedding,
+  shard,
+  replica,
+  context,
+  expert,
+  expert_data
+};
 
-/// One item of a layer's pass on a rank: a kernel, or a collective of its tensor or context group. Items run in order.
+/// One item of a layer's pass on a rank: a kernel, or a collective of its tensor, context or expert group. Items run in
+/// order. Collectives of expert groups come in pairs: the first sends tokens to experts, the second brings back what
+/// they have made of them.
 struct PlanKernel {
   std::string name;                            ///< of a collective: empty
   Picoseconds time{0};                         ///< of a kernel
-  CollectiveOp op = CollectiveOp::all_reduce;  ///< all_reduce, reduce_scatter or all_gather
+  CollectiveOp op = CollectiveOp::all_reduce;  ///< all_reduce, reduce_scatter or all_gather; of experts all_to_all
   Bytes bytes;                                 ///< of a collective; 0: a kernel
-  PlanUse use = PlanUse::tensor;               ///< of a collective: or context
+  PlanUse use = PlanUse::tensor;               ///< of a collective: or context, or expert
 
   bool is_call() const { return bytes.count > 0; }
 };
@@ -32,7 +45,8 @@ struct PlanKernel {
 /// A layer on one rank, for one micro-batch.
 struct PlanLayer {
   std::string name;
-  std::int64_t parameters = 0;  ///< of the rank; without an embedding that the last stage shares
+  std::int64_t parameters = 0;         ///< of the rank; without an embedding that the last stage shares
+  std::int64_t expert_parameters = 0;  ///< of its experts, if they are reduced among other ranks; not in `parameters`
   /// Each begins and ends with a kernel. `recompute`: the forward pass, or a part of it, again, before the backward
   /// pass; empty: nothing.
   std::vector<PlanKernel> forward, recompute, backward;
@@ -94,11 +108,13 @@ struct PlanSpec {
 struct PlanBucket {
   std::size_t first = 0, end = 0;
   std::int64_t parameters = 0;
+  bool has_experts = false;  ///< it is one of the layers' experts, else of all else that they have
+  std::size_t number = 0;    ///< among those of its kind
 };
 /// In the order in which backward passes complete them. Megatron-LM closes a bucket when it has max(40 million, 1
 /// million times d) parameters (megatron/core/distributed/distributed_data_parallel.py), DeepSpeed's ZeRO-2 when it has
 /// 500 million (deepspeed/runtime/zero/config.py, reduce_bucket_size); here at the end of a layer. With `full` a layer
-/// is one.
+/// is one. Experts that are reduced among other ranks have buckets of their own.
 std::vector<PlanBucket> plan_buckets(const PlanSpec& spec, int stage, int chunk);
 std::int64_t default_plan_bucket(PlanShard shard, int data);
 
@@ -117,15 +133,14 @@ struct PlanProgram {
   std::vector<PlanHelper> helpers;  ///< of actors from program.ranks on
   Stream tensor = -1, data = -1;    ///< of collectives of those groups; -1: none
   Stream replica = -1;              ///< of sums over replicas
-  Stream context = -1;
+  Stream context = -1, expert = -1;
 };
 
 /// Each rank runs the passes of its stage in the order of the schedule (pipeline_order.hpp) on a compute stream; the
 /// collectives of its tensor group, on a stream of their own, come between its kernels, and so do those of its context
-/// group. Stages send activations and
-/// their gradients while they compute, on a stream for each direction. Each stage adds up the gradients of its
-/// micro-batches; then its data groups reduce them, bucket by bucket, and every rank updates its part of the model; if
-/// the optimizer is sharded, its shard of that part, which is gathered then.
+/// and expert groups. Stages send activations and their gradients while they compute, on a stream for each direction.
+/// Each stage adds up the gradients of its micro-batches; then its data groups reduce them, bucket by bucket, and every
+/// rank updates its part of the model; if the optimizer is sharded, its shard of that part, which is gathered then.
 ///
 /// optimizer_gradients: each micro-batch's gradients are reduced, bucket by bucket, to the rank that keeps them and
 /// adds them up; the next micro-batch begins when they are (DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py,
@@ -135,6 +150,11 @@ struct PlanProgram {
 /// (post_backward and finalize_backward of FSDP2). With shard groups a reduce_scatter in the group is followed by an
 /// all_reduce of the parts among the replicas, on a stream of its own. A tied embedding is on the first and the last
 /// stage, which add up its gradients.
+///
+/// Experts on several ranks: gradients of their weights are summed among the ranks that have the same experts, and
+/// divided by the number of all data ranks, because each expert has seen the tokens of its whole group (Megatron-LM's
+/// gradient_scaling_factor, megatron/core/distributed/distributed_data_parallel.py). Their calls share the stream of
+/// the data groups' ones. `full` and optimizer_gradients have no such experts.
 ///
 /// Memory: tasks of p roles, whatever t and d are; a call for each use of a stage, with all of its members.
 /// `call`: asked once for each kind.

@@ -27,20 +27,26 @@ class LayerWriter {
         inner_(real(plan.card.heads * plan.card.head_dim / plan.tensor)),
         keys_(real(plan.card.kv_heads * plan.card.head_dim / plan.tensor)),
         ffn_(real(plan.card.ffn / plan.tensor)),
+        shared_(real(plan.card.shared_ffn / plan.tensor)),
         words_(real(embedding_parameters(plan.card, plan.tensor) / plan.card.hidden)),
         element_(real(plan.element_bytes)),
         part_(plan.sequence_parallel ? real(plan.tensor) : 1) {}
 
   PlanLayer layer(std::int64_t number) const {
+    const bool has_experts = plan_.card.has_experts(number);
     PlanLayer out{.name = fmt::format("layers.{}", number),
                   .parameters = layer_parameters(plan_.card, plan_.tensor),
                   .forward = {},
                   .recompute = {},
                   .backward = {}};
-    out.forward = forward();
+    if (has_experts) {
+      out.parameters = routed_layer_parameters(plan_.card, plan_.tensor);
+      (plan_.has_experts_apart() ? out.expert_parameters : out.parameters) += expert_parameters(plan_);
+    }
+    out.forward = forward(has_experts);
     if (plan_.recompute == Recompute::full) out.recompute = out.forward;
     if (plan_.recompute == Recompute::selective) out.recompute = recomputed_core();
-    out.backward = backward();
+    out.backward = backward(has_experts);
     return out;
   }
 
@@ -169,14 +175,85 @@ class LayerWriter {
     return list;
   }
 
-  double mlp(bool is_backward) const {
+  double mlp(bool is_backward) const { return mlp_of(ffn_, is_backward); }
+  double mlp_of(double inner, bool is_backward) const {
     const double up = plan_.card.gated ? 2 : 1;
-    const double activation = (plan_.card.gated ? 3 : plan_.card.biases ? 4 : 2) * element_ * tokens_ * ffn_;
+    const double activation = (plan_.card.gated ? 3 : plan_.card.biases ? 4 : 2) * element_ * tokens_ * inner;
     return (is_backward ? 2 : 1) *
-           (gemm(tokens_, up * ffn_, hidden_) + gemm(tokens_, hidden_, ffn_) + moved(activation));
+           (gemm(tokens_, up * inner, hidden_) + gemm(tokens_, hidden_, inner) + moved(activation));
   }
 
-  std::vector<PlanKernel> forward() const {
+  // Experts. Copies of tokens: those that a rank sends, and those that its experts meet.
+
+  double top_k() const { return real(plan_.card.top_k); }
+  double met() const { return tokens_ * top_k() * plan_.imbalance * plan_.expert_tensor / plan_.tensor; }
+  double router() const {
+    const double scores = real(plan_.card.experts);
+    return gemm(tokens_ / part_, scores, hidden_) + moved(8 * scores * tokens_ / part_);
+  }
+  /// Copies a token for each of its experts, or sums what they have made of it.
+  double copies() const { return moved(element_ * hidden_ * tokens_ / part_ * (1 + top_k())); }
+  double order() const { return plan_.card.experts > plan_.expert ? moved(2 * element_ * hidden_ * met()) : 0; }
+  double grouped(double n, double k) const {
+    const double weights = real(plan_.card.experts / plan_.expert) * k * n;
+    return std::max(2 * met() * n * k / speeds_.gemm, moved(element_ * (met() * (k + n) + weights)));
+  }
+  double experts(bool is_backward) const {
+    const double inner = real(plan_.card.expert_ffn / plan_.expert_tensor);
+    return 2 * order() +
+           (is_backward ? 2 : 1) * (grouped((plan_.card.gated ? 2 : 1) * inner, hidden_) + grouped(hidden_, inner) +
+                                    moved((plan_.card.gated ? 3 : 2) * element_ * met() * inner));
+  }
+
+  static Bytes rounded(double bytes) { return Bytes{std::llround(bytes)}; }
+  void exchange_tokens(std::vector<PlanKernel>& list, const char* name) const {
+    if (plan_.expert == 1) return;
+    list.push_back({.name = {},
+                    .op = CollectiveOp::all_to_all,
+                    .bytes = rounded(element_ * hidden_ * tokens_ / part_ * top_k() * plan_.imbalance),
+                    .use = PlanUse::expert});
+    list.push_back(kernel(name, 0));
+  }
+  void share_tokens(std::vector<PlanKernel>& list, CollectiveOp op, const char* name) const {
+    if (plan_.expert_tensor == 1) return;
+    list.push_back({.name = {}, .op = op, .bytes = rounded(element_ * hidden_ * met())});
+    list.push_back(kernel(name, 0));
+  }
+  static void append(std::vector<PlanKernel>& list, double seconds) {
+    list.back().time = add(list.back().time, kernel("", seconds).time);
+  }
+
+  /// Sends tokens, or gradients, to experts and brings back their results. Kernels before and after it take the copies.
+  void meet_experts(std::vector<PlanKernel>& list, bool is_backward) const {
+    append(list, copies());
+    exchange_tokens(list, plan_.expert_tensor > 1 ? "tokens" : "experts");
+    share_tokens(list, CollectiveOp::all_gather, "experts");
+    append(list, experts(is_backward));
+    share_tokens(list, CollectiveOp::reduce_scatter, "answers");
+    exchange_tokens(list, !is_backward ? "residual" : plan_.tensor > 1 ? "router" : "attention");
+    append(list, copies());
+  }
+  /// The expert that all tokens meet.
+  void meet_shared(std::vector<PlanKernel>& list, bool is_backward) const {
+    if (plan_.card.shared_ffn == 0) return;
+    join(list, CollectiveOp::all_gather, "shared expert", mlp_of(shared_, is_backward), is_backward ? 2 : 1);
+    join(list, CollectiveOp::reduce_scatter, "residual", 0);
+  }
+  void mix_experts(std::vector<PlanKernel>& list) const {
+    append(list, router());
+    meet_experts(list, false);
+    meet_shared(list, false);
+    append(list, residual());
+  }
+  std::vector<PlanKernel> unmix_experts() const {
+    std::vector<PlanKernel> list{kernel(plan_.tensor * plan_.expert > 1 ? "residual" : "", 2 * residual())};
+    meet_shared(list, true);
+    meet_experts(list, true);
+    append(list, 2 * (router() + residual() + norm()));
+    return list;
+  }
+
+  std::vector<PlanKernel> forward(bool with_experts) const {
     std::vector<PlanKernel> list;
     const bool is_shared = plan_.context > 1;
     if (plan_.sequence_parallel) {
@@ -184,31 +261,48 @@ class LayerWriter {
       join(list, CollectiveOp::all_gather, "attention", is_shared ? 0 : attention(false));
       if (is_shared) attend(list);
       join(list, CollectiveOp::reduce_scatter, "residual", residual() + norm());
+      if (with_experts) {
+        mix_experts(list);
+        return list;
+      }
       join(list, CollectiveOp::all_gather, "MLP", mlp(false));
       join(list, CollectiveOp::reduce_scatter, "residual", residual());
       return list;
     }
-    list = {kernel(plan_.tensor > 1 || is_shared ? "attention" : "", norm() + (is_shared ? 0 : attention(false)))};
+    const bool is_apart = plan_.tensor > 1 || is_shared || (with_experts && plan_.expert > 1);
+    list = {kernel(is_apart ? "attention" : "", norm() + (is_shared ? 0 : attention(false)))};
     if (is_shared) attend(list);
+    if (with_experts) {
+      append(list, residual() + norm());
+      mix_experts(list);
+      return list;
+    }
     join(list, CollectiveOp::all_reduce, "MLP", residual() + norm() + mlp(false));
     join(list, CollectiveOp::all_reduce, "residual", residual());
     return list;
   }
 
-  std::vector<PlanKernel> backward() const {
+  std::vector<PlanKernel> backward(bool with_experts) const {
     std::vector<PlanKernel> list;
     const bool is_shared = plan_.context > 1;
+    if (with_experts) list = unmix_experts();
     if (plan_.sequence_parallel) {
-      list = {kernel("residual", 2 * residual())};
-      join(list, CollectiveOp::all_gather, "MLP", mlp(true), 2);
-      join(list, CollectiveOp::reduce_scatter, "residual", 2 * (residual() + norm()));
+      if (!with_experts) {
+        list = {kernel("residual", 2 * residual())};
+        join(list, CollectiveOp::all_gather, "MLP", mlp(true), 2);
+        join(list, CollectiveOp::reduce_scatter, "residual", 2 * (residual() + norm()));
+      }
       join(list, CollectiveOp::all_gather, "attention", is_shared ? 0 : attention(true), 2);
       if (is_shared) attend_backward(list);
       join(list, CollectiveOp::reduce_scatter, "norm", 2 * norm());
       return list;
     }
-    list = {kernel(plan_.tensor > 1 ? "MLP" : "", 2 * residual() + mlp(true))};
-    join(list, CollectiveOp::all_reduce, "attention", 2 * (residual() + norm()) + (is_shared ? 0 : attention(true)));
+    if (with_experts) {
+      append(list, is_shared ? 0 : attention(true));
+    } else {
+      list = {kernel(plan_.tensor > 1 ? "MLP" : "", 2 * residual() + mlp(true))};
+      join(list, CollectiveOp::all_reduce, "attention", 2 * (residual() + norm()) + (is_shared ? 0 : attention(true)));
+    }
     if (is_shared) attend_backward(list);
     join(list, CollectiveOp::all_reduce, "norm", 2 * norm());
     return list;
@@ -216,8 +310,8 @@ class LayerWriter {
 
   const TransformerPlan& plan_;
   const KernelSpeeds& speeds_;
-  double tokens_, hidden_, inner_, keys_, ffn_, words_, element_;  // those over t where a rank has its part
-  double part_;                                                    // over how many ranks tokens are between products
+  double tokens_, hidden_, inner_, keys_, ffn_, shared_, words_, element_;  // those over t where a rank has its part
+  double part_;  // over how many ranks tokens are between products
 };
 
 }  // namespace
@@ -247,12 +341,42 @@ std::int64_t layer_parameters(const TransformerCard& card, int tensor) {
   return products + (inner + 2 * keys + card.ffn) / tensor + 2 * card.hidden + 4 * card.hidden;
 }
 
+std::int64_t routed_layer_parameters(const TransformerCard& card, int tensor) {
+  TransformerCard rest = card;
+  rest.ffn = card.shared_ffn;
+  return layer_parameters(rest, tensor) + card.hidden * card.experts;
+}
+
+std::int64_t expert_parameters(const TransformerPlan& plan) {
+  const TransformerCard& card = plan.card;
+  return card.experts / plan.expert * card.hidden * (card.gated ? 3 : 2) * card.expert_ffn / plan.expert_tensor;
+}
+
+namespace {
+
+/// Layers with experts, of a chunk of a stage.
+std::int64_t routed_layers(const TransformerPlan& plan, int stage, int chunk) {
+  const std::int64_t each = plan.card.layers / (std::int64_t{plan.shape.stages} * plan.shape.chunks);
+  const std::int64_t first = (std::int64_t{chunk} * plan.shape.stages + stage) * each;
+  if (plan.card.experts == 0) return 0;
+  return std::clamp<std::int64_t>(first + each - plan.card.dense_layers, 0, each);
+}
+std::int64_t routed_layers(const TransformerPlan& plan, int stage) {
+  std::int64_t all = 0;
+  for (int chunk = 0; chunk < plan.shape.chunks; ++chunk) all += routed_layers(plan, stage, chunk);
+  return all;
+}
+
+}  // namespace
+
 std::int64_t embedding_parameters(const TransformerCard& card, int tensor) {
   return (card.vocabulary + tensor - 1) / tensor * card.hidden;
 }
 
 std::int64_t stage_parameters(const TransformerPlan& plan, int stage) {
-  std::int64_t all = layer_parameters(plan.card, plan.tensor) * (plan.card.layers / plan.shape.stages);
+  const std::int64_t routed = routed_layers(plan, stage);
+  std::int64_t all = layer_parameters(plan.card, plan.tensor) * (plan.card.layers / plan.shape.stages - routed);
+  if (routed > 0) all += (routed_layer_parameters(plan.card, plan.tensor) + expert_parameters(plan)) * routed;
   const std::int64_t words = embedding_parameters(plan.card, plan.tensor);
   const bool is_first = stage == 0, is_last = stage + 1 == plan.shape.stages;
   if (is_first) all += words + plan.card.positions * plan.card.hidden;
@@ -261,31 +385,54 @@ std::int64_t stage_parameters(const TransformerPlan& plan, int stage) {
   return all;
 }
 
-Bytes layer_activations(const TransformerPlan& plan) {
+std::int64_t stage_expert_parameters(const TransformerPlan& plan, int stage) {
+  return plan.has_experts_apart() ? expert_parameters(plan) * routed_layers(plan, stage) : 0;
+}
+
+namespace {
+
+/// Bytes of a layer's experts that a rank keeps of a micro-batch.
+std::int64_t expert_activations(const TransformerPlan& plan) {
+  const TransformerCard& card = plan.card;
+  const std::int64_t own = plan.tokens() / (plan.sequence_parallel ? plan.tensor : 1);
+  const double copies = plan.imbalance * real(card.top_k * own * plan.expert_tensor);
+  const std::int64_t inner = (card.gated ? 3 : 2) * card.expert_ffn / plan.expert_tensor;
+  return 4 * card.experts * own + std::llround(copies * real(plan.element_bytes * (card.hidden + inner)));
+}
+
+}  // namespace
+
+Bytes layer_activations(const TransformerPlan& plan, bool with_experts) {
   const TransformerCard& card = plan.card;
   const std::int64_t tokens = plan.tokens(), e = plan.element_bytes, t = plan.tensor;
   if (plan.recompute == Recompute::full) return {e * tokens * card.hidden / (plan.sequence_parallel ? t : 1)};
   const std::int64_t inner = card.heads * card.head_dim, keys = card.kv_heads * card.head_dim;
   // Inputs of both norms, of the first products and, with dropout, two masks; what a rank has its part of.
   const std::int64_t whole = (4 * e + (card.biases ? 2 : 0)) * card.hidden;
-  const std::int64_t divided = e * (2 * inner + 2 * keys + (card.gated ? 3 : 2) * card.ffn);
+  const std::int64_t ffn = with_experts ? card.shared_ffn : card.ffn;
+  const std::int64_t divided = e * (2 * inner + 2 * keys + (card.gated ? 3 : 2) * ffn);
   std::int64_t scores = 0;  // outputs of softmax and of dropout, and a mask
   if (!plan.flash && plan.recompute == Recompute::none) scores = (2 * e + 1) * card.heads * plan.sequence;
-  return {tokens * whole / (plan.sequence_parallel ? t : 1) + tokens * (divided + scores) / t};
+  return {tokens * whole / (plan.sequence_parallel ? t : 1) + tokens * (divided + scores) / t +
+          (with_experts ? expert_activations(plan) : 0)};
 }
 
 PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
                        const PlanSharding& sharding) {
-  const Bytes parameters{stage_parameters(plan, stage)};
-  const auto part = [&](int bytes, int of) { return Bytes{((parameters * bytes).count + of - 1) / of}; };
+  const Bytes parameters{stage_parameters(plan, stage)}, experts{stage_expert_parameters(plan, stage)};
+  const auto part_of = [](Bytes what, int bytes, int of) { return Bytes{((what * bytes).count + of - 1) / of}; };
+  const auto part = [&](int bytes, int of) { return part_of(parameters, bytes, of); };
   PlanMemory out{.weights = part(plan.element_bytes, sharding.weights) + sharding.whole_weights,
                  .gradients = part(plan.gradient_bytes, sharding.gradients) + sharding.whole_gradients,
-                 .state = part(optimizer.state, sharding.state),
+                 .state = part_of(parameters - experts, optimizer.state, sharding.state) +
+                          part_of(experts, optimizer.state, sharding.expert_state),
                  .activations = {}};
   const int p = plan.shape.stages, v = plan.shape.chunks;
   const std::int64_t each = plan.card.layers / (std::int64_t{p} * v);
   const auto of_chunk = [&](int chunk) {
-    Bytes bytes = layer_activations(plan) * each;
+    const std::int64_t routed = routed_layers(plan, stage, chunk);
+    Bytes bytes = layer_activations(plan) * (each - routed);
+    if (routed > 0) bytes += layer_activations(plan, true) * routed;
     if (stage + 1 == p && chunk + 1 == v)  // the input of its norm and product, and logits in fp32
       bytes += {std::int64_t{2} * plan.element_bytes * plan.tokens() * plan.card.hidden /
                     (plan.sequence_parallel ? plan.tensor : 1) +
@@ -310,7 +457,7 @@ PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBy
   if (plan.recompute == Recompute::full) {
     TransformerPlan kept = plan;
     kept.recompute = Recompute::none;
-    out.activations += layer_activations(kept);
+    out.activations += layer_activations(kept, routed_layers(plan, stage) > 0);
   }
   return out;
 }

@@ -18,15 +18,19 @@ struct KernelSpeeds {
   double memory = 0;               ///< bytes per second; 0: bytes take no time
 };
 
-/// How a model lies on the ranks of a plan. Requires heads, kv_heads and ffn divisible by tensor, and layers divisible
-/// by pipeline times chunks; no experts.
+/// How a model lies on the ranks of a plan. Requires heads, kv_heads, ffn and shared_ffn divisible by tensor,
+/// expert_ffn by expert_tensor, experts by expert, and layers divisible by pipeline times chunks; with experts and
+/// tensor above 1 sequence_parallel.
 struct TransformerPlan {
   enum class Recompute : std::uint8_t { none, selective, full };
 
   TransformerCard card;
   std::int64_t sequence = 0, micro_batch = 1;
   int tensor = 1;
-  int context = 1;  ///< ranks that share each sample, each with equally many of its tokens
+  int context = 1;        ///< ranks that share each sample, each with equally many of its tokens
+  int expert = 1;         ///< ranks that have different experts
+  int expert_tensor = 1;  ///< ranks that split each expert: 1 or tensor
+  double imbalance = 1;   ///< tokens routed to the busiest rank, over the mean
   PipelineShape shape;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::none;
@@ -35,6 +39,8 @@ struct TransformerPlan {
   int gradient_bytes = 4;
 
   std::int64_t tokens() const { return sequence / context * micro_batch; }  ///< of a rank
+  /// True if gradients of experts are reduced among other ranks than those of other layers.
+  bool has_experts_apart() const { return card.experts > 0 && (expert > 1 || expert_tensor != tensor); }
 };
 
 /// [stage][chunk][layer]: the embedding in the first, the head in the last. Forward operations of a layer and token,
@@ -55,22 +61,41 @@ struct TransformerPlan {
 /// 2407.21783, section 3.3.2; Megatron-LM's --cp-comm-type all_gather). A rank has two half chunks of a sample, one
 /// from either end, so that a causal mask leaves all of them the same work (TransformerEngine, context_parallel.py).
 ///
+/// Experts, k of them for a token (Megatron-LM's MoEAlltoAllTokenDispatcher,
+/// megatron/core/transformer/moe/token_dispatcher.py): a router of 2 h experts operations, and 8 B a score for softmax
+/// and choice; k copies of each token, sorted by expert (e h (1 + k) bytes); an all_to_all of b s k h e / t in the
+/// expert group; with expert_tensor above 1 an all_gather in the tensor group; with several local experts another sort
+/// (2 e h k); k MLPs of expert_ffn; then the same way back: sort, reduce_scatter, all_to_all, sum of a token's k
+/// results. The backward pass has the same collectives for gradients; products, activation and router take twice the
+/// time, sorts and copies the same. All products of a rank's experts are one grouped product, which reads all of their
+/// weights. Not counted: the exchange of scores and of token counts, and the host's wait for these counts.
+///
+/// imbalance: all ranks take the time of the busiest, because they wait for it; so exchanges, products and sorts are
+/// those of the mean times the imbalance. An expert that all tokens meet is an MLP after the others.
+///
 /// Embedding, head and loss: as Megatron-LM's vocabulary-parallel layers, the vocabulary rounded up to a multiple of t.
 std::vector<std::vector<std::vector<PlanLayer>>> transformer_layers(const TransformerPlan& plan,
                                                                     const KernelSpeeds& speeds);
 
-/// Parameters of a layer on one rank: matrices over t, norms and the biases after an all-reduce whole.
+/// Parameters of a layer without experts on one rank: matrices over t, norms and the biases after an all-reduce whole.
 std::int64_t layer_parameters(const TransformerCard& card, int tensor);
+/// With experts in place of the MLP, but without counting them; the router is whole on each rank.
+std::int64_t routed_layer_parameters(const TransformerCard& card, int tensor);
+/// All experts that a rank has of a layer.
+std::int64_t expert_parameters(const TransformerPlan& plan);
 /// Parameters of the word embedding on one rank.
 std::int64_t embedding_parameters(const TransformerCard& card, int tensor);
-/// Parameters of a stage on one rank.
+/// Parameters of a stage on one rank: all of them, and of experts that are reduced among other ranks.
 std::int64_t stage_parameters(const TransformerPlan& plan, int stage);
+std::int64_t stage_expert_parameters(const TransformerPlan& plan, int stage);
 
 /// Bytes that a layer keeps of a micro-batch for its backward pass, s b h (10 + 24/t + 5 a s/(h t)) for GPT without
 /// flash (Korthikanti et al., equations 2 to 6): the inputs of products, norms and activation, masks of dropout, and
 /// without flash the scores. sequence_parallel: all of it over t. selective: without the core's scores and masks. full:
-/// its input.
-Bytes layer_activations(const TransformerPlan& plan);
+/// its input. With experts, in place of the MLP's: 4 B a score of the router, and of each copy of a token its vector
+/// (where the tensor group has gathered copies, of all of them) and inner sizes, those of the busiest rank.
+/// Outputs of experts are not kept: their weights enter at the activation (megatron/core/transformer/moe/experts.py).
+Bytes layer_activations(const TransformerPlan& plan, bool with_experts = false);
 
 /// Memory of a rank of a stage.
 struct PlanMemory {

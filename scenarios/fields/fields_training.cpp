@@ -167,8 +167,10 @@ std::vector<KnownName> other_regimes() {
   for (const Regime& regime : regimes()) here.push_back(regime.name);
   const std::string hint = fmt::format("there are {}", fmt::join(here, ", "));
   std::vector<KnownName> names;
-  for (const char* name : {"expert_parallel", "moe", "zero_bubble"})
-    names.push_back({name, "which is not modeled yet", hint});
+  names.push_back({"zero_bubble", "which is not modeled yet", hint});
+  for (const char* name : {"expert_parallel", "moe"})
+    names.push_back(
+        {name, "which is a plan, training.parallel.expert", R"(in place of "regime" write "parallel": {"expert": 8})"});
   for (const auto& [name, shard] : {std::pair{"fsdp", "full"},
                                     {"fsdp2", "full"},
                                     {"hsdp", "full"},

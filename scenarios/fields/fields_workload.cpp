@@ -54,7 +54,7 @@ Field transformer_field() {
     return Field{.name = name, .type = Type::boolean, .doc = doc, .fallback = fallback};
   };
   Field layers = figure("layers", "Layers.", 100'000, true),
-        ffn = figure("ffn", "Inner size of the MLP; of one expert.", 10'000'000, true);
+        ffn = figure("ffn", "Inner size of the MLP.", 10'000'000, true);
   layers.words = {"num_layers", "num_hidden_layers"};
   ffn.words = {"ffn_hidden_size", "intermediate_size"};
   return {.name = "transformer",
@@ -70,6 +70,11 @@ Field transformer_field() {
               figure("positions", "Learned positions; default: none.", 100'000'000, false),
               figure("experts", "Experts of each layer; default: none.", 10'000, false),
               figure("top_k", "How many of them a token meets.", 10'000, false),
+              figure("expert_ffn", "Inner size of one of them; default: ffn.", 10'000'000, false),
+              figure("shared_ffn", "Inner size of an expert that all tokens meet; default: there is none.", 10'000'000,
+                     false),
+              figure("dense_layers", "The first so many layers have an MLP in place of experts; default: none.",
+                     100'000, false),
               flag("gated", "The MLP has two matrices up to its inner size, as SwiGLU has.", "true"),
               flag("tied", "The head is the embedding.", "false"),
               flag("biases", "Matrices have biases, norms are LayerNorm, Q, K and V one matrix, as in GPT.", "false")}};

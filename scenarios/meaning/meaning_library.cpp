@@ -347,6 +347,10 @@ const char* name_of(PlanUse use) {
       return "data parallel ranks";
     case PlanUse::context:
       return "context parallel ranks";
+    case PlanUse::expert:
+      return "expert parallel ranks";
+    case PlanUse::expert_data:
+      return "ranks with the same experts";
     case PlanUse::shard:
       return "data parallel ranks that divide a model";
     case PlanUse::replica:
@@ -357,7 +361,7 @@ const char* name_of(PlanUse use) {
     case PlanUse::embedding:
       return "first and last stage";
   }
-  fail_invariant("a call has one of eight uses");
+  fail_invariant("a call has one of ten uses");
 }
 
 /// Decides for each group shape, operation and size of a plan. What the transport of the scenario shows is the choice

@@ -71,11 +71,9 @@ TransformerCard card_of(const Canonical& workload, const Blame& blame) {
   if (!file.contains("transformer")) {
     std::vector<std::string> cards;
     for (const auto& [other, text] : files)
-      if (const Json each = parse_json(text, other);
-          each.contains("transformer") && !each["transformer"].contains("experts"))
-        cards.push_back(other);
+      if (parse_json(text, other).contains("transformer")) cards.push_back(other);
     blame.fail(at_workload + "/model", fmt::format("expected a transformer with parallel, found {}", name),
-               fmt::format("those with a model card without experts: {}", fmt::join(cards, ", ")));
+               fmt::format("those with a model card: {}", fmt::join(cards, ", ")));
   }
   return transformer_of(Canonical(file["transformer"]));
 }
@@ -147,9 +145,6 @@ void expect_divides(std::int64_t part, std::int64_t whole, const std::string& po
 
 /// The sizes of the plan; `data` follows from the GPUs.
 PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, const Blame& blame) {
-  if (parallel["expert"] != 1)
-    blame.fail(at_parallel + "/expert", fmt::format("expected 1, found {}", parallel["expert"].get<std::int64_t>()),
-               "expert parallelism is not modeled yet");
   const auto context = parallel["context"].get<std::int64_t>();
   if (context > 1 && !parallel.contains("cp_comm"))
     blame.fail(
@@ -178,21 +173,78 @@ PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, const Blame& bla
     blame.fail(at_parallel + "/order",
                fmt::format("expected a permutation of tp-cp-ep-dp-pp, found {}", in_quotes(order)),
                "the first varies fastest, as in Megatron-LM");
-  return {static_cast<int>(tensor), static_cast<int>(pipeline), static_cast<int>(data * context), order,
-          static_cast<int>(context)};
+  const std::int64_t expert = parallel["expert"].get<std::int64_t>(),
+                     expert_tensor = parallel.value("expert_tensor", tensor), stage = ranks / pipeline;
+  if (expert_tensor != 1 && expert_tensor != tensor)
+    blame.fail(at_parallel + "/expert_tensor", fmt::format("expected 1 or tensor, {}, found {}", tensor, expert_tensor),
+               "1: each expert is whole on its rank; tensor: the tensor ranks split it as they split other layers");
+  if (stage % (expert_tensor * expert) != 0)
+    blame.fail(at_parallel + "/expert",
+               fmt::format("expected expert times expert_tensor to divide the {} ranks of a stage, found {} x {} = {}",
+                           stage, expert, expert_tensor, expert * expert_tensor),
+               expert_tensor > 1
+                   ? "expert ranks are data and context ranks; \"expert_tensor\": 1 takes tensor ranks, too"
+                   : "expert ranks are tensor, data and context ranks");
+  return {static_cast<int>(tensor),  static_cast<int>(pipeline), static_cast<int>(data * context), order,
+          static_cast<int>(context), static_cast<int>(expert),   static_cast<int>(expert_tensor)};
+}
+
+/// Keys that are about experts, where there are none; and plans of experts that are not modeled.
+void expect_experts(const Canonical& parallel, const TransformerPlan& plan, const PlanGrid& grid, const Blame& blame,
+                    std::vector<std::string>& warnings) {
+  const TransformerCard& card = plan.card;
+  if (card.experts == 0 && parallel["expert"] != 1)
+    blame.fail(at_parallel + "/expert",
+               fmt::format("expected 1 with a model without experts, found {}", parallel["expert"].get<std::int64_t>()),
+               "experts and top_k of the card say how many there are");
+  const auto idle = [&](const char* key, const std::string& why) {
+    if (parallel.contains(key))
+      warnings.push_back(blame.where(fmt::format("{}/{}", at_parallel, key)) + ": has no effect: " + why);
+  };
+  if (card.experts == 0) {
+    idle("expert_tensor", "the model has no experts");
+    idle("imbalance", "the model has no experts");
+    return;
+  }
+  expect_divides(plan.expert, card.experts, at_parallel + "/expert", "the experts of a layer",
+                 "each rank has equally many", blame);
+  expect_divides(plan.expert_tensor, card.expert_ffn, at_parallel + "/expert_tensor", "the inner size of an expert",
+                 "each rank has equally many columns", blame);
+  expect_divides(plan.tensor, card.shared_ffn, at_parallel + "/tensor", "the inner size of the shared expert",
+                 "each rank has equally many columns", blame);
+  if (plan.tensor > 1 && !plan.sequence_parallel)
+    blame.fail(at_parallel + "/sequence_parallel",
+               fmt::format("expected sequence_parallel with experts and tensor {}, found none", plan.tensor),
+               "without it each tensor rank would send the same tokens; Megatron-LM refuses it, too "
+               "(transformer/moe/moe_layer.py)");
+  if (plan.has_experts_apart() && !grid.experts_fit())
+    blame.fail(at_parallel + "/order",
+               fmt::format("expected an order by which each rank has the same stage and tensor group in experts as in "
+                           "other layers, found {}",
+                           in_quotes(parallel["order"].get<std::string>())),
+               "Megatron-LM asserts it (parallel_state.py, initialize_model_parallel); tp first and pp last do it");
+  const std::string shard = parallel.value("shard", "none");
+  if (plan.has_experts_apart() && (shard == "full" || shard == "optimizer_gradients"))
+    blame.fail(at_parallel + "/shard",
+               fmt::format("expected none or optimizer with experts on {} ranks, found {}",
+                           plan.expert * plan.expert_tensor, shard),
+               "gathers and reductions of weights in two kinds of groups, layer by layer, are not modeled: take "
+               "optimizer, or expert 1 and expert_tensor as tensor");
+  if (plan.expert == 1) idle("imbalance", "each rank has all experts, expert is 1");
+  if (plan.imbalance > plan.expert)
+    blame.fail(at_parallel + "/imbalance",
+               fmt::format("expected at most expert, {}, found {}", plan.expert, plan.imbalance),
+               "one rank gets all tokens at that value");
 }
 
 void expect_divisible(const TransformerCard& card, const TransformerPlan& plan, const Blame& blame) {
   const std::string tensor = at_parallel + "/tensor";
-  if (card.experts > 0)
-    blame.fail(at_workload,
-               fmt::format("expected a model without experts with parallel, found {} experts", card.experts),
-               "expert parallelism is not modeled yet");
   expect_divides(plan.tensor, card.heads, tensor, "the heads of the attention", "each rank has whole heads", blame);
   expect_divides(plan.tensor, card.kv_heads, tensor, "the heads of keys and values", "each rank has whole heads",
                  blame);
-  expect_divides(plan.tensor, card.ffn, tensor, "the inner size of the MLP", "each rank has equally many columns",
-                 blame);
+  if (card.experts == 0 || card.dense_layers > 0)
+    expect_divides(plan.tensor, card.ffn, tensor, "the inner size of the MLP", "each rank has equally many columns",
+                   blame);
   expect_divides(std::int64_t{plan.shape.stages} * plan.shape.chunks, card.layers,
                  at_parallel + (plan.shape.chunks > 1 ? "/virtual_pipeline" : "/pipeline"),
                  plan.shape.chunks > 1 ? "the layers as pipeline times virtual_pipeline" : "the layers",
@@ -249,6 +301,10 @@ TransformerPlan model_of(const Canonical& canonical, const PlanGrid& grid, const
   plan.micro_batch = workload["micro_batch_size"].get<std::int64_t>();
   plan.tensor = grid.tensor();
   plan.context = grid.context();
+  plan.expert = grid.expert();
+  plan.expert_tensor = grid.expert_tensor();
+  if (plan.card.experts > 0 && plan.expert > 1)
+    plan.imbalance = static_cast<double>(parallel.value("imbalance", std::int64_t{1'000'000})) / 1e6;
   plan.shape = shape_of(parallel, grid, micro_batches_of(workload, grid, blame), blame);
   plan.sequence_parallel = parallel["sequence_parallel"].get<bool>();
   plan.flash = workload.value("attention", "flash") == "flash";
@@ -261,6 +317,7 @@ TransformerPlan model_of(const Canonical& canonical, const PlanGrid& grid, const
                    : recompute == "selective" ? Recompute::selective
                                               : Recompute::none;
   expect_divisible(plan.card, plan, blame);
+  expect_experts(parallel, plan, grid, blame, warnings);
   if (plan.sequence_parallel && plan.tensor == 1) {
     warnings.push_back(blame.where(at_parallel + "/sequence_parallel") +
                        ": has no effect: it divides what tensor parallel ranks share, and tensor is 1");
@@ -348,7 +405,8 @@ void expect_served(const Canonical& parallel, const PlanSpec& program, const Bla
     blame.fail(at, fmt::format("expected an algorithm without servers, found {}", algorithm->name),
                "servers of a plan's groups are not modeled");
   for (const PlanExchange& exchange : plan_exchanges(program))
-    if (exchange.op != CollectiveOp::send_recv && !algorithm->supports(exchange.op))
+    if (exchange.op != CollectiveOp::send_recv && exchange.op != CollectiveOp::all_to_all &&
+        !algorithm->supports(exchange.op))
       blame.fail(at,
                  fmt::format("expected an algorithm for {}, which this plan needs, found {}", to_string(exchange.op),
                              algorithm->name),
@@ -368,6 +426,17 @@ void expect_tokens(const TransformerPlan& plan, const Blame& blame) {
         at_workload + "/sequence",
         fmt::format("expected a multiple of tensor, {}, with sequence_parallel, found {}", plan.tensor, plan.sequence),
         "each rank has equally many tokens");
+}
+
+Picoseconds update_time(const TransformerPlan& model, int stage, const OptimizerBytes& optimizer,
+                        const PlanSharding& sharding, const KernelSpeeds& speeds) {
+  const auto time = [&](std::int64_t parameters, int parts) {
+    return static_cast<double>(picoseconds_per_second) * static_cast<double>(parameters) * optimizer.moved / parts /
+           speeds.memory;
+  };
+  const std::int64_t experts = stage_expert_parameters(model, stage);
+  return Picoseconds{std::llround(time(stage_parameters(model, stage) - experts, sharding.state) +
+                                  time(experts, sharding.expert_state))};
 }
 
 }  // namespace
@@ -390,6 +459,9 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
   const Workload made = training_detail::layers_of(workload, blame);
   TransformerPlan& model = plan->model = model_of(canonical, program.grid, blame, warnings);
   model.sequence = made.sequence;
+  if (model.card.experts == 0)
+    program.grid = PlanGrid(program.grid.tensor(), program.grid.pipeline(), program.grid.data(),
+                            parallel["order"].get<std::string>(), program.grid.context());
   expect_tokens(model, blame);
   plan->global_batch = workload["global_batch_size"].get<std::int64_t>();
   plan->ignores_memory = canonical.value("memory", "check") == "ignore";
@@ -411,10 +483,7 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
     const PlanSharding sharding = plan_sharding(program, stage);
     plan->memory.push_back(plan_memory(model, stage, optimizer, sharding));
     Picoseconds update = out.step.update;
-    if (update.count() == 0 && speeds.memory > 0)
-      update = Picoseconds{std::llround(static_cast<double>(picoseconds_per_second) *
-                                        static_cast<double>(stage_parameters(model, stage)) * optimizer.moved /
-                                        sharding.state / speeds.memory)};
+    if (update.count() == 0 && speeds.memory > 0) update = update_time(model, stage, optimizer, sharding, speeds);
     program.update.push_back(update);
   }
   for (const LayerCost& layer : made.layers)

@@ -39,6 +39,18 @@ TransformerCard transformer_of(const nlohmann::json& card) {
         card.contains("top_k") ? "/top_k" : "/experts",
         fmt::format("expected experts, and top_k of 1 to as many, found {} and {}", out.experts, out.top_k),
         "top_k: how many of the experts a token meets");
+  if (out.experts > 0) out.expert_ffn = figure("expert_ffn", out.ffn);
+  out.shared_ffn = figure("shared_ffn", 0);
+  out.dense_layers = figure("dense_layers", 0);
+  for (const char* key : {"expert_ffn", "shared_ffn", "dense_layers"})
+    if (out.experts == 0 && card.contains(key) && card[key] != 0)
+      throw InputError(fmt::format("/{}", key), fmt::format("expected {} only with experts, found none", key),
+                       "experts: how many each layer has; top_k: how many of them a token meets");
+  if (out.experts > 0 && out.dense_layers >= out.layers)
+    throw InputError(
+        "/dense_layers",
+        fmt::format("expected fewer layers without experts than layers, {}, found {}", out.layers, out.dense_layers),
+        "dense_layers: the first so many have an MLP in place of experts");
   out.gated = card.value("gated", true);
   out.tied = card.value("tied", false);
   out.biases = card.value("biases", false);
@@ -78,17 +90,23 @@ Layer layer_with_biases(const TransformerCard& card) {
   return out;
 }
 
-Layer layer_without_biases(const TransformerCard& card) {
+Layer layer_without_biases(const TransformerCard& card, bool has_experts) {
   Layer out;
   const std::int64_t inner = card.heads * card.head_dim, of_keys = card.kv_heads * card.head_dim;
   out.matrix(card.hidden, inner);
   out.matrix(card.hidden, of_keys);
   out.matrix(card.hidden, of_keys);
   out.matrix(inner, card.hidden);
-  if (card.experts > 0) out.matrix(card.hidden, card.experts);
-  for (std::int64_t expert = 0; expert < std::max<std::int64_t>(1, card.experts); ++expert)
-    for (int matrix = 0; matrix < (card.gated ? 3 : 2); ++matrix)
-      out.matrix(card.hidden, card.ffn, card.experts == 0 || expert < card.top_k);
+  const auto mlp = [&](std::int64_t inner, bool is_met) {
+    for (int matrix = 0; matrix < (card.gated ? 3 : 2); ++matrix) out.matrix(card.hidden, inner, is_met);
+  };
+  if (has_experts) {
+    out.matrix(card.hidden, card.experts);
+    for (std::int64_t expert = 0; expert < card.experts; ++expert) mlp(card.expert_ffn, expert < card.top_k);
+    if (card.shared_ffn > 0) mlp(card.shared_ffn, true);
+  } else {
+    mlp(card.ffn, true);
+  }
   out.tensors.insert(out.tensors.end(), 2, card.hidden);
   return out;
 }
@@ -123,11 +141,17 @@ Workload workload_of(const TransformerCard& card, std::int64_t sequence) {
   std::vector<std::int64_t> embeddings{card.vocabulary * card.hidden};
   if (card.positions > 0) embeddings.push_back(card.positions * card.hidden);
   add("embeddings", std::move(embeddings), 0);
-  const Layer layer = card.biases ? layer_with_biases(card) : layer_without_biases(card);
-  expect_countable(card, layer, sequence);
+  const auto layer_of = [&](bool has_experts) {
+    Layer layer = card.biases ? layer_with_biases(card) : layer_without_biases(card, has_experts);
+    expect_countable(card, layer, sequence);
+    return layer;
+  };
+  const Layer dense = layer_of(false), routed = layer_of(card.experts > 0);
   const std::int64_t attention = 2 * card.heads * card.head_dim * sequence * sequence;
-  for (std::int64_t i = 0; i < card.layers; ++i)
+  for (std::int64_t i = 0; i < card.layers; ++i) {
+    const Layer& layer = card.has_experts(i) ? routed : dense;
     add(fmt::format("layers.{}", i), layer.tensors, sequence * layer.multiplied + attention);
+  }
   std::vector<std::int64_t> head(card.biases ? 2 : 1, card.hidden);  // its norm
   if (!card.tied) head.push_back(card.vocabulary * card.hidden);
   add("head", std::move(head), sequence * card.vocabulary * card.hidden);

@@ -10,9 +10,9 @@ namespace ringsim {
 
 namespace {
 
-constexpr std::array parts_of_split{&PlanSplit::passes,   &PlanSplit::recompute, &PlanSplit::optimizer,
-                                    &PlanSplit::tensor,   &PlanSplit::context,   &PlanSplit::data,
-                                    &PlanSplit::pipeline, &PlanSplit::bubble};
+constexpr std::array parts_of_split{&PlanSplit::passes, &PlanSplit::recompute, &PlanSplit::optimizer,
+                                    &PlanSplit::tensor, &PlanSplit::context,   &PlanSplit::expert,
+                                    &PlanSplit::data,   &PlanSplit::pipeline,  &PlanSplit::bubble};
 constexpr int open_iterations = 4;  // an iteration's gathers may end when the next one's passes have begun
 
 Picoseconds PlanSplit::*part_of(const Program::Task& task) {
@@ -35,8 +35,7 @@ PlanAccount::PlanAccount(const LoweredProgram& lowered, const PlanStreams& strea
     it.left.assign(open_iterations, lowered_.program().role(rank).n_tasks());
     for (std::size_t s = 0; s < n_streams; ++s) {
       const auto stream = static_cast<Stream>(s);
-      const bool is_cut =
-          stream != 0 && stream != streams.tensor && stream != streams.context && !streams.is_data(stream);
+      const bool is_cut = stream != 0 && !streams.is_between_kernels(stream) && !streams.is_data(stream);
       it.begun.emplace_back(is_cut ? static_cast<std::size_t>(n_tasks(rank, stream)) : 0);
     }
   }
@@ -95,8 +94,10 @@ void PlanAccount::wait(Actor actor, SimTime since, SimTime now) {
     const std::int64_t wanted = (iteration - after.back) * n_tasks(actor, after.stream) + after.tasks;
     if (iteration < after.back || after.tasks == 0 || it.done[static_cast<std::size_t>(after.stream)] >= wanted)
       continue;
-    if (after.stream == streams_.tensor || after.stream == streams_.context) {
-      (after.stream == streams_.tensor ? it.split.tensor : it.split.context) += now - since;
+    if (streams_.is_between_kernels(after.stream)) {
+      (after.stream == streams_.tensor    ? it.split.tensor
+       : after.stream == streams_.context ? it.split.context
+                                          : it.split.expert) += now - since;
       return;
     }
     if (streams_.is_data(after.stream))

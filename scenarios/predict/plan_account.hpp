@@ -11,26 +11,28 @@
 namespace ringsim {
 
 /// The time of one rank, taken apart. At each moment a kernel runs, or the next kernel waits: for a collective of the
-/// tensor or context group, for what a neighbor stage hands on, or for a collective of the data group; the first of
-/// these counts.
+/// tensor, context or expert group, for what a neighbor stage hands on, or for a collective of the data group; the
+/// first of these counts.
 struct PlanSplit {
   Picoseconds passes{0};     ///< forward and backward passes
   Picoseconds recompute{0};  ///< parts of forward passes again
   Picoseconds optimizer{0};  ///< updates
-  Picoseconds tensor{0}, context{0}, data{0};
+  Picoseconds tensor{0}, context{0}, expert{0}, data{0};
   Picoseconds pipeline{0};  ///< what it waits for is on its way
   Picoseconds bubble{0};    ///< what it waits for has not been sent, or there is nothing more to do
 
   Picoseconds compute() const { return passes + recompute + optimizer; }
-  Picoseconds total() const { return compute() + tensor + context + data + pipeline + bubble; }
+  Picoseconds total() const { return compute() + tensor + context + expert + data + pipeline + bubble; }
   bool operator==(const PlanSplit&) const = default;
 };
 
 /// The streams of a plan's program (algorithms/training/plan_program.hpp); others but 0 are those of stages.
 struct PlanStreams {
-  Stream tensor = -1, data = -1, replica = -1, context = -1;
+  Stream tensor = -1, data = -1, replica = -1, context = -1, expert = -1;
 
   bool is_data(Stream stream) const { return stream == data || stream == replica; }
+  /// True if its collectives come between kernels, which wait for them.
+  bool is_between_kernels(Stream stream) const { return stream == tensor || stream == context || stream == expert; }
 };
 
 /// Listens to a run of a lowered plan, as Accounts does. Iterations begin and end as there.

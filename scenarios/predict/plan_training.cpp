@@ -33,7 +33,7 @@ void each_kernel(const PlanSpec& program, int stage, Visit visit) {
 std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange) {
   const PlanSpec& program = plan.program;
   std::int64_t uses = 0;
-  if (exchange.use == PlanUse::tensor || exchange.use == PlanUse::context)
+  if (exchange.use == PlanUse::tensor || exchange.use == PlanUse::context || exchange.use == PlanUse::expert)
     each_kernel(program, exchange.stage, [&](const PlanKernel& kernel, int times) {
       uses +=
           kernel.is_call() && kernel.use == exchange.use && kernel.op == exchange.op && kernel.bytes == exchange.bytes
@@ -43,7 +43,8 @@ std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange) {
   if (exchange.use == PlanUse::forward || exchange.use == PlanUse::backward)
     uses = std::int64_t{program.micro_batches} *
            (program.chunks - (exchange.stage + 1 == program.grid.pipeline() ? 1 : 0));
-  if (exchange.use == PlanUse::data || exchange.use == PlanUse::shard || exchange.use == PlanUse::replica) {
+  if (exchange.use == PlanUse::data || exchange.use == PlanUse::expert_data || exchange.use == PlanUse::shard ||
+      exchange.use == PlanUse::replica) {
     const std::map<PlanExchange, std::int64_t> all = plan_data_uses(program, exchange.stage);
     if (const auto found = all.find(exchange); found != all.end()) uses = found->second;
   }
@@ -80,6 +81,7 @@ std::vector<std::string> lighter_plans(const TrainingSpec& spec, int stage, Byte
     if (shard <= plan.program.shard || program.grid.data() == 1) continue;
     if (shard == PlanShard::optimizer_gradients && program.grid.pipeline() > 1) continue;
     if (shard == PlanShard::full && program.tied > 0 && program.grid.pipeline() > 1) continue;
+    if (shard != PlanShard::optimizer && program.grid.has_experts_apart()) continue;
     more.push_back(shard);
   }
   TransformerPlan model = plan.model;
@@ -199,7 +201,11 @@ Program TrainingRun::plan_program_of(const Scenario& scenario, const PredictOpti
     return made;
   };
   PlanProgram plan = plan_program(spec_.plan->program, call, work);
-  plan_streams_ = {.tensor = plan.tensor, .data = plan.data, .replica = plan.replica, .context = plan.context};
+  plan_streams_ = {.tensor = plan.tensor,
+                   .data = plan.data,
+                   .replica = plan.replica,
+                   .context = plan.context,
+                   .expert = plan.expert};
   for (const PlanHelper& helper : plan.helpers) {
     std::optional<NodeId> node;
     for (const auto& [exchange, groups] : placed) {
@@ -221,6 +227,7 @@ void TrainingRun::describe_plan(TrainingReport& report) const {
                  .pipeline = grid.pipeline(),
                  .virtual_pipeline = plan.program.chunks,
                  .context = grid.context(),
+                 .expert = grid.expert(),
                  .data = grid.data() / grid.context(),
                  .micro_batches = plan.program.micro_batches,
                  .schedule = std::string(to_string(plan.program.schedule)),
@@ -233,8 +240,9 @@ void TrainingRun::describe_plan(TrainingReport& report) const {
   const PlanSplit& all = plan_account_->of(static_cast<Actor>(last - ranks.begin()));
   ensure(all.total() == last->split.total(), "the parts of a plan's step add up to its time");
   const int steps = step_.steps - spec_.warmup;
-  for (Picoseconds PlanSplit::*part : {&PlanSplit::passes, &PlanSplit::recompute, &PlanSplit::optimizer,
-                                       &PlanSplit::tensor, &PlanSplit::context, &PlanSplit::data, &PlanSplit::pipeline})
+  for (Picoseconds PlanSplit::*part :
+       {&PlanSplit::passes, &PlanSplit::recompute, &PlanSplit::optimizer, &PlanSplit::tensor, &PlanSplit::context,
+        &PlanSplit::expert, &PlanSplit::data, &PlanSplit::pipeline})
     out.split.*part = all.*part / steps;
   out.split.bubble = report.step - out.split.total();  // and what rounding leaves
   report.plan = std::move(out);

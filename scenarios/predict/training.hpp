@@ -48,7 +48,7 @@ struct ExchangeReport {
 
 /// The step of a plan.
 struct PlanReport {
-  int tensor = 1, pipeline = 1, virtual_pipeline = 1, context = 1, data = 1, micro_batches = 1;
+  int tensor = 1, pipeline = 1, virtual_pipeline = 1, context = 1, expert = 1, data = 1, micro_batches = 1;
   std::string schedule, shard;
   PlanSplit split;                 ///< of the rank that ended last: its parts sum to the step
   std::vector<PlanMemory> memory;  ///< [stage]

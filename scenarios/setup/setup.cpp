@@ -176,6 +176,7 @@ Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, co
   job.ranks.clear();
   job.shuffle.reset();
   const bool is_send = exchange.op == CollectiveOp::send_recv;
+  const bool is_served = exchange.op != CollectiveOp::all_to_all || main.algorithm->supports(exchange.op);
   job.request.op = is_send ? CollectiveOp::broadcast : exchange.op;
   job.request.bytes = exchange.bytes;
   job.request.ranks = ranks;
@@ -190,7 +191,7 @@ Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, co
     job.request.channels = call->channels;
     job.channel_rings = call->channel_rings;
   }
-  if (is_send) {
+  if (is_send || (call == nullptr && !is_served)) {
     job.algorithm = find_algorithm("direct");
     job.arguments = {};
     job.channel_rings = false;

@@ -195,6 +195,152 @@ TEST_CASE("context ranks divide computation and activations, and send keys and v
       }
 }
 
+/// Eight experts of 1,024, of which a token meets two.
+Json routed(int ranks, const Json& parallel) {
+  return changed(small(ranks), {{"/training/parallel", parallel},
+                                {"/training/workload/transformer/experts", 8},
+                                {"/training/workload/transformer/top_k", 2},
+                                {"/training/workload/transformer/expert_ffn", 1'024}});
+}
+
+// Eight data ranks, m = 2, e = 4. Each of the four exchanges of a layer and micro-batch sends 3/4 of b s k h elements
+// of 2 B from each rank. Per layer all but experts are 4 h^2, two norms and a router of 8 h; a rank has two experts of
+// 3 h f. The former are reduced among eight ranks, the latter among two.
+TEST_CASE("expert ranks send tokens and gradients, and keep their experts, to the byte") {
+  const std::int64_t copies = 2 * whole, m = 2, layers = 8, each = 3 * 512 * 1'024;
+  const std::int64_t dense = layers * (4 * 512 * 512 + 2 * 512 + 8 * 512) + 2 * 512'000 + 512,
+                     experts = layers * 2 * each;
+  const std::int64_t tokens = 8 * m * layers * 4 * copies * 3 / 4;
+  const Json four = routed(8, {{"expert", 4}});
+  const Prediction p = predicted(four);
+  CHECK(p.training->sent.count == tokens + 4 * (2 * 7 * dense + 4 * 2 * 1 * experts));
+  const PlanReport& plan = p.training->plan.value();
+  CHECK(plan.expert == 4);
+  CHECK(plan.data == 8);
+  CHECK(plan.memory[0].weights.count == 2 * (dense + experts));
+  CHECK(plan.memory[0].gradients.count == 4 * (dense + experts));
+  CHECK(plan.memory[0].state.count == 12 * (dense + experts));
+  CHECK(plan.split.expert.count() > 0);
+  CHECK(plan.split.total() == p.training->step);
+  // Recomputation in full sends tokens there and back once more.
+  CHECK(predicted(changed(four, {{"/training/parallel/recompute", "full"}})).training->sent.count ==
+        p.training->sent.count + tokens / 2);
+  // A reduce_scatter of 4 B and an all_gather of 2 B; each rank keeps the state of its part.
+  const Prediction parts = predicted(changed(four, {{"/training/parallel/shard", "optimizer"}}));
+  CHECK(parts.training->sent.count == tokens + (4 + 2) * (7 * dense + 4 * experts));
+  CHECK(parts.training->plan->memory[0].state.count == 12 * dense / 8 + 12 * experts / 2);
+  // All experts on each rank, and all reduced among eight: nothing is sent to experts.
+  CHECK(predicted(routed(8, {{"expert", 1}})).training->sent.count == 4 * 2 * 7 * (dense + layers * 8 * each));
+}
+
+// t = 2, four data ranks: m = 4, each rank has half of a sample's tokens between products. Whole experts, e = 8: no
+// collectives of tensor groups among experts, and no ranks with the same ones. Split experts, e = 4: half of each, and
+// tensor ranks gather copies of both and add up answers: each such collective of b s k h elements sends half from each.
+TEST_CASE("with tensor ranks experts are whole on more ranks, or split, to the byte") {
+  const std::int64_t copies = 2 * whole, m = 4, layers = 8;
+  const Json base = {{"tensor", 2}, {"sequence_parallel", true}, {"expert", 8}, {"expert_tensor", 1}};
+  const Prediction w = predicted(routed(8, base)),
+                   s = predicted(changed(routed(8, base),
+                                         {{"/training/parallel/expert", 4}, {"/training/parallel/expert_tensor", 2}}));
+  const std::int64_t more_gathers = 8 * m * layers * 4 * copies / 2;
+  const std::int64_t whole_tokens = 8 * m * layers * 4 * (copies / 2) * 7 / 8,
+                     split_tokens = 8 * m * layers * 4 * (copies / 2) * 3 / 4;
+  CHECK(s.training->sent.count - w.training->sent.count == more_gathers + split_tokens - whole_tokens);
+  CHECK(w.training->plan->memory[0].weights == s.training->plan->memory[0].weights);
+  // Copies that were gathered are kept in full.
+  CHECK(s.training->plan->memory[0].activations.count - w.training->plan->memory[0].activations.count ==
+        layers * copies / 2);
+  for (const Prediction* each : {&w, &s}) {
+    const PlanReport& plan = each->training->plan.value();
+    CHECK(plan.split.total() == each->training->step);
+    CHECK(plan.split.tensor.count() > 0);
+    CHECK(plan.split.expert.count() > 0);
+  }
+}
+
+TEST_CASE("plans with expert ranks add up, whatever else they have") {
+  int n = 0;
+  for (const char* recompute : {"none", "full"})
+    for (const int tensor : {1, 2})
+      for (const int pipeline : {1, 2})
+        for (const int context : {1, 2})
+          for (const char* shard : {"none", "optimizer"})
+            for (const bool has_shared : {false, true}) {
+              Json scenario = routed(16, {{"tensor", tensor},
+                                          {"pipeline", pipeline},
+                                          {"sequence_parallel", tensor > 1},
+                                          {"expert", 4},
+                                          {"recompute", recompute},
+                                          {"shard", shard}});
+              if (context > 1) scenario["training"]["parallel"]["context"] = 2;
+              if (context > 1) scenario["training"]["parallel"]["cp_comm"] = "all_gather";
+              Json& card = scenario["training"]["workload"]["transformer"];
+              if (has_shared) card["shared_ffn"] = 1'024;
+              if (has_shared) card["dense_layers"] = 3;
+              const Prediction p = predicted(scenario);
+              CHECK(p.training->plan->split.total() == p.training->step);
+              CHECK(p.training->plan->split.compute() == p.training->split.compute);
+              CHECK(p.training->plan->split.expert.count() > 0);
+              ++n;
+            }
+  CHECK(n == 64);
+}
+
+// All ranks take the time of the busiest: 1.5 times the bytes of exchanges, products and sorts.
+TEST_CASE("an imbalance lengthens the work of experts and the exchanges of tokens") {
+  const Json even = routed(8, {{"expert", 4}}), uneven = changed(even, {{"/training/parallel/imbalance", 1.5}});
+  const Prediction a = predicted(even), b = predicted(uneven);
+  const std::int64_t tokens = 8 * 2 * 8 * 4 * 2 * whole * 3 / 4;
+  CHECK(b.training->sent.count - a.training->sent.count == tokens / 2);
+  CHECK(b.training->plan->split.compute() > a.training->plan->split.compute());
+  CHECK(b.training->plan->split.expert > a.training->plan->split.expert);
+  // Of a copy of a token: its vector and three inner sizes, in 16 bits.
+  CHECK(b.training->plan->memory[0].activations.count - a.training->plan->memory[0].activations.count ==
+        8 * 256 * 2 * 2 * 2 * (512 + 3 * 1'024) / 2);
+  CHECK(predicted(changed(even, {{"/training/parallel/imbalance", 1}})).time == a.time);
+}
+
+TEST_CASE("plans of experts that are not modeled are refused with the sizes that do not fit") {
+  const auto refused = [](const Json& parallel) { return refusal(routed(8, parallel)); };
+  const std::string at = "s.json: /training/parallel";
+  CHECK(refused({{"expert", 3}}) ==
+        at + "/expert: expected expert times expert_tensor to divide the 8 ranks of a stage, found 3 x 1 = 3\n"
+             "  hint: expert ranks are tensor, data and context ranks");
+  CHECK(refused({{"tensor", 2}, {"sequence_parallel", true}, {"expert", 8}}) ==
+        at + "/expert: expected expert times expert_tensor to divide the 8 ranks of a stage, found 8 x 2 = 16\n"
+             "  hint: expert ranks are data and context ranks; \"expert_tensor\": 1 takes tensor ranks, too");
+  CHECK(
+      refused({{"tensor", 4}, {"sequence_parallel", true}, {"expert_tensor", 2}}) ==
+      at + "/expert_tensor: expected 1 or tensor, 4, found 2\n"
+           "  hint: 1: each expert is whole on its rank; tensor: the tensor ranks split it as they split other layers");
+  CHECK(refusal(changed(routed(8, {{"expert", 8}}), {{"/training/workload/transformer/experts", 12}})) ==
+        at + "/expert: expected a number that divides the experts of a layer, 12, found 8\n"
+             "  hint: each rank has equally many");
+  CHECK(refused({{"tensor", 2}, {"expert", 2}}) ==
+        at + "/sequence_parallel: expected sequence_parallel with experts and tensor 2, found none\n"
+             "  hint: without it each tensor rank would send the same tokens; Megatron-LM refuses it, too "
+             "(transformer/moe/moe_layer.py)");
+  CHECK(refused({{"expert", 4}, {"shard", "full"}}) ==
+        at + "/shard: expected none or optimizer with experts on 4 ranks, found full\n"
+             "  hint: gathers and reductions of weights in two kinds of groups, layer by layer, are not modeled: take "
+             "optimizer, or expert 1 and expert_tensor as tensor");
+  CHECK(
+      refused({{"pipeline", 2}, {"expert", 2}, {"order", "tp-cp-ep-pp-dp"}}) ==
+      at + "/order: expected an order by which each rank has the same stage and tensor group in experts as in other "
+           "layers, found \"tp-cp-ep-pp-dp\"\n"
+           "  hint: Megatron-LM asserts it (parallel_state.py, initialize_model_parallel); tp first and pp last do it");
+  CHECK(refused({{"expert", 4}, {"imbalance", 5}}) == at + "/imbalance: expected at most expert, 4, found 5\n"
+                                                           "  hint: one rank gets all tokens at that value");
+  const auto warning = [](const Json& scenario) {
+    const std::vector<std::string> all = ScenarioFile::parse(scenario.dump(), "s.json").point(0).warnings;
+    return all.empty() ? "" : all.front();
+  };
+  CHECK(warning(routed(8, {{"imbalance", 1.5}})) ==
+        at + "/imbalance: has no effect: each rank has all experts, expert is 1");
+  CHECK(warning(changed(small(8), {{"/training/parallel/expert_tensor", 1}})) ==
+        at + "/expert_tensor: has no effect: the model has no experts");
+}
+
 // Bytes by hand: a ring of two sends half of an all-reduce twice. A layer has two sums a pass; embedding and head one
 // each, and three figures of 4 B a token in the loss.
 TEST_CASE("a plan's traffic is what its volumes say, to the byte") {
@@ -239,7 +385,8 @@ TEST_CASE("what is not a whole plan is refused with the sizes that do not fit") 
         at + "/parallel/order: expected a permutation of tp-cp-ep-dp-pp, found \"tp-dp-pp\"\n"
              "  hint: the first varies fastest, as in Megatron-LM");
   CHECK(refused({{"/training/parallel/expert", 2}}) ==
-        at + "/parallel/expert: expected 1, found 2\n  hint: expert parallelism is not modeled yet");
+        at + "/parallel/expert: expected 1 with a model without experts, found 2\n"
+             "  hint: experts and top_k of the card say how many there are");
   CHECK(refused({{"/training/parallel/context", 2}}) ==
         at + "/parallel: expected the key \"cp_comm\" with context above 1, found none\n"
              "  hint: \"cp_comm\": \"all_gather\" gathers keys and values before the attention; a ring of them is not "

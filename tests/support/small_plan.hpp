@@ -10,14 +10,15 @@
 
 namespace ringsim::test {
 
-/// Rings for collectives, a direct broadcast for what stages hand on.
+/// Rings for collectives; direct: a broadcast for what stages hand on, and all_to_alls.
 inline PlanCall small_plan_call(const PlanSpec& spec, const PlanExchange& exchange) {
   const Program::Groups groups = plan_groups(spec, exchange.use, exchange.stage);
   const bool is_send = exchange.op == CollectiveOp::send_recv;
   CollectiveRequest request{.op = is_send ? CollectiveOp::broadcast : exchange.op,
                             .ranks = static_cast<int>(groups.front().size())};
   request.bytes = exchange.bytes;
-  const CheckedSchedule one = check(make_schedule(*find_algorithm(is_send ? "direct" : "ring"), request, {}));
+  const bool is_direct = is_send || exchange.op == CollectiveOp::all_to_all;
+  const CheckedSchedule one = check(make_schedule(*find_algorithm(is_direct ? "direct" : "ring"), request, {}));
   return {.schedule = in_groups(std::vector<CheckedSchedule>(groups.size(), one))};
 }
 

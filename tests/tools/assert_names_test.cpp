@@ -108,10 +108,12 @@ TEST_CASE("every column that sweeps write is known, and some sweep writes each t
                  "regime": {"name": "ddp", "algorithm": "ring"}, "steps": 2, "warmup": 1}})");
   const std::string planned = temporary_file("planned.json", R"({"version": 1, "name": "planned",
       "topology": {"kind": "star", "ranks": 8, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
-      "training": {"workload": {"transformer": {"layers": 2, "hidden": 64, "heads": 2, "ffn": 128, "vocabulary": 100},
+      "training": {"workload": {"transformer": {"layers": 2, "hidden": 64, "heads": 2, "ffn": 128, "vocabulary": 100,
+                                                "experts": 4, "top_k": 2},
                                 "sequence": 16, "micro_batch_size": 1, "global_batch_size": 4,
                                 "compute": {"flops": "1 TFLOP/s", "efficiency": "50%"}},
-                   "parallel": {"tensor": 2, "pipeline": 2, "context": 2, "cp_comm": "all_gather"}}})");
+                   "parallel": {"tensor": 2, "pipeline": 2, "context": 2, "cp_comm": "all_gather",
+                                "sequence_parallel": true, "expert": 2}}})");
   std::set<std::string> seen;
   for (const std::string& file :
        {source + "star.json", source + "examples/training/buckets.json",

@@ -95,6 +95,14 @@ template <class Of>
 Json of_shared(const Result& r, Of of) {
   return shares_samples(r) ? of_plan(r, of) : Json(nullptr);
 }
+/// True if ranks have different experts.
+bool divides_experts(const Result& r) {
+  return is_training(r) && r.prediction.training->plan && r.prediction.training->plan->expert > 1;
+}
+template <class Of>
+Json of_experts(const Result& r, Of of) {
+  return divides_experts(r) ? of_plan(r, of) : Json(nullptr);
+}
 bool is_plan(const Result& r) { return is_training(r) && r.prediction.training->plan.has_value(); }
 Json time_of_plan(const Result& r, Picoseconds PlanSplit::*part) {
   return of_plan(r, [part](const auto& plan) { return microseconds(plan.split.*part); });
@@ -338,6 +346,13 @@ constexpr std::array columns{
            .value = [](const Result& r) { return of_shared(r, [](const auto& plan) { return plan.context; }); },
            .heading = "cp",
            .relevant = shares_samples},
+    Column{.name = "ep",
+           .unit = "",
+           .meaning = "of a plan: ranks that have different experts, if there are several",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_experts(r, [](const auto& plan) { return plan.expert; }); },
+           .heading = "ep",
+           .relevant = divides_experts},
     Column{.name = "dp",
            .unit = "",
            .meaning = "of a plan: data parallel ranks",
@@ -460,6 +475,10 @@ constexpr std::array columns{
         "exposed_context_us", "its next kernel waits for a collective of its context group",
         [](const Result& r) { return of_shared(r, [](const auto& plan) { return microseconds(plan.split.context); }); },
         "context us", shares_samples),
+    time_of_step(
+        "exposed_expert_us", "its next kernel waits for an all_to_all of its expert group",
+        [](const Result& r) { return of_experts(r, [](const auto& plan) { return microseconds(plan.split.expert); }); },
+        "expert us", divides_experts),
     time_of_step(
         "exposed_pipeline_us", "its next kernel waits for what another stage has sent",
         [](const Result& r) { return time_of_plan(r, &PlanSplit::pipeline); }, "pipeline us", is_plan),
