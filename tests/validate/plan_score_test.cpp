@@ -129,8 +129,7 @@ TEST_CASE("vTrain's form is read: every plan recomputes, its nodes have links of
 TEST_CASE("each plan that ringsim has no words for is named by them") {
   const auto reason = [](const std::string& cells) { return inexpressible(row_of(cells)); };
   CHECK(inexpressible(usual()).empty());
-  CHECK(reason("a,experts,A100,8,8,256,1,16,1,1,,,8,,zero1,none,0,bf16,,1") == "expert parallelism (ep)");
-  CHECK(reason("a,experts,A100,8,8,256,1,16,1,1,,,,,zero1,none,0,bf16,,1") == "a model with experts");
+  CHECK(reason("a,experts,A100,8,8,256,1,16,1,1,,,8,,zero1,none,0,bf16,,1").empty());
   CHECK(reason("a,latent,A100,8,8,256,1,16,1,1,,,,,zero1,none,0,bf16,,1") == "latent attention (mla)");
   CHECK(reason("a,tiny,A100,8,8,256,1,16,1,1,,,,,none,blocks,0,bf16,,1") == "recomputation \"blocks\"");
   CHECK(reason("a,tiny,TPUv4,8,8,256,1,16,1,1,,,,,none,none,0,bf16,,1") == "no machine for the GPU \"TPUv4\"");
@@ -160,6 +159,29 @@ TEST_CASE("a row's machine is its GPU's preset, with as many GPUs of a node as t
   CHECK(nodes["training"]["parallel"] ==
         Json({{"tensor", 2}, {"pipeline", 1}, {"data", 16}, {"sequence_parallel", true}, {"recompute", "selective"}}));
   CHECK(scenario("a,tiny,H100,12,8,256,1,12,1,1,,,,12,none,none,0,bf16,,1")["training"]["ranks"].size() == 12);
+}
+
+// 2 of 8 experts of 64: products of 4 h^2 + 2 x 3 x 64 h where the MLP is gated, here two matrices. With tensor ranks
+// experts are whole, as Megatron-Bridge's recipes have them.
+TEST_CASE("a row of a model with experts has them in its scenario, and counts those that a token meets") {
+  const PlanFigure row = row_of("a,experts,A100-80,16,8,256,1,16,2,1,,,8,,zero1,none,0,bf16,dp,1");
+  const Json scenario = Json::parse(plan_scenario(row, {.gemm = 0.5, .attention = 0.5, .memory = 0.8}));
+  const Json& parallel = scenario["training"]["parallel"];
+  CHECK(parallel["expert"] == 8);
+  CHECK(parallel["expert_tensor"] == 1);
+  CHECK(parallel["sequence_parallel"] == true);
+  CHECK(scenario["training"]["workload"]["transformer"]["expert_ffn"] == 64);
+  CHECK(simulated(row, 0.5) > 0);
+  const double token = 3 * 4 * (2 * (4 * 512.0 * 512 + 2 * 2 * 512.0 * 64) + 4 * 256 * 512.0) + 6 * 512 * 1000.0;
+  CHECK(plan_operations(row) == doctest::Approx(token * 16 * 256));
+  const std::vector<PlanModel> more = parse_plan_models(
+      R"({"m": {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1000, "experts": 8, "topk": 2,
+                "expert_ffn": 64, "shared_ffn": 128, "dense_layers": 1}})",
+      "models.json");
+  CHECK(more[0].special.empty());
+  CHECK(more[0].card.shared_ffn == 128);
+  CHECK(more[0].card.has_experts(1));
+  CHECK(!more[0].card.has_experts(0));
 }
 
 // 4 layers: products of 12 h^2 and attention in full, 4 s h; three passes; the head. 312 TFLOP/s on 8 GPUs; 8
@@ -279,7 +301,7 @@ TEST_CASE("the command scores tables of plans; every row is in csv and json, sco
   const std::string text =
       head + fmt::format("a,tiny,A100-80,8,8,256,1,16,2,2,,,,2,none,none,0,fp16,none,{}\n", steps("a", 0.5)) +
       fmt::format("b,tiny,A100-80,8,8,256,1,16,1,2,,,,4,none,none,0,fp16,none,{}\n", 2 * steps("b", 0.5)) +
-      "c,experts,A100-80,8,8,256,1,16,1,1,,,8,,zero1,none,0,bf16,,1\n";
+      "c,latent,A100-80,8,8,256,1,16,1,1,,,8,,zero1,none,0,bf16,,1\n";
   const std::string csv = test::temporary_file("steps.csv", text);
   const std::filesystem::path folder = std::filesystem::path(csv).parent_path();
   std::ofstream(folder / "models.json") << cards;
@@ -288,14 +310,14 @@ TEST_CASE("the command scores tables of plans; every row is in csv and json, sco
   CHECK_MESSAGE(table.code == 0, table.err);
   CHECK(has(table.out, "3 measured plans: 1 scored, 1 inputs, 1 left out."));
   CHECK(has(table.out, "note: other.csv: not read: its columns are those of no table of plans"));
-  CHECK(has(table.out, "expert parallelism (ep)"));
+  CHECK(has(table.out, "latent attention (mla)"));
   const auto json = run_command({"scorecard", "--training", csv, "--format", "json"});
   const Json all = Json::parse(json.out);
   REQUIRE(all["rows"].size() == 3);
   CHECK(all["rows"][0]["status"] == "input");
   CHECK(all["rows"][1]["status"] == "scored");
   CHECK(all["rows"][1]["error"].get<double>() == doctest::Approx(-0.5).epsilon(0.01));
-  CHECK(all["rows"][2]["because"] == "expert parallelism (ep)");
+  CHECK(all["rows"][2]["because"] == "latent attention (mla)");
   const auto lines = run_command({"scorecard", "--training", folder.string(), "--format", "csv"});
   CHECK(lines.out.starts_with("id,table,source,system,model,gpu,gpus,precision,plan,status,because,measured_s,"));
   CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 4);

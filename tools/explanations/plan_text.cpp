@@ -207,7 +207,8 @@ Json row_json(const ScoredPlan& row) {
            {"memory", number(row.shares.memory)},
            {"compute_from", row.compute_from}};
   const bool is_scored = row.status == Status::scored;
-  for (const char* part : {"passes", "recompute", "optimizer", "tensor", "pipeline", "data", "bubble"}) {
+  for (const char* part :
+       {"passes", "recompute", "optimizer", "tensor", "context", "expert", "pipeline", "data", "bubble"}) {
     const auto found =
         std::find_if(row.parts.begin(), row.parts.end(), [&](const auto& each) { return each.first == part; });
     out[std::string(part) + "_s"] = is_scored && found != row.parts.end() ? Json(found->second) : Json("");

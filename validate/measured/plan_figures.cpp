@@ -351,10 +351,6 @@ std::vector<PlanModel> parse_plan_models(std::string_view text, const std::strin
     if (!card.contains("biases")) card["biases"] = is_gpt;
     if (!card.contains("tied")) card["tied"] = card["biases"];
     if (card.contains("mla")) model.special = "latent attention (mla)";
-    if (card.value("shared_ffn", 0) > 0) model.special = "experts that all tokens share";
-    if (card.value("dense_layers", 0) > 0 && card.value("experts", 0) > 0)
-      model.special = "layers without experts among those with them";
-    if (card.contains("expert_ffn") && card.value("experts", 0) > 0) card["ffn"] = card["expert_ffn"];
     try {
       model.card = scenarios::transformer_of(card);
     } catch (const InputError& error) {

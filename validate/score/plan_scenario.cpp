@@ -90,7 +90,7 @@ double peak_of(const PlanFigure& row) {
 
 std::string inexpressible(const PlanFigure& row) {
   // A new kind of parallelism is switched on here; nothing else changes.
-  constexpr bool has_full_shards = true, has_gradient_shards = true, has_context = true, has_experts = false;
+  constexpr bool has_full_shards = true, has_gradient_shards = true, has_context = true, has_experts = true;
   if (!row.flaw.empty()) return row.flaw;
   if (row.expert > 1 && !has_experts) return "expert parallelism (ep)";
   if (row.card->card.experts > 0 && !has_experts) return "a model with experts";
@@ -145,6 +145,10 @@ Json parallel_json(const PlanFigure& row) {
     parallel["cp_comm"] = "all_gather";  // the only form there is; Megatron's default is a ring
   }
   if (row.expert > 1) parallel["expert"] = row.expert;
+  if (row.card->card.experts > 0 && row.tensor > 1) {
+    parallel["expert_tensor"] = 1;         // tables do not state it; Megatron-Bridge's recipes of such models have 1
+    parallel["sequence_parallel"] = true;  // Megatron-LM demands it of experts
+  }
   if (row.data && row.expert == 1) parallel["data"] = *row.data;
   if (row.sequence_parallel && row.tensor > 1) parallel["sequence_parallel"] = true;
   if (row.recompute != "none") parallel["recompute"] = row.recompute;
@@ -163,8 +167,13 @@ Json card_json(const PlanFigure& row) {
            {"biases", card.biases}};
   if (card.biases && card.kv_heads == card.heads) out.erase("kv_heads");
   if (card.biases) out["positions"] = card.positions > 0 ? card.positions : row.sequence;
-  if (card.experts > 0) out["experts"] = card.experts;
-  if (card.experts > 0) out["top_k"] = card.top_k;
+  if (card.experts > 0) {
+    out["experts"] = card.experts;
+    out["top_k"] = card.top_k;
+    out["expert_ffn"] = card.expert_ffn;
+    if (card.shared_ffn > 0) out["shared_ffn"] = card.shared_ffn;
+    if (card.dense_layers > 0) out["dense_layers"] = card.dense_layers;
+  }
   return out;
 }
 
@@ -211,8 +220,11 @@ double plan_operations(const PlanFigure& row) {
   const TransformerCard& card = row.card->card;
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const double hidden = real(card.hidden), inner = real(card.heads * card.head_dim),
-               keys = real(card.kv_heads * card.head_dim), met = real(std::max<std::int64_t>(1, card.top_k));
-  const double layer = hidden * (2 * inner + 2 * keys) + met * (card.gated ? 3 : 2) * hidden * real(card.ffn);
+               keys = real(card.kv_heads * card.head_dim), layers = real(card.layers);
+  const double routed = card.experts > 0 ? real(card.layers - card.dense_layers) : 0;
+  const double met = (layers - routed) / layers * real(card.ffn) +
+                     routed / layers * real(card.top_k * card.expert_ffn + card.shared_ffn);
+  const double layer = hidden * (2 * inner + 2 * keys) + (card.gated ? 3 : 2) * hidden * met;
   const double core = 4 * real(row.sequence) * inner * (row.card->flash ? 0.5 : 1);
   const double passes = row.recompute == "full" ? 4 : 3;
   const double token = passes * real(card.layers) * (2 * layer + core) + 6 * hidden * real(card.vocabulary);

@@ -183,6 +183,7 @@ class PlanScorer {
     const PlanSplit& split = prediction.training->plan->split;
     row.parts = {{"passes", seconds(split.passes)},       {"recompute", seconds(split.recompute)},
                  {"optimizer", seconds(split.optimizer)}, {"tensor", seconds(split.tensor)},
+                 {"context", seconds(split.context)},     {"expert", seconds(split.expert)},
                  {"pipeline", seconds(split.pipeline)},   {"data", seconds(split.data)},
                  {"bubble", seconds(split.bubble)}};
   }
