@@ -174,6 +174,114 @@ TEST_CASE("tensor ranks exchange two sums a pass of a layer, or with sequence_pa
   CHECK(!layer.recompute.front().is_call());
 }
 
+/// Two layers with eight experts of 512, of which a token meets two; two expert ranks.
+TransformerPlan routed() {
+  TransformerPlan plan = plan_of({.layers = 2,
+                                  .hidden = 1'024,
+                                  .heads = 16,
+                                  .kv_heads = 16,
+                                  .head_dim = 64,
+                                  .ffn = 4'096,
+                                  .vocabulary = 1'000,
+                                  .experts = 8,
+                                  .top_k = 2,
+                                  .expert_ffn = 512,
+                                  .biases = false},
+                                 1, {one_f_one_b, 1, 1, 1}, 1);
+  plan.flash = true;
+  plan.expert = 2;
+  return plan;
+}
+
+// Operations of a token, h = 1024: Q, K, V and output 4 h^2 multiply-adds, the router 8 h, two experts of three h x 512
+// matrices 3 h^2, the causal half of the core. Backward twice, the core two and a half times.
+TEST_CASE("a layer with experts takes the operations of those that a token meets") {
+  TransformerPlan plan = routed();
+  const double tokens = 2'048, h = 1'024, core = 2 * tokens * 2'048 * h / 5e13;
+  const auto products = [&](double matrices) { return 2 * tokens * matrices / 1e14; };
+  PlanLayer layer = transformer_layers(plan, {.gemm = 1e14, .attention = 5e13})[0][0][1];
+  CHECK(static_cast<double>(time_of(layer.forward).count()) ==
+        doctest::Approx((products(7 * h * h + 8 * h) + core) * 1e12).epsilon(1e-9));
+  CHECK(static_cast<double>(time_of(layer.backward).count()) ==
+        doctest::Approx((2 * products(7 * h * h + 8 * h) + 2.5 * core) * 1e12).epsilon(1e-9));
+  plan.imbalance = 1.5;  // half as much more for the experts' 3 h^2
+  layer = transformer_layers(plan, {.gemm = 1e14, .attention = 5e13})[0][0][1];
+  CHECK(static_cast<double>(time_of(layer.forward).count()) ==
+        doctest::Approx((products(8.5 * h * h + 8 * h) + core) * 1e12).epsilon(1e-9));
+  plan.imbalance = 1;
+  plan.card.shared_ffn = 1'024;  // three h x h more
+  plan.card.dense_layers = 1;    // three h x 4 h in place of experts
+  const auto layers = transformer_layers(plan, {.gemm = 1e14, .attention = 5e13});
+  CHECK(static_cast<double>(time_of(layers[0][0][1].forward).count()) ==
+        doctest::Approx((products(16 * h * h) + core) * 1e12).epsilon(1e-9));
+  CHECK(static_cast<double>(time_of(layers[0][0][2].forward).count()) ==
+        doctest::Approx((products(10 * h * h + 8 * h) + core) * 1e12).epsilon(1e-9));
+}
+
+// Bytes of a token by hand, two an element: two norms of 4 h, two residuals of 6 h, transposes 12 h, the core 8 h,
+// scores 64, two copies of 6 h, two sorts by four local experts of 8 h, the activation 6 h. Products read and write 4 h
+// + 2 h, h + 8, and of two experts 2 (h + h) + 2 (512 + h) elements, and weights of 4 h^2, 8 h and four experts' 6 h^2.
+TEST_CASE("a layer with experts moves its copies of tokens, and all weights of a rank's experts") {
+  const double tokens = 2'048, h = 1'024;
+  const PlanLayer layer = transformer_layers(routed(), {.gemm = 1e30, .attention = 1e30, .memory = 1e12})[0][0][1];
+  const double elements = 14 * h + 8 + (10 * h * h + 8 * h) / tokens;
+  CHECK(static_cast<double>(time_of(layer.forward).count()) ==
+        doctest::Approx(tokens * (8 * h + 12 * h + 12 * h + 8 * h + 64 + 12 * h + 16 * h + 6 * h + 2 * elements))
+            .epsilon(1e-9));
+}
+
+// b s k h elements of 2 bytes there and back in either pass, over t; where tensor ranks split experts they gather them.
+TEST_CASE("tokens are exchanged twice a pass of a layer with experts") {
+  TransformerPlan plan = routed();
+  const std::int64_t whole = 2 * 2'048 * 1'024, copies = 2 * whole;
+  PlanLayer layer = transformer_layers(plan, {.gemm = 1e14, .attention = 1e14})[0][0][1];
+  for (const auto* pass : {&layer.forward, &layer.backward})
+    CHECK(bytes_of(*pass, CollectiveOp::all_to_all) == 2 * copies);
+  CHECK(layer.recompute.empty());
+  CHECK(layer.parameters == 4 * 1'024 * 1'024 + 8 * 1'024 + 2 * 1'024);
+  CHECK(layer.expert_parameters == 4 * 3 * 1'024 * 512);
+  plan.tensor = 4;
+  plan.sequence_parallel = true;
+  plan.recompute = Recompute::full;
+  layer = transformer_layers(plan, {.gemm = 1e14, .attention = 1e14})[0][0][1];
+  for (const auto* pass : {&layer.forward, &layer.recompute, &layer.backward}) {
+    CHECK(bytes_of(*pass, CollectiveOp::all_to_all) == 2 * copies / 4);
+    CHECK(bytes_of(*pass, CollectiveOp::reduce_scatter) == whole);
+  }
+  plan.expert_tensor = 4;
+  layer = transformer_layers(plan, {.gemm = 1e14, .attention = 1e14})[0][0][1];
+  CHECK(bytes_of(layer.forward, CollectiveOp::all_to_all) == 2 * copies / 4);
+  CHECK(bytes_of(layer.forward, CollectiveOp::all_gather) == whole + copies);
+  CHECK(bytes_of(layer.backward, CollectiveOp::all_gather) == 2 * whole + copies);
+  CHECK(bytes_of(layer.backward, CollectiveOp::reduce_scatter) == whole + copies);
+  CHECK(layer.expert_parameters == 4 * 3 * 1'024 * 512 / 4);
+}
+
+// 46.7 billion parameters over eight expert ranks: of 32 layers each has one expert of three 4096 x 14336 matrices.
+TEST_CASE("the experts of Mixtral 8x7B are divided among expert ranks, and all else is on each") {
+  TransformerPlan plan = routed();
+  plan.card = {.layers = 32,
+               .hidden = 4'096,
+               .heads = 32,
+               .kv_heads = 8,
+               .head_dim = 128,
+               .ffn = 14'336,
+               .vocabulary = 32'000,
+               .experts = 8,
+               .top_k = 2,
+               .expert_ffn = 14'336,
+               .biases = false};
+  plan.expert = 1;
+  CHECK(stage_parameters(plan, 0) == 46'702'792'704);
+  CHECK(stage_expert_parameters(plan, 0) == 0);  // reduced as all else is
+  plan.expert = 8;
+  const std::int64_t experts = std::int64_t{32} * 3 * 4'096 * 14'336;
+  CHECK(stage_expert_parameters(plan, 0) == experts);
+  CHECK(stage_parameters(plan, 0) == 46'702'792'704 - 7 * experts);
+  const PlanMemory memory = plan_memory(plan, 0, optimizer_bytes("adam", 2, 4), {.state = 16, .expert_state = 2});
+  CHECK(memory.state.count == 12 * ((46'702'792'704 - 8 * experts) / 16 + experts / 2));
+}
+
 TEST_CASE("the embedding is on the first stage, the head on the last, each chunk has equally many layers") {
   TransformerPlan plan = plan_of(gpt(12, 64, 4), 2, {interleaved, 2, 3, 2}, 1);
   const auto layers = transformer_layers(plan, {.gemm = 1e14, .attention = 1e14});

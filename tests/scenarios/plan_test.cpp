@@ -485,6 +485,32 @@ TEST_CASE("a library decides for each shape of group and each size") {
   CHECK(p.training->plan->split.total() == p.training->step);
 }
 
+// Expert ranks are the GPUs of a node, or every other GPU of two nodes. Four exchanges of 4 layers and one micro-batch.
+TEST_CASE("a library decides for the exchanges of tokens by where experts lie") {
+  const Json scenario = Json::parse(R"({"version": 1, "name": "two nodes",
+    "topology": {"kind": "cluster", "node": "dgx-h100", "nodes": 2,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
+    "library": "nccl",
+    "training": {"workload": {"transformer": {"layers": 4, "hidden": 2048, "heads": 16, "ffn": 2048, "vocabulary": 8000,
+                                              "experts": 16, "top_k": 2},
+                              "sequence": 1024, "micro_batch_size": 1, "global_batch_size": 16,
+                              "compute": {"flops": "989 TFLOP/s", "efficiency": "50%"}},
+                 "parallel": {"expert": 8}, "steps": 1, "warmup": 0}})");
+  const Prediction node = predicted(scenario),
+                   nodes = predicted(changed(scenario, {{"/training/parallel/order", "tp-dp-cp-ep-pp"}}));
+  for (const Prediction* p : {&node, &nodes}) {
+    const auto found = std::find_if(p->training->exchanges.begin(), p->training->exchanges.end(),
+                                    [](const ExchangeReport& each) { return each.bytes == 8_MiB && each.times == 16; });
+    REQUIRE(found != p->training->exchanges.end());
+    CHECK(p->training->plan->split.total() == p->training->step);
+  }
+  // 8 MiB, 7/8 of it at 450 GB/s; of groups on every other GPU of two nodes half at a NIC's 50 GB/s.
+  CHECK(node.training->plan->split.expert > 16 * Picoseconds{16'000'000});
+  CHECK(nodes.training->plan->split.expert > 16 * Picoseconds{83'000'000});
+  CHECK(nodes.training->plan->split.expert < 16 * Picoseconds{250'000'000});
+  CHECK(node.training->plan->split.expert * 2 < nodes.training->plan->split.expert);
+}
+
 // Three nodes, four stages of 6 GPUs: stage 1 has GPUs 6 and 7 of node 0 and 0 to 3 of node 1.
 TEST_CASE("groups that lie on unlike GPUs of their nodes are refused next to a library, with their stage") {
   const Json scenario = Json::parse(R"({"version": 1, "name": "three nodes",

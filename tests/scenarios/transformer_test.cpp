@@ -105,6 +105,12 @@ TEST_CASE("multiply-adds: tokens times what a token meets, and attention in full
       R"({"layers": 1, "hidden": 8, "heads": 2, "ffn": 16, "vocabulary": 5, "experts": 4, "top_k": 2})";
   CHECK(macs_of(made_of(experts, 10)) - macs_of(made_of(plain, 10)) == 10 * (384 + 32));
   CHECK(parameters_of(made_of(experts, 10)) - parameters_of(made_of(plain, 10)) == 3 * 384 + 32);
+  // Of half the size, with a shared one of 24; of two layers the first has the plain MLP.
+  const char* more = R"({"layers": 2, "hidden": 8, "heads": 2, "ffn": 16, "vocabulary": 5, "experts": 4, "top_k": 2,
+                         "expert_ffn": 8, "shared_ffn": 24, "dense_layers": 1})";
+  const char* two = R"({"layers": 2, "hidden": 8, "heads": 2, "ffn": 16, "vocabulary": 5})";
+  CHECK(macs_of(made_of(more, 10)) - macs_of(made_of(two, 10)) == 10 * (2 * 192 + 576 + 32 - 384));
+  CHECK(parameters_of(made_of(more, 10)) - parameters_of(made_of(two, 10)) == 4 * 192 + 576 + 32 - 384);
   // Twice the tokens: everything twice, attention four times.
   CHECK(macs_of(made_of(plain, 20)) == 2 * macs_of(made_of(plain, 10)) + 2 * 2 * 8 * 100);
 }
@@ -143,6 +149,10 @@ TEST_CASE("cards whose figures do not fit together, and sequences without one, a
   CHECK(refusal(card(R"("heads": 3, "head_dim": 4)")).empty());
   CHECK(has(refusal(card(R"("heads": 4, "kv_heads": 3)")),
             "/transformer/kv_heads: expected a number that divides heads, 4"));
+  CHECK(has(refusal(card(R"("heads": 4, "expert_ffn": 16)")),
+            "/transformer/expert_ffn: expected expert_ffn only with experts, found none"));
+  CHECK(has(refusal(card(R"("heads": 4, "experts": 4, "top_k": 2, "dense_layers": 100)")),
+            "/transformer/dense_layers: expected fewer layers without experts than layers, "));
   CHECK(has(refusal(card(R"("heads": 4, "experts": 4)")), "/transformer/experts: expected experts, and top_k of 1"));
   CHECK(
       has(refusal(card(R"("heads": 4, "experts": 4, "top_k": 5)")), "/transformer/top_k: expected experts, and top_k"));
