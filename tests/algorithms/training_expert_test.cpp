@@ -51,8 +51,10 @@ PlanSpec mixed(int tensor, int data, int expert, int expert_tensor, const Pipeli
 }
 
 void drop(Program::Task& task, Program::Touch::As how) {
-  task.touches.erase(std::find_if(task.touches.begin(), task.touches.end(),
-                                  [&](const Program::Touch& touch) { return touch.as == how; }));
+  const auto found = std::find_if(task.touches.begin(), task.touches.end(),
+                                  [&](const Program::Touch& touch) { return touch.as == how; });
+  REQUIRE(found != task.touches.end());
+  task.touches.erase(found);
 }
 
 std::string changed(Program program, const std::function<void(Program&)>& change) {
