@@ -1,4 +1,4 @@
-// Expert parallelism: who has which experts, and the proof that each token comes back from all of its experts.
+// Expert parallelism: the ranks of experts, and the proof that each token comes back from all of its experts.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace {
 
 constexpr auto one_f_one_b = PipelineSchedule::one_f_one_b;
 
-/// Each layer has 1,000 parameters and 600 of experts, whose tokens, 4,800 B a rank, go there and back in either pass.
-/// A pass of a layer: its kernels, then 1 us at the experts. Tensor ranks that split experts gather tokens and add up
-/// what each has made of them.
+/// Each layer has 1,000 parameters and 600 of experts, whose tokens, 4,800 B per rank, go there and back in either
+/// pass. A pass of a layer: its kernels, then 1 us at the experts. Tensor ranks that split experts gather tokens and
+/// add up what each has made of them.
 PlanSpec mixed(int tensor, int data, int expert, int expert_tensor, const PipelineShape& shape, int layers = 2) {
   PlanSpec spec = small_plan(tensor, shape.stages, data, shape, layers);
   spec.grid = PlanGrid(tensor, shape.stages, data, "tp-cp-ep-dp-pp", 1, expert, expert_tensor);
