@@ -136,9 +136,9 @@ void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
     if (worst < 0) continue;
     std::vector<std::string> ways = lighter_plans(*spec, spec->plan->program.grid.digits(worst).stage, has);
     if (ways.empty())
-      ways.emplace_back(
-          "no recomputation makes it fit: take more tensor or pipeline ranks, or a smaller "
-          "micro_batch_size");
+      ways.push_back(
+          fmt::format("no recomputation makes it fit: take more {} ranks, or a smaller micro_batch_size",
+                      spec->plan->model.card.experts > 0 ? "expert, tensor or pipeline" : "tensor or pipeline"));
     throw InputError(scenario.file + (j == 0 ? ": /training" : fmt::format(": /jobs/{}/training", j - 1)),
                      "expected a plan that its GPUs have room for, found that " +
                          plan_needs(*spec, ranks, setup.topology, worst, has),

@@ -331,6 +331,11 @@ TEST_CASE("plans of experts that are not modeled are refused with the sizes that
            "  hint: Megatron-LM asserts it (parallel_state.py, initialize_model_parallel); tp first and pp last do it");
   CHECK(refused({{"expert", 4}, {"imbalance", 5}}) == at + "/imbalance: expected at most expert, 4, found 5\n"
                                                            "  hint: one rank gets all tokens at that value");
+  // Weights and gradients alone take 6 B for each of some 35 million parameters.
+  CHECK(test::complaint([&] {
+          predicted(changed(routed(8, {{"expert", 4}}), {{"/training/gpu_memory", "100 MB"}}));
+        }).find("no recomputation makes it fit: take more expert, tensor or pipeline ranks, or a smaller") !=
+        std::string::npos);
   const auto warning = [](const Json& scenario) {
     const std::vector<std::string> all = ScenarioFile::parse(scenario.dump(), "s.json").point(0).warnings;
     return all.empty() ? "" : all.front();
