@@ -2,6 +2,8 @@
 # pkg-config --static ringsim.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+# `command` is what packages have (cmake/packages.cmake); the rest is the library.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME library)
 
 set(ringsim_libraries ringsim_validate ringsim_scenarios ringsim_topologies ringsim_algorithms ringsim_text ringsim_sim)
 add_library(ringsim_all INTERFACE)
@@ -10,13 +12,20 @@ set_target_properties(ringsim_all PROPERTIES EXPORT_NAME ringsim)
 target_link_libraries(ringsim_all INTERFACE ringsim_validate)
 
 install(TARGETS ringsim_all ${ringsim_libraries} EXPORT ringsim-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS ringsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS ringsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+if(RINGSIM_BUNDLE)
+  # All shared libraries but glibc's, in a folder that the command finds next to its own, with the license of each.
+  set_target_properties(ringsim PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ringsim")
+  install(CODE "set(RINGSIM_COMMAND \"${CMAKE_INSTALL_BINDIR}/$<TARGET_FILE_NAME:ringsim>\")
+set(RINGSIM_LICENSES \"${CMAKE_INSTALL_DOCDIR}/licenses\")" COMPONENT command)
+  install(SCRIPT cmake/install_bundle.cmake COMPONENT command)
+endif()
 if(NOT CMAKE_CROSSCOMPILING)  # made by tools/CMakeLists.txt
   set(share ${PROJECT_BINARY_DIR}/tools/share)
-  install(DIRECTORY ${share}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
-  install(FILES ${share}/ringsim DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES ${share}/_ringsim DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-  install(FILES ${share}/ringsim.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(DIRECTORY ${share}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
+  install(FILES ${share}/ringsim DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command)
+  install(FILES ${share}/_ringsim DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT command)
+  install(FILES ${share}/ringsim.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT command)
 endif()
 get_property(ringsim_public GLOBAL PROPERTY RINGSIM_PUBLIC_PACKAGES)
 install(CODE "set(RINGSIM_SOURCE \"${PROJECT_SOURCE_DIR}\")
@@ -47,6 +56,8 @@ list(JOIN ringsim_pc_libraries " " ringsim_pc_libraries)
 configure_file(cmake/ringsim.pc.in ${PROJECT_BINARY_DIR}/ringsim.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ringsim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios FILES_MATCHING
+install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios COMPONENT command FILES_MATCHING
   PATTERN "*.json" PATTERN "*.xml")
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+
+include(cmake/packages.cmake)

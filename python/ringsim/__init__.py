@@ -13,7 +13,7 @@ from ._pictures import Picture
 from ._results import Document, Results, Row
 from .schedule import Schedule
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 
 __all__ = ["Document", "Error", "Picture", "Results", "RingsimWarning", "Row", "Scenario", "Schedule", "Settings", "Version", "bound",
            "call", "columns", "compare", "compare_explain", "explain", "find", "keys", "machines", "predict", "run", "schema", "sweep",

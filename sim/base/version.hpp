@@ -3,7 +3,7 @@
 
 namespace ringsim {
 
-inline constexpr const char* version = "0.1.0";
+inline constexpr const char* version = "0.9.0";
 
 /// Raise it when a golden time changes: it tells results of different models apart. tests/scenarios/golden_test.cpp
 /// holds the goldens to it.

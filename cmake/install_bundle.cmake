@@ -1,0 +1,17 @@
+# Run by `cmake --install` with RINGSIM_COMMAND, RINGSIM_LICENSES, if RINGSIM_BUNDLE is on: copies the shared libraries that the
+# installed command needs, but glibc's, and the license of the Debian package of each.
+set(prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${prefix}/${RINGSIM_COMMAND}" RESOLVED_DEPENDENCIES_VAR libraries
+  POST_EXCLUDE_REGEXES "/ld-linux[^/]*$" "/lib(c|m|dl|rt|pthread|resolv)[.]so[.0-9]*$")
+foreach(library IN LISTS libraries)
+  file(INSTALL "${library}" DESTINATION "${CMAKE_INSTALL_PREFIX}/lib/ringsim" FOLLOW_SYMLINK_CHAIN)
+  file(REAL_PATH "${library}" file)
+  execute_process(COMMAND dpkg-query --search "${file}" OUTPUT_VARIABLE package OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed
+    ERROR_QUIET)
+  if(failed)  # a Debian of before /usr was merged knows /lib
+    string(REGEX REPLACE "^/usr" "" file "${file}")
+    execute_process(COMMAND dpkg-query --search "${file}" OUTPUT_VARIABLE package OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  string(REGEX REPLACE ":.*" "" package "${package}")
+  configure_file("/usr/share/doc/${package}/copyright" "${prefix}/${RINGSIM_LICENSES}/${package}" COPYONLY)
+endforeach()
