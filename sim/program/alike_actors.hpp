@@ -24,7 +24,7 @@ class AlikeActors {
   /// [actor] the first of its class; empty: each stands for itself.
   const std::vector<Actor>& stand_ins() const { return stand_ins_; }
   Actor stand_in(Actor actor) const { return stand_ins_.empty() ? actor : stand_ins_[static_cast<std::size_t>(actor)]; }
-  /// Of all actors; 0 if each stands for itself.
+  /// The number of classes of all actors; 0 if each stands for itself.
   int n_classes() const;
   /// Each stands for itself from now on.
   void stand_alone() { stand_ins_.clear(); }
