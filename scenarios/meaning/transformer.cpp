@@ -97,8 +97,8 @@ Layer layer_without_biases(const TransformerCard& card, bool has_experts) {
   out.matrix(card.hidden, of_keys);
   out.matrix(card.hidden, of_keys);
   out.matrix(inner, card.hidden);
-  const auto mlp = [&](std::int64_t inner, bool is_met) {
-    for (int matrix = 0; matrix < (card.gated ? 3 : 2); ++matrix) out.matrix(card.hidden, inner, is_met);
+  const auto mlp = [&](std::int64_t ffn, bool is_met) {
+    for (int matrix = 0; matrix < (card.gated ? 3 : 2); ++matrix) out.matrix(card.hidden, ffn, is_met);
   };
   if (has_experts) {
     out.matrix(card.hidden, card.experts);

@@ -459,10 +459,13 @@ std::string in_lines(const Json& value, std::size_t width, std::size_t indent, s
   std::string text;
   for (const auto& [key, member] : value.items()) {
     const std::string name = value.is_object() ? Json(key).dump() + ": " : "";
-    text += (text.empty() ? "\n" : ",\n") + margin + name +
-            in_lines(member, width, indent + step, margin.size() + name.size(), /*after=*/1);
+    text += text.empty() ? "\n" : ",\n";
+    text += margin;
+    text += name;
+    text += in_lines(member, width, indent + step, margin.size() + name.size(), /*after=*/1);
   }
-  text += '\n' + std::string(indent, ' ');
+  text += '\n';
+  text.append(indent, ' ');
   return value.is_object() ? '{' + text + '}' : '[' + text + ']';
 }
 

@@ -234,7 +234,7 @@ std::string text_of(const FabricWord& fabric) {
 
 /// "hgx-h100", "4 hgx-h100, leaf_spine:2".
 std::string name_of(const MachineWords& words, const Json& topology, const Machine& machine) {
-  const std::string node = topology.contains("node") ? topology["node"].get<std::string>() : machine.name;
+  std::string node = topology.contains("node") ? topology["node"].get<std::string>() : machine.name;
   if (words.nodes == 1) return node;
   return fmt::format("{} {}{}", words.nodes, node, words.fabric ? ", " + text_of(*words.fabric) : "");
 }

@@ -224,9 +224,10 @@ std::string limits_text(const std::vector<Result>& results) {
     if (end - first > 1) sizes += " to " + format(results[end - 1].prediction.request.bytes);
     const std::string low = fmt::format("{:.0f}", 100 * least), high = fmt::format("{:.0f}", 100 * most);
     if (const auto varied = varied_of(a); !varied.empty()) sizes += ", " + set_text(varied);
-    text += wrapped(fmt::format("{}, {}: limited by {} ({} % of the time)", sizes, algorithm_text(a), limit->words,
-                                low == high ? high : low + " to " + high)) +
-            '\n';
+    const std::string share = low == high ? high : fmt::format("{} to {}", low, high);
+    text +=
+        wrapped(fmt::format("{}, {}: limited by {} ({} % of the time)", sizes, algorithm_text(a), limit->words, share));
+    text += '\n';
   }
   return text;
 }
