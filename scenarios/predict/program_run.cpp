@@ -19,8 +19,16 @@ void ProgramRun::listen_to(std::shared_ptr<const LoweredProgram> lowered) {
   accounts_ = std::make_unique<Accounts>(*in_run_, warmup_, start_);
   if (slowdown_) slowdown_.emplace(*in_run_, slowdown_millionths_);
   if (begins_) begins_(*in_run_);
-  accounts_->on_task = [this](const TaskSpan& span) {
-    for (const auto& listener : on_task_) listener(span);
+  for (const auto& begins : on_begin_) begins();
+  std::vector<std::vector<Actor>> alike(static_cast<std::size_t>(program().actors));
+  for (Actor actor = 0; actor < program().actors; ++actor)
+    alike[static_cast<std::size_t>(in_run_->stand_in(actor))].push_back(actor);
+  accounts_->on_task = [this, alike = std::move(alike)](TaskSpan span) {
+    if (on_task_.empty()) return;
+    for (const Actor actor : alike[static_cast<std::size_t>(span.actor)]) {
+      span.actor = actor;
+      for (const auto& listener : on_task_) listener(span);
+    }
   };
 }
 

@@ -25,8 +25,13 @@ class ProgramRun {
   const LoweredProgram& lowered() const { return *lowered_; }
   const Accounts& accounts() const { return *accounts_; }
 
-  /// Told of each task when it has ended. Comes before the run.
-  void tell_tasks(std::function<void(const TaskSpan&)> on_task) { on_task_.push_back(std::move(on_task)); }
+  /// Told of each task when it has ended, also of actors that another stands for. Comes before the run. `begins`:
+  /// called when a run begins; tasks told before are void.
+  void tell_tasks(
+      std::function<void(const TaskSpan&)> on_task, std::function<void()> begins = [] {}) {
+    on_task_.push_back(std::move(on_task));
+    on_begin_.push_back(std::move(begins));
+  }
   /// Hears which program is run, then each event of the run; listen_to() starts this again. Comes before the run.
   void tell_events(std::function<void(const LoweredProgram&)> begins,
                    std::function<void(const ComputeEvent&)> on_event) {
@@ -63,6 +68,7 @@ class ProgramRun {
   SimTime start_;
   std::int64_t slowdown_millionths_ = 0;  // 0: kernels take their time
   std::vector<std::function<void(const TaskSpan&)>> on_task_;
+  std::vector<std::function<void()>> on_begin_;
   std::function<void(const LoweredProgram&)> begins_;
   std::function<void(const ComputeEvent&)> on_event_;
   std::shared_ptr<const LoweredProgram> lowered_, in_run_;

@@ -109,17 +109,19 @@ std::optional<std::pair<std::size_t, ComputeEvent>> ProgramsRun::own_event(const
   return std::pair{place.part, own};
 }
 
-void ProgramsRun::tell_tasks(const std::function<void(const Task&)>& on_task) {
+void ProgramsRun::tell_tasks(const std::function<void(const Task&)>& on_task, const std::function<void()>& begins) {
   Stream first = 0;
   for (const Part& part : parts_) {
-    part.run->tell_tasks([&part, first, on_task](const TaskSpan& span) {
-      on_task({.actor = part.actors[static_cast<std::size_t>(span.actor)],
-               .stream = first + span.place.stream,
-               .iteration = span.place.iteration,
-               .begin = span.begin,
-               .end = span.end,
-               .name = part.run->program().name_of(part.run->lowered().task_of(span.actor, span.place))});
-    });
+    part.run->tell_tasks(
+        [&part, first, on_task](const TaskSpan& span) {
+          on_task({.actor = part.actors[static_cast<std::size_t>(span.actor)],
+                   .stream = first + span.place.stream,
+                   .iteration = span.place.iteration,
+                   .begin = span.begin,
+                   .end = span.end,
+                   .name = part.run->program().name_of(part.run->lowered().task_of(span.actor, span.place))});
+        },
+        begins);
     first += static_cast<Stream>(part.run->program().streams.size());
   }
 }

@@ -57,7 +57,8 @@ class ProgramsRun {
   /// Give it to RunOptions::longer.
   Picoseconds longer(const ComputeEvent& event);
   /// Told of each task when it has ended. Comes before the run.
-  void tell_tasks(const std::function<void(const Task&)>& on_task);
+  void tell_tasks(
+      const std::function<void(const Task&)>& on_task, const std::function<void()>& begins = [] {});
   /// The task of a step of the schedule.
   PathTask task_of(Actor actor, Lane lane, int step, PathCause cause) const;
   /// The path of the part's last rank, with steps of the schedule. Refers to this object.

@@ -33,10 +33,13 @@ StreamRecord::StreamRecord(ProgramsRun& programs, std::size_t part) : part_(prog
   end_ = first_ + static_cast<Stream>(part_.streams.size());
   const Actor actors = *std::max_element(part_.actors.begin(), part_.actors.end()) + 1;
   tasks_.resize(static_cast<std::size_t>(actors));
-  programs.tell_tasks([this, last = part_.run->program().iterations - 1](const ProgramsRun::Task& task) {
+  const auto keep = [this, last = part_.run->program().iterations - 1](const ProgramsRun::Task& task) {
     if (task.stream < first_ || task.stream >= end_ || task.iteration != last || task.begin == task.end) return;
     tasks_[static_cast<std::size_t>(task.actor)].push_back(
         {.stream = task.stream - first_, .task = {.begin = task.begin, .end = task.end, .name = task.name}});
+  };
+  programs.tell_tasks(keep, [this] {
+    for (std::vector<Kept>& tasks : tasks_) tasks.clear();
   });
 }
 

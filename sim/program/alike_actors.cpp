@@ -53,7 +53,6 @@ int AlikeActors::n_classes() const {
 }
 
 bool AlikeActors::are_one(SimTime moment, SimTime other) {
-  constexpr Picoseconds rounding{2};
   return moment - other <= rounding && other - moment <= rounding;
 }
 

@@ -31,7 +31,8 @@ class AlikeActors {
   /// Splits classes by the moment at which a call of theirs ends: [number of a member]. After so many splits that they
   /// hardly pay, each stands for itself.
   void split(const std::vector<Actor>& members, const std::vector<SimTime>& ends);
-  /// At most 2 ps apart.
+  static constexpr Picoseconds rounding{2};
+  /// No farther apart than that.
   static bool are_one(SimTime moment, SimTime other);
 
  private:

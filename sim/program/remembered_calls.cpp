@@ -49,6 +49,8 @@ constexpr std::int64_t first_courses = 32;
 /// Chosen. All but the last are void. In a deep pipeline one that is simulated shifts what follows, of which some meets
 /// in the next run: 17 runs with 16 stages; calls that still meet then are likely to do so in further ones.
 constexpr int most_runs = 40;
+/// Chosen: then those runs have simulated as much as two runs of all.
+constexpr std::int64_t most_spent = 2;
 
 }  // namespace
 
@@ -132,8 +134,10 @@ void RememberedCalls::begin(const LoweredProgram& lowered) {
   in_run_ = is_known_;
   group_members();
   n_met_ = n_taken_ = n_alone_ = transfers_alone_ = 0;
+  slack_ = lowered.has_stand_ins() ? AlikeActors::rounding : Picoseconds{0};
+  much_recent_ = 0;
   now_ = until_ = SimTime::min();
-  n_open_ = 0;
+  simulated_open_.clear();
   transfers_of_.assign(program.calls.size(), 0);
   taken_.clear();
   open_.assign(program.calls.size(), {});
@@ -171,20 +175,18 @@ void RememberedCalls::meets(int call) {
 SimTime RememberedCalls::horizon() const {
   SimTime first = now_;
   for (const int call : begun_) first = std::min(first, open_[static_cast<std::size_t>(call)].first);
+  for (const auto& [call, open] : simulated_open_) first = std::min(first, open.first);
   return first;
 }
 
 // Splits those whose ends, [number of a member], differ.
 void RememberedCalls::expect_alike(int call, const std::vector<SimTime>& ends) {
   const Members& members = members_of(call);
-  std::vector<SimTime> of_class(members.stand_ins.size(), SimTime::max());
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    SimTime& its = of_class[static_cast<std::size_t>(members.class_of[i])];
-    if (its != SimTime::max() && !AlikeActors::are_one(its, ends[i])) {
-      alike_.split(members.actors, ends);
-      throw Split{};
-    }
-    if (its == SimTime::max()) its = ends[i];
+    const Actor stand_in = members.stand_ins[static_cast<std::size_t>(members.class_of[i])];
+    if (AlikeActors::are_one(ends[i], ends[static_cast<std::size_t>(number_of(call, stand_in))])) continue;
+    alike_.split(members.actors, ends);
+    throw Split{};
   }
 }
 
@@ -378,22 +380,22 @@ bool RememberedCalls::meet(const Taking& one, const Course& next, SimTime base) 
       static_cast<std::uint64_t>(one.course->kind) << 32 | static_cast<std::uint64_t>(next.kind);
   auto known = shares_.find(kinds);
   if (known == shares_.end()) known = shares_.emplace(kinds, any([](const Use&, const Use&) { return true; })).first;
-  return known->second && any([shift = base - one.base](const Use& its, const Use& other) {
-           return its.first < shift + other.last && shift + other.first < its.last;
+  return known->second && any([this, shift = base - one.base](const Use& its, const Use& other) {
+           return its.first + slack_ < shift + other.last && shift + other.first + slack_ < its.last;
          });
 }
 
 // True if a call that is simulated has used what the course uses from `base` on.
 bool RememberedCalls::meets_simulated(const Course& course, SimTime base) const {
-  if (n_open_ == 0 && until_ <= base + course.first) return false;
+  if (simulated_open_.empty() && until_ <= base + course.first) return false;
   for (const Use& each : course.resources)
-    if (base + each.first < links_[static_cast<std::size_t>(each.of)]) return true;
+    if (base + each.first + slack_ < links_[static_cast<std::size_t>(each.of)]) return true;
   for (const auto& [to, first] : course.receives)
     if (const auto found = simulated_.find(at_stream(course.stream, to)); found != simulated_.end())
-      if (base + first < found->second) return true;
+      if (base + first + slack_ < found->second) return true;
   return std::any_of(course.posters.begin(), course.posters.end(), [&](const Use& each) {
     const auto actor = static_cast<std::size_t>(each.of);
-    return posting_[actor] > 0 || base + each.first < posted_[actor];
+    return posting_[actor] > 0 || base + each.first + slack_ < posted_[actor];
   });
 }
 
@@ -425,20 +427,18 @@ void RememberedCalls::on_compute(const ComputeEvent& event) {
   if (call < 0 || in_run_[static_cast<std::size_t>(call)]) return;
   const auto actor = static_cast<std::size_t>(event.actor);
   const Members& members = members_of(call);
-  Open& open = open_[static_cast<std::size_t>(call)];
+  OpenSimulated& open = simulated_open_[{call, place.iteration}];
   if (place.first) {
-    if (open.n_arrived++ == 0) {
+    if (open.ends.empty()) {
       open.first = event.when;
       open.ends.resize(members.actors.size());
-      begun_.push_back(call);
-      ++n_open_;
     }
     for (const Taking& each : recent_) {
       const int number = each.end <= event.when ? -1 : number_of(each.call, event.actor);
       if (number < 0) continue;
       const Course::Member& its = each.course->members[static_cast<std::size_t>(number)];
-      const bool fills = each.course->stream == place.stream && event.when < each.base + its.sends_until;
-      if (fills || (its.posts && event.when < each.base + its.end)) meets(each.call);
+      const bool fills = each.course->stream == place.stream && event.when + slack_ < each.base + its.sends_until;
+      if (fills || (its.posts && event.when + slack_ < each.base + its.end)) meets(each.call);
     }
     ++posting_[actor];
   }
@@ -449,10 +449,9 @@ void RememberedCalls::on_compute(const ComputeEvent& event) {
     --posting_[actor];
     open.ends[static_cast<std::size_t>(number_of(call, event.actor))] = event.when;
     if (static_cast<std::size_t>(++open.n_ended) < members.actors.size()) return;
-    open.n_arrived = open.n_ended = 0;
-    --n_open_;
-    std::erase(begun_, call);
-    if (lowered_->has_stand_ins()) expect_alike(call, open.ends);
+    const std::vector<SimTime> ends = std::move(open.ends);
+    simulated_open_.erase({call, place.iteration});
+    if (lowered_->has_stand_ins()) expect_alike(call, ends);
   }
 }
 
@@ -465,7 +464,7 @@ void RememberedCalls::on_traffic(const Traffic& traffic) {
   auto next = std::lower_bound(known.begin(), known.end(), traffic.end,
                                [](const Interval& each, SimTime end) { return each.begin < end; });
   for (; next != known.begin() && (next - 1)->reach > traffic.begin; --next)
-    if ((next - 1)->end > traffic.begin) meets((next - 1)->call);
+    if ((next - 1)->end > traffic.begin + slack_ && (next - 1)->begin + slack_ < traffic.end) meets((next - 1)->call);
 }
 
 // Enters when it uses each link.
@@ -577,7 +576,8 @@ std::vector<PathElement> RememberedCalls::expanded(const std::vector<PathElement
 
 RememberedCalls::Counts RememberedCalls::counts() const {
   Counts found{.simulated = static_cast<std::int64_t>(courses_.size()), .remembered = n_taken_};
-  found.stand_ins = alike_.n_classes();
+  for (Actor rank = 0; rank < lowered_->program().ranks; ++rank)
+    found.stand_ins += lowered_->has_stand_ins() && alike_.stand_in(rank) == rank ? 1 : 0;
   for (const bool is_known : in_run_) found.met += is_known ? 0 : 1;
   found.met *= lowered_->program().iterations;
   return found;
@@ -590,8 +590,9 @@ std::optional<RememberedRun> run_remembering(
   if (all < options.fold_from || !why_not_remembered(options).empty() || !has_repeated(program.program()))
     return std::nullopt;
   RememberedCalls calls(topology, options, program.program());
+  std::int64_t spent = 0;  // messages that were simulated in runs that are void
   try {
-    for (int n_void = 0; n_void < most_runs;) {
+    for (int n_void = 0; n_void < most_runs && spent < most_spent * all;) {
       const auto lowered = std::make_shared<const LoweredProgram>(program, room, nullptr, calls.known());
       begins(lowered);
       calls.begin(*lowered);
@@ -608,6 +609,7 @@ std::optional<RememberedRun> run_remembering(
       try {
         timeline = run(topology, lowered->schedule(), its);
       } catch (const RememberedCalls::Split&) {
+        spent += calls.transfers_alone();
         continue;
       }
       if (!calls.have_met()) {
@@ -619,6 +621,7 @@ std::optional<RememberedRun> run_remembering(
                              .calls = calls.counts()};
       }
       if (2 * calls.transfers_of_known() < all) break;
+      spent += all - calls.transfers_of_known() + calls.transfers_alone();
       ++n_void;
     }
   } catch (const RememberedCalls::NotWorthIt&) {  // the whole run costs less

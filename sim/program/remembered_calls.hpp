@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/mixed_hash.hpp"
 #include "sim/program/alike_actors.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/run/courses.hpp"
@@ -56,6 +57,8 @@ class RememberedCalls final : public Courses {
   bool have_met() const { return n_met_ > 0; }
   /// The messages that known() calls moved in the run that has ended.
   std::int64_t transfers_of_known() const;
+  /// The messages of courses that were simulated for it.
+  std::int64_t transfers_alone() const { return transfers_alone_; }
 
   /// Thrown out of a run: hardly any call repeats another, as if each rank took a time of its own for each task.
   struct NotWorthIt {};
@@ -80,7 +83,7 @@ class RememberedCalls final : public Courses {
   /// Calls of all iterations: courses that were simulated by themselves, uses of a known one, calls in the run itself.
   struct Counts {
     std::int64_t simulated = 0, remembered = 0, met = 0;
-    int stand_ins = 0;  ///< actors that stood for all; 0: each stood for itself
+    int stand_ins = 0;  ///< ranks that stood for all; 0: each stood for itself
   };
   Counts counts() const;
 
@@ -133,11 +136,15 @@ class RememberedCalls final : public Courses {
   };
   /// By course, by actor: the path to its end, from the first arrival on.
   using Paths = std::map<const Course*, std::map<Actor, std::vector<PathElement>>>;
-  struct Open {                     // a call that some members have begun
-    std::vector<SimTime> arrivals;  // [class of members], of a known call
-    std::vector<SimTime> ends;      // [number of a member], of another
-    int n_arrived = 0, n_ended = 0;
-    SimTime first = SimTime::max();  // of a known call: of its ranks
+  struct Open {                     // a known call that some members have begun
+    std::vector<SimTime> arrivals;  // [class of members]
+    int n_arrived = 0;
+    SimTime first = SimTime::max();  // of its ranks
+  };
+  struct OpenSimulated {        // another, which some members may call again before all have ended
+    SimTime first{};            // its first launch
+    std::vector<SimTime> ends;  // [number of a member]
+    int n_ended = 0;
   };
   struct Members {
     std::vector<Actor> actors;     // [number]
@@ -176,26 +183,27 @@ class RememberedCalls final : public Courses {
   std::vector<Members> members_;  // [id]
   std::map<std::vector<std::int64_t>, std::unique_ptr<Course>> courses_;
   std::map<std::tuple<const Schedule*, int, std::int64_t>, int> kinds_;  // by schedule, id of members, first channel
-  tsl::robin_map<std::uint64_t, bool> shares_;                           // by two kinds: they use one thing
+  tsl::robin_map<std::uint64_t, bool, MixedHash> shares_;                // by two kinds: they use one thing
 
   // Of the present run.
   SimTime now_{};
+  Picoseconds slack_{0};  // uses that overlap by no more do not meet: those of alike members end so far apart
   std::int64_t n_met_ = 0, n_taken_ = 0, n_alone_ = 0, transfers_alone_ = 0;
   std::vector<std::int64_t> transfers_of_;      // [call]
   std::map<std::pair<int, int>, Taken> taken_;  // by call and iteration
   std::vector<Open> open_;                      // [call]
-  std::vector<int> begun_;                      // calls that are open, simulated ones too
+  std::vector<int> begun_;                      // known calls that are open
   std::vector<Taking> recent_;                  // known calls that later ones may meet
   std::size_t n_listed_ = 0;                    // of them in known_
   std::vector<std::vector<Interval>> known_;    // [resource] when they use it, in order of the beginning
   std::size_t much_recent_ = 0;                 // then some are dropped
   // Of simulated calls.
-  int n_open_ = 0;
-  SimTime until_{};                                   // the last moment that is known of any
-  std::vector<SimTime> links_;                        // [resource] until when they used it, so far
-  std::vector<int> posting_;                          // [actor] that are open
-  std::vector<SimTime> posted_;                       // [actor] the end of the last
-  tsl::robin_map<std::uint64_t, SimTime> simulated_;  // by stream and actor: the end of the last
+  std::map<std::pair<int, int>, OpenSimulated> simulated_open_;  // by call and iteration
+  SimTime until_{};                                              // the last moment that is known of any
+  std::vector<SimTime> links_;                                   // [resource] until when they used it, so far
+  std::vector<int> posting_;                                     // [actor] that are open
+  std::vector<SimTime> posted_;                                  // [actor] the end of the last
+  tsl::robin_map<std::uint64_t, SimTime, MixedHash> simulated_;  // by stream and actor: the end of the last
   std::vector<Bytes> sent_by_, received_by_;
   std::vector<End> ends_;
 };
