@@ -120,6 +120,21 @@ TEST_CASE("a folded run has the picture of the whole one") {
   CHECK(has(svg, ">rank 0 (gpu0) and 255 more do the same at the same times.</text>"));
 }
 
+TEST_CASE("ranks that stand for others, and runs that are void, leave the picture of the whole run") {
+  // 64 GPUs in two stages: two ranks stand for all, and four calls meet others, so that a first run is void.
+  const std::string plans = source_dir() + "/scenarios/examples/training/plans.json";
+  const std::vector<std::string> one{"--set", R"(sweep={"training.parallel.recompute":["none"]})", "--set",
+                                     R"(where=["training.parallel.recompute == 'none'"])"};
+  const Outcome outcome = run_command({"run", plans, one[0], one[1], one[2], one[3]});
+  CHECK(has(outcome.out, "4 met others"));
+  CHECK(has(outcome.out, "2 of 64 ranks stood for all"));
+  std::vector<std::string> whole = one;
+  whole.push_back("--no-fold");
+  const std::string svg = picture_of(plans, one);
+  CHECK(svg == picture_of(plans, whole));
+  CHECK(has(svg, ">rank 32 (node4.gpu0) and 31 more do the same at the same times.</text>"));
+}
+
 TEST_CASE("only a training step that all ranks have in common has a picture") {
   const auto error_of = [](const std::string& file, const std::string& path) {
     const Outcome outcome = run_command({"run", file, "--picture", path});
