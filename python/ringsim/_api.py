@@ -226,7 +226,8 @@ def predict(op: str, bytes: Union[Iterable[int], List[str]], machine: Union[str,
 
 
 def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None, command: Optional[Path] = None) -> Any:
+            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
+            command: Optional[Path] = None) -> Any:
     """Seconds that NCCL takes for one collective over all GPUs of `nodes` machines; a list of them for a list of sizes.
 
     `bytes` counts as nccl-tests does: for all_gather and reduce_scatter the whole buffer, not a rank's share. `fabric` joins

@@ -144,7 +144,7 @@ void expect_divides(std::int64_t part, std::int64_t whole, const std::string& po
 }
 
 /// The sizes of the plan; `data` follows from the GPUs.
-PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, const Blame& blame) {
+PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, bool has_experts, const Blame& blame) {
   const auto context = parallel["context"].get<std::int64_t>();
   if (context > 1 && !parallel.contains("cp_comm"))
     blame.fail(
@@ -174,7 +174,8 @@ PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, const Blame& bla
                fmt::format("expected a permutation of tp-cp-ep-dp-pp, found {}", in_quotes(order)),
                "the first varies fastest, as in Megatron-LM");
   const std::int64_t expert = parallel["expert"].get<std::int64_t>(),
-                     expert_tensor = parallel.value("expert_tensor", tensor), stage = ranks / pipeline;
+                     expert_tensor = has_experts ? parallel.value("expert_tensor", tensor) : tensor,
+                     stage = ranks / pipeline;
   if (expert_tensor != 1 && expert_tensor != tensor)
     blame.fail(at_parallel + "/expert_tensor", fmt::format("expected 1 or tensor, {}, found {}", tensor, expert_tensor),
                "1: each expert is whole on its rank; tensor: the tensor ranks split it as they split other layers");
@@ -293,11 +294,11 @@ std::int64_t micro_batches_of(const Canonical& workload, const PlanGrid& grid, c
   return global / each;
 }
 
-TransformerPlan model_of(const Canonical& canonical, const PlanGrid& grid, const Blame& blame,
-                         std::vector<std::string>& warnings) {
+TransformerPlan model_of(const Canonical& canonical, const TransformerCard& card, const PlanGrid& grid,
+                         const Blame& blame, std::vector<std::string>& warnings) {
   const Canonical &workload = canonical["workload"], &parallel = canonical["parallel"];
   TransformerPlan plan;
-  plan.card = card_of(workload, blame);
+  plan.card = card;
   plan.micro_batch = workload["micro_batch_size"].get<std::int64_t>();
   plan.tensor = grid.tensor();
   plan.context = grid.context();
@@ -455,13 +456,11 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
   const auto ranks = static_cast<std::int64_t>(canonical.contains("ranks") ? canonical["ranks"].size() : gpus);
   auto plan = std::make_shared<PlanTraining>();
   PlanSpec& program = plan->program;
-  program.grid = grid_of(parallel, ranks, blame);
+  const TransformerCard card = card_of(workload, blame);
+  program.grid = grid_of(parallel, ranks, card.experts > 0, blame);
   const Workload made = training_detail::layers_of(workload, blame);
-  TransformerPlan& model = plan->model = model_of(canonical, program.grid, blame, warnings);
+  TransformerPlan& model = plan->model = model_of(canonical, card, program.grid, blame, warnings);
   model.sequence = made.sequence;
-  if (model.card.experts == 0)
-    program.grid = PlanGrid(program.grid.tensor(), program.grid.pipeline(), program.grid.data(),
-                            parallel["order"].get<std::string>(), program.grid.context());
   expect_tokens(model, blame);
   plan->global_batch = workload["global_batch_size"].get<std::int64_t>();
   plan->ignores_memory = canonical.value("memory", "check") == "ignore";

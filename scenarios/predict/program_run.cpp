@@ -20,14 +20,17 @@ void ProgramRun::listen_to(std::shared_ptr<const LoweredProgram> lowered) {
   if (slowdown_) slowdown_.emplace(*in_run_, slowdown_millionths_);
   if (begins_) begins_(*in_run_);
   for (const auto& begins : on_begin_) begins();
+  accounts_->on_task = [this](const TaskSpan& span) {
+    for (const auto& listener : on_task_) listener(span);
+  };
+  if (!in_run_->has_stand_ins() || on_task_.empty()) return;
   std::vector<std::vector<Actor>> alike(static_cast<std::size_t>(program().actors));
   for (Actor actor = 0; actor < program().actors; ++actor)
     alike[static_cast<std::size_t>(in_run_->stand_in(actor))].push_back(actor);
-  accounts_->on_task = [this, alike = std::move(alike)](TaskSpan span) {
-    if (on_task_.empty()) return;
+  accounts_->on_task = [each = accounts_->on_task, alike = std::move(alike)](TaskSpan span) {
     for (const Actor actor : alike[static_cast<std::size_t>(span.actor)]) {
       span.actor = actor;
-      for (const auto& listener : on_task_) listener(span);
+      each(span);
     }
   };
 }

@@ -469,13 +469,14 @@ class Contributions {
     return it.members.empty() ? number : it.members[static_cast<std::size_t>(number)];
   }
 
-  /// What an actor has divided among the members of an all_to_all. Rank i's part for rank j is x_i times a number of
-  /// j's alone, so one value stands for all parts: at first the sum of all x_i, then that times what j answers.
+  /// An actor's parts in an all_to_all. Rank i's part for rank j is x_i times a number of j's alone, so one value
+  /// stands for all parts: at first the sum of all x_i, then that sum times the answers.
   struct Parts {
     std::uint64_t own = 0;  // x_i
     Actor first = -1;       // the first member of its group, which has the figures of the group:
     int members = 0;
-    std::uint64_t sum = 0, answers = 0;  // of all x_i; of what the members have answered since
+    std::uint64_t sum = 0;      // the sum of all x_i
+    std::uint64_t answers = 0;  // the sum of the members' answers, so far
   };
   Parts& parts_of(int variable, Actor actor) {
     std::vector<Parts>& its = parts_[static_cast<std::size_t>(variable)];

@@ -42,7 +42,7 @@ struct StepPlace {
   bool first = false, last = false;  ///< of the task's steps on the stream's first lane; on others neither
 };
 
-/// What is not simulated, because another simulation or another actor tells it.
+/// Calls and actors that a run does not simulate: another simulation or another actor tells their times.
 struct KnownCourses {
   /// [call] its course is known: in place of the steps of its schedule it has one, a compute of time until_told;
   /// empty: none is.

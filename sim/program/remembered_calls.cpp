@@ -81,6 +81,8 @@ RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& opt
       has_posts_(options.may_post(topology)),
       records_path_(options.record_path),
       alike_(program),
+      meetings_(
+          topology, [this](int call) { meets(call); }, [this] { return horizon(); }),
       is_known_(program.calls.size(), true) {
   ensure(why_not_remembered(options).empty(), "calls of the run may be remembered");
   ensure(options.placement.size() == static_cast<std::size_t>(program.actors), "every actor is said to have a place");
@@ -123,7 +125,7 @@ void RememberedCalls::group_members() {
     std::vector<Picoseconds> arrivals(its.stand_ins.size());
     for (std::size_t i = 0; i < its.actors.size(); ++i)
       arrivals[static_cast<std::size_t>(its.class_of[i])] = course->arrivals[i];
-    courses_[key_of(course->call, course->stream, arrivals)] = std::move(course);
+    courses_[{course->uses.kind, std::move(arrivals)}] = std::move(course);
   }
 }
 
@@ -134,21 +136,13 @@ void RememberedCalls::begin(const LoweredProgram& lowered) {
   in_run_ = is_known_;
   group_members();
   n_met_ = n_taken_ = n_alone_ = transfers_alone_ = 0;
-  slack_ = lowered.has_stand_ins() ? AlikeActors::rounding : Picoseconds{0};
-  much_recent_ = 0;
-  now_ = until_ = SimTime::min();
+  meetings_.begin(n_actors, lowered.has_stand_ins() ? AlikeActors::rounding : Picoseconds{0});
+  now_ = SimTime::min();
   simulated_open_.clear();
   transfers_of_.assign(program.calls.size(), 0);
   taken_.clear();
   open_.assign(program.calls.size(), {});
   begun_.clear();
-  recent_.clear();
-  n_listed_ = 0;
-  known_.assign(topology_.n_resources(), {});
-  links_.assign(topology_.n_resources(), SimTime::min());
-  posting_.assign(n_actors, 0);
-  posted_.assign(n_actors, SimTime::min());
-  simulated_.clear();
   sent_by_.assign(n_actors, {});
   received_by_.assign(n_actors, {});
 }
@@ -158,10 +152,6 @@ std::int64_t RememberedCalls::transfers_of_known() const {
   for (std::size_t call = 0; call < is_known_.size(); ++call)
     if (is_known_[call]) sum += transfers_of_[call];
   return sum;
-}
-
-std::uint64_t RememberedCalls::at_stream(Stream stream, Actor actor) const {
-  return static_cast<std::uint64_t>(stream) << 32 | static_cast<std::uint64_t>(actor);
 }
 
 void RememberedCalls::meets(int call) {
@@ -233,33 +223,30 @@ const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane,
     ends_.push_back(
         {.actor = member, .lane = first_lane, .when = end, .since = lowered_->stand_in(its.since), .way = &its.way});
   }
-  take(course, call, base);
+  ++course.n_taken;
+  transfers_of_[static_cast<std::size_t>(call)] += course.transfers;
+  meetings_.known(course.uses, call, base);
   std::erase(begun_, call);
   return ends_;
 }
 
-// `arrivals`: [class of members]
-std::vector<std::int64_t> RememberedCalls::key_of(int call, Stream stream,
-                                                  const std::vector<Picoseconds>& arrivals) const {
+int RememberedCalls::kind_of(int call, Stream stream) {
   const Program::Call& it = lowered_->program().calls[static_cast<std::size_t>(call)];
-  std::vector<std::int64_t> key{reinterpret_cast<std::int64_t>(&it.schedule.schedule()),
-                                members_id_[static_cast<std::size_t>(call)], lowered_->first_channel(stream, it.plan)};
-  key.reserve(key.size() + arrivals.size());
-  for (const Picoseconds arrival : arrivals) key.push_back(arrival.count());
-  return key;
+  const std::tuple kind{&it.schedule.schedule(), members_id_[static_cast<std::size_t>(call)],
+                        lowered_->first_channel(stream, it.plan)};
+  return kinds_.try_emplace(kind, static_cast<int>(kinds_.size())).first->second;
 }
 
 RememberedCalls::Course& RememberedCalls::course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals,
                                                     Picoseconds first_rank) {
-  std::unique_ptr<Course>& known = courses_[key_of(call, stream, arrivals)];
+  const int kind = kind_of(call, stream);
+  std::unique_ptr<Course>& known = courses_[{kind, arrivals}];
   ++n_taken_;
   if (known == nullptr) {
     std::vector<Picoseconds> of_all;
     for (const int its : members_of(call).class_of) of_all.push_back(arrivals[static_cast<std::size_t>(its)]);
     known = std::make_unique<Course>(simulated_alone(call, stream, std::move(of_all), first_rank));
-    const std::tuple kind{&lowered_->program().calls[static_cast<std::size_t>(call)].schedule.schedule(),
-                          members_id_[static_cast<std::size_t>(call)], known->first_channel};
-    known->kind = kinds_.try_emplace(kind, static_cast<int>(kinds_.size())).first->second;
+    known->uses.kind = kind;
     ++n_alone_;
     transfers_alone_ += known->transfers;
     const std::int64_t all = lowered_->schedule().proof().operations / 2;
@@ -270,7 +257,9 @@ RememberedCalls::Course& RememberedCalls::course_of(int call, Stream stream, con
 
 RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals,
                                                          Picoseconds first_rank) {
-  Course course{.call = call, .stream = stream, .arrivals = std::move(arrivals)};
+  Course course{.call = call, .arrivals = std::move(arrivals)};
+  CallUses& uses = course.uses;
+  uses.stream = stream;
   const Members& members = members_of(call);
   course.members.resize(members.actors.size());
   const auto by_number = [&](Actor actor) -> Course::Member& {
@@ -314,38 +303,34 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   course.has_choice = alone.has_choice;
   for (std::size_t r = 0; r < used.size(); ++r) {
     if (used[r].first == never) continue;
-    course.resources.push_back({.of = static_cast<std::int64_t>(r),
-                                .first = used[r].first.time_since_epoch(),
-                                .last = used[r].second.time_since_epoch()});
+    uses.links.push_back({.of = static_cast<std::int64_t>(r),
+                          .first = used[r].first.time_since_epoch(),
+                          .last = used[r].second.time_since_epoch()});
   }
-  const int plan = lowered_->program().calls[static_cast<std::size_t>(call)].plan;
-  course.first_channel = lowered_->first_channel(stream, plan);
-  for (const auto& [connection, first] : sends) {
-    if (!runs_ahead_) continue;
-    const auto& [from, to] = connection;
-    const Picoseconds end = by_number(to).end;
-    course.connections.push_back(
-        {.of = static_cast<std::int64_t>(from) << 40 | static_cast<std::int64_t>(to) << 16 | course.first_channel,
-         .first = first.time_since_epoch(),
-         .last = end});
-    course.receives.emplace_back(to, first.time_since_epoch());
-    by_number(from).sends_until = std::max(by_number(from).sends_until, end);
+  if (runs_ahead_) {
+    const int plan = lowered_->program().calls[static_cast<std::size_t>(call)].plan;
+    const std::int64_t first_channel = lowered_->first_channel(stream, plan);
+    for (const auto& [connection, first] : sends) {
+      const auto& [from, to] = connection;
+      const Picoseconds since = first.time_since_epoch(), end = by_number(to).end;
+      uses.connections.push_back(
+          {.of = static_cast<std::int64_t>(from) << 40 | static_cast<std::int64_t>(to) << 16 | first_channel,
+           .first = since,
+           .last = end});
+      uses.receivers.emplace_back(to, since);
+      if (uses.senders.empty() || uses.senders.back().of != from)
+        uses.senders.push_back({.of = from, .first = since, .last = end});
+      uses.senders.back().last = std::max(uses.senders.back().last, end);
+    }
   }
   std::vector<Actor> in_order = members.actors;
   std::sort(in_order.begin(), in_order.end());
-  for (const Actor actor : in_order) {
-    const Course::Member& its = by_number(actor);
-    if (its.posts)
-      course.posters.push_back(
-          {.of = actor, .first = course.arrivals[static_cast<std::size_t>(number_of(call, actor))], .last = its.end});
-  }
-  course.first = Picoseconds::max();
-  for (const auto* uses : {&course.resources, &course.connections, &course.posters})
-    for (const Use& each : *uses) {
-      course.first = std::min(course.first, each.first);
-      course.last = std::max(course.last, each.last);
-    }
-  if (course.first > course.last) course.first = course.last;  // nothing moves
+  for (const Actor actor : in_order)
+    if (by_number(actor).posts)
+      uses.posters.push_back({.of = actor,
+                              .first = course.arrivals[static_cast<std::size_t>(number_of(call, actor))],
+                              .last = by_number(actor).end});
+  uses.set_bounds();
   for (std::uint32_t l = 0; l < alone.link_bytes.size(); ++l)
     if (alone.link_bytes[l].count > 0) course.link_bytes.emplace_back(LinkId{l}, alone.link_bytes[l]);
   for (std::uint32_t l = 0; l < alone.link_rests.size(); ++l)
@@ -353,133 +338,27 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   return course;
 }
 
-namespace {
-
-/// True if holds(one, other) of some pair of uses of the same thing; both are in order of it.
-template <class Uses, class Holds>
-bool any_shared(const Uses& uses, const Uses& others, Holds holds) {
-  auto other = others.begin();
-  for (const auto& one : uses) {
-    while (other != others.end() && other->of < one.of) ++other;
-    if (other == others.end()) return false;
-    if (other->of == one.of && holds(one, *other)) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-// True if the course, from `base` on, uses anything while a call uses it that has taken another.
-bool RememberedCalls::meet(const Taking& one, const Course& next, SimTime base) {
-  const auto any = [&](const auto& holds) {
-    return any_shared(one.course->resources, next.resources, holds) ||
-           any_shared(one.course->connections, next.connections, holds) ||
-           any_shared(one.course->posters, next.posters, holds);
-  };
-  const std::uint64_t kinds =
-      static_cast<std::uint64_t>(one.course->kind) << 32 | static_cast<std::uint64_t>(next.kind);
-  auto known = shares_.find(kinds);
-  if (known == shares_.end()) known = shares_.emplace(kinds, any([](const Use&, const Use&) { return true; })).first;
-  return known->second && any([this, shift = base - one.base](const Use& its, const Use& other) {
-           return its.first + slack_ < shift + other.last && shift + other.first + slack_ < its.last;
-         });
-}
-
-// True if a call that is simulated has used what the course uses from `base` on.
-bool RememberedCalls::meets_simulated(const Course& course, SimTime base) const {
-  if (simulated_open_.empty() && until_ <= base + course.first) return false;
-  for (const Use& each : course.resources)
-    if (base + each.first + slack_ < links_[static_cast<std::size_t>(each.of)]) return true;
-  for (const auto& [to, first] : course.receives)
-    if (const auto found = simulated_.find(at_stream(course.stream, to)); found != simulated_.end())
-      if (base + first + slack_ < found->second) return true;
-  return std::any_of(course.posters.begin(), course.posters.end(), [&](const Use& each) {
-    const auto actor = static_cast<std::size_t>(each.of);
-    return posting_[actor] > 0 || base + each.first + slack_ < posted_[actor];
-  });
-}
-
-void RememberedCalls::take(Course& course, int call, SimTime base) {
-  ++course.n_taken;
-  transfers_of_[static_cast<std::size_t>(call)] += course.transfers;
-  const Taking its{
-      .course = &course, .base = base, .begin = base + course.first, .end = base + course.last, .call = call};
-  if (meets_simulated(course, base)) meets(call);
-  for (const Taking& each : recent_) {
-    if (each.end <= its.begin || its.end <= each.begin || !meet(each, course, base)) continue;
-    meets(each.call);
-    meets(call);
-  }
-  if (recent_.size() >= much_recent_) {
-    const auto is_over = [from = horizon()](const Taking& each) { return each.end <= from; };
-    n_listed_ -= static_cast<std::size_t>(
-        std::count_if(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(n_listed_), is_over));
-    std::erase_if(recent_, is_over);
-    much_recent_ = 2 * recent_.size() + 8;
-  }
-  recent_.push_back(its);
-}
-
 void RememberedCalls::on_compute(const ComputeEvent& event) {
   if (event.begins) return;
   const StepPlace place = lowered_->place_of(event.actor, event.lane, event.step);
   const int call = lowered_->task_of(event.actor, place).call;
-  if (call < 0 || in_run_[static_cast<std::size_t>(call)]) return;
-  const auto actor = static_cast<std::size_t>(event.actor);
-  const Members& members = members_of(call);
+  if (call < 0 || in_run_[static_cast<std::size_t>(call)] || (!place.first && !place.last)) return;
+  const std::size_t n_members = members_of(call).actors.size();
   OpenSimulated& open = simulated_open_[{call, place.iteration}];
   if (place.first) {
     if (open.ends.empty()) {
       open.first = event.when;
-      open.ends.resize(members.actors.size());
+      open.ends.resize(n_members);
     }
-    for (const Taking& each : recent_) {
-      const int number = each.end <= event.when ? -1 : number_of(each.call, event.actor);
-      if (number < 0) continue;
-      const Course::Member& its = each.course->members[static_cast<std::size_t>(number)];
-      const bool fills = each.course->stream == place.stream && event.when + slack_ < each.base + its.sends_until;
-      if (fills || (its.posts && event.when + slack_ < each.base + its.end)) meets(each.call);
-    }
-    ++posting_[actor];
+    meetings_.launched(place.stream, event.actor, event.when);
   }
-  if (place.last) {
-    simulated_[at_stream(place.stream, event.actor)] = event.when;
-    posted_[actor] = event.when;
-    until_ = std::max(until_, event.when);
-    --posting_[actor];
-    open.ends[static_cast<std::size_t>(number_of(call, event.actor))] = event.when;
-    if (static_cast<std::size_t>(++open.n_ended) < members.actors.size()) return;
-    const std::vector<SimTime> ends = std::move(open.ends);
-    simulated_open_.erase({call, place.iteration});
-    if (lowered_->has_stand_ins()) expect_alike(call, ends);
-  }
-}
-
-void RememberedCalls::on_traffic(const Traffic& traffic) {
-  const std::uint32_t resource = topology_.link(traffic.link).resource.value;
-  links_[resource] = std::max(links_[resource], traffic.end);
-  until_ = std::max(until_, traffic.end);
-  for (; n_listed_ < recent_.size(); ++n_listed_) list(recent_[n_listed_]);
-  const std::vector<Interval>& known = known_[resource];
-  auto next = std::lower_bound(known.begin(), known.end(), traffic.end,
-                               [](const Interval& each, SimTime end) { return each.begin < end; });
-  for (; next != known.begin() && (next - 1)->reach > traffic.begin; --next)
-    if ((next - 1)->end > traffic.begin + slack_ && (next - 1)->begin + slack_ < traffic.end) meets((next - 1)->call);
-}
-
-// Enters when it uses each link.
-void RememberedCalls::list(const Taking& taking) {
-  for (const Use& use : taking.course->resources) {
-    std::vector<Interval>& known = known_[static_cast<std::size_t>(use.of)];
-    if (!known.empty() && known.size() == known.capacity())
-      std::erase_if(known, [from = horizon()](const Interval& each) { return each.end <= from; });
-    const Interval its{
-        .begin = taking.base + use.first, .end = taking.base + use.last, .reach = {}, .call = taking.call};
-    auto at = std::upper_bound(known.begin(), known.end(), its.begin,
-                               [](SimTime begin, const Interval& each) { return begin < each.begin; });
-    for (at = known.insert(at, its); at != known.end(); ++at)
-      at->reach = at == known.begin() ? at->end : std::max((at - 1)->reach, at->end);
-  }
+  if (!place.last) return;
+  meetings_.ended(place.stream, event.actor, event.when);
+  open.ends[static_cast<std::size_t>(number_of(call, event.actor))] = event.when;
+  if (static_cast<std::size_t>(++open.n_ended) < n_members) return;
+  const std::vector<SimTime> ends = std::move(open.ends);
+  simulated_open_.erase({call, place.iteration});
+  if (lowered_->has_stand_ins()) expect_alike(call, ends);
 }
 
 void RememberedCalls::add_to(Timeline& timeline) {
@@ -525,7 +404,7 @@ RememberedCalls::Paths RememberedCalls::paths_within(const std::vector<PathEleme
     options.fold = false;
     options.record_path = true;
     for (const auto& [actor, elements] : by_actor) options.paths_of.push_back(actor);
-    Timeline alone = run(topology_, lowered_->alone(course->call, course->stream, course->arrivals), options);
+    Timeline alone = run(topology_, lowered_->alone(course->call, course->uses.stream, course->arrivals), options);
     auto next = alone.paths_of.begin();
     for (auto& [actor, elements] : by_actor) elements = std::move(*next++);
   }

@@ -1,8 +1,6 @@
 // Calls of a program that repeat others: a course is simulated once, by itself, and taken again.
 #pragma once
 
-#include <tsl/robin_map.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/mixed_hash.hpp"
 #include "sim/program/alike_actors.hpp"
+#include "sim/program/call_meetings.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/run/courses.hpp"
 #include "sim/run/run.hpp"
@@ -69,7 +67,7 @@ class RememberedCalls final : public Courses {
   /// Give it to RunOptions::on_compute, if some calls are simulated.
   void on_compute(const ComputeEvent& event);
   /// Give it to RunOptions::on_traffic then.
-  void on_traffic(const Traffic& traffic);
+  void on_traffic(const Traffic& traffic) { meetings_.crossed(traffic); }
 
   /// Adds what the known calls moved to the timeline of the run.
   void add_to(Timeline& timeline);
@@ -88,30 +86,19 @@ class RememberedCalls final : public Courses {
   Counts counts() const;
 
  private:
-  /// Use of a resource, a connection or a device, from the first to the last moment, after the first arrival.
-  struct Use {
-    std::int64_t of = 0;
-    Picoseconds first{0}, last{0};
-  };
   struct Course {
     struct Member {
-      Picoseconds end{0};          // after the first arrival, as all times of a course
-      Picoseconds sends_until{0};  // until when what it sent fills slots
-      Actor since = 0;             // as Courses::End's
+      Picoseconds end{0};  // after the first arrival, as all times of a course
+      Actor since = 0;     // as Courses::End's
       Trail way;
       Bytes sent, received;
       bool posts = false;
     };
     std::vector<Member> members;
-    std::vector<Use> resources, connections, posters;   // in order of what they use
-    std::vector<std::pair<int, Picoseconds>> receives;  // members, and when the first of what they receive is sent
-    Picoseconds first{0}, last{0};                      // of all of them
+    CallUses uses;
     std::vector<std::pair<LinkId, Bytes>> link_bytes;
     std::vector<std::pair<LinkId, double>> link_rests;
-    int kind = 0;  // those of a kind use the same things
-    std::int64_t first_channel = 0;
-    int call = 0;  // one that takes it
-    Stream stream = 0;
+    int call = 0;                       // one that takes it
     std::vector<Picoseconds> arrivals;  // of members
     std::int64_t transfers = 0, events = 0;
     Bytes bytes;
@@ -123,16 +110,6 @@ class RememberedCalls final : public Courses {
   struct Taken {  // by a call in an iteration; kept if the path is recorded
     const Course* course = nullptr;
     SimTime base{};
-  };
-  struct Taking {  // by a call, lately
-    const Course* course = nullptr;
-    SimTime base{}, begin{}, end{};  // of the course; of what it uses
-    int call = 0;
-  };
-  struct Interval {
-    SimTime begin{}, end{};
-    SimTime reach{};  // the last end of it and those before it
-    int call = 0;
   };
   /// By course, by actor: the path to its end, from the first arrival on.
   using Paths = std::map<const Course*, std::map<Actor, std::vector<PathElement>>>;
@@ -155,55 +132,39 @@ class RememberedCalls final : public Courses {
 
   Course& course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
   Course simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals, Picoseconds first_rank);
-  std::vector<std::int64_t> key_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals) const;
+  int kind_of(int call, Stream stream);
   void group_members();
   void expect_alike(int call, const std::vector<SimTime>& ends);
   Paths paths_within(const std::vector<PathElement>& path) const;
   const Taken& taken_by(const PathElement& element) const;
-  void take(Course& course, int call, SimTime base);
-  void list(const Taking& taking);
-  bool meets_simulated(const Course& course, SimTime base) const;
-  bool meet(const Taking& one, const Course& next, SimTime base);
   void meets(int call);
   SimTime horizon() const;
   const Members& members_of(int call) const {
     return members_[static_cast<std::size_t>(members_id_[static_cast<std::size_t>(call)])];
   }
   int number_of(int call, Actor actor) const { return members_of(call).numbers[static_cast<std::size_t>(actor)]; }
-  std::uint64_t at_stream(Stream stream, Actor actor) const;
 
   const Topology& topology_;
   RunOptions alone_;  // of a call by itself
   bool runs_ahead_, has_posts_, records_path_;
   AlikeActors alike_;
+  CallMeetings meetings_;
   const LoweredProgram* lowered_ = nullptr;
-  std::vector<bool> is_known_;    // [call]
-  std::vector<bool> in_run_;      // [call] in the present run
-  std::vector<int> members_id_;   // [call]
-  std::vector<Members> members_;  // [id]
-  std::map<std::vector<std::int64_t>, std::unique_ptr<Course>> courses_;
-  std::map<std::tuple<const Schedule*, int, std::int64_t>, int> kinds_;  // by schedule, id of members, first channel
-  tsl::robin_map<std::uint64_t, bool, MixedHash> shares_;                // by two kinds: they use one thing
+  std::vector<bool> is_known_;                                  // [call]
+  std::vector<bool> in_run_;                                    // [call] in the present run
+  std::vector<int> members_id_;                                 // [call]
+  std::vector<Members> members_;                                // [id]
+  std::map<std::tuple<const Schedule*, int, int>, int> kinds_;  // by schedule, id of members, first channel
+  std::map<std::pair<int, std::vector<Picoseconds>>, std::unique_ptr<Course>> courses_;  // by kind and class arrivals
 
   // Of the present run.
   SimTime now_{};
-  Picoseconds slack_{0};  // uses that overlap by no more do not meet: those of alike members end so far apart
   std::int64_t n_met_ = 0, n_taken_ = 0, n_alone_ = 0, transfers_alone_ = 0;
-  std::vector<std::int64_t> transfers_of_;      // [call]
-  std::map<std::pair<int, int>, Taken> taken_;  // by call and iteration
-  std::vector<Open> open_;                      // [call]
-  std::vector<int> begun_;                      // known calls that are open
-  std::vector<Taking> recent_;                  // known calls that later ones may meet
-  std::size_t n_listed_ = 0;                    // of them in known_
-  std::vector<std::vector<Interval>> known_;    // [resource] when they use it, in order of the beginning
-  std::size_t much_recent_ = 0;                 // then some are dropped
-  // Of simulated calls.
+  std::vector<std::int64_t> transfers_of_;                       // [call]
+  std::map<std::pair<int, int>, Taken> taken_;                   // by call and iteration
+  std::vector<Open> open_;                                       // [call]
+  std::vector<int> begun_;                                       // known calls that are open
   std::map<std::pair<int, int>, OpenSimulated> simulated_open_;  // by call and iteration
-  SimTime until_{};                                              // the last moment that is known of any
-  std::vector<SimTime> links_;                                   // [resource] until when they used it, so far
-  std::vector<int> posting_;                                     // [actor] that are open
-  std::vector<SimTime> posted_;                                  // [actor] the end of the last
-  tsl::robin_map<std::uint64_t, SimTime, MixedHash> simulated_;  // by stream and actor: the end of the last
   std::vector<Bytes> sent_by_, received_by_;
   std::vector<End> ends_;
 };

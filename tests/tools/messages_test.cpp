@@ -1,4 +1,4 @@
-// What the command says to mistakes: tests/data/messages/command_line.txt and predict.txt.
+// The command's answers to mistakes: tests/data/messages/command_line.txt and predict.txt.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +11,21 @@
 #include "tests/support/paths.hpp"
 
 namespace messages_test {
+
+namespace {
+
+/// Runs each command line in the top folder: it prints nothing but the errors of that page.
+void expect_answers(const std::string& name, const std::vector<std::vector<std::string>>& mistakes) {
+  ringsim::test::MessagePage page(name);
+  for (const std::vector<std::string>& words : mistakes) {
+    const ringsim::test::Outcome outcome = ringsim::test::run_with_input(words, "", ringsim::test::source_dir());
+    CHECK(outcome.out == "");
+    page.add(fmt::format("{}: exit code {}", fmt::join(words, " "), outcome.code), outcome.err);
+  }
+  page.check();
+}
+
+}  // namespace
 
 TEST_CASE("mistakes on the command line are named, with what to do, and change nothing") {
   using Words = std::vector<std::string>;
@@ -61,18 +76,12 @@ TEST_CASE("mistakes on the command line are named, with what to do, and change n
       {"diff", "-", "-"},
       {"completion", "tcsh"},
   };
-  ringsim::test::MessagePage page("command_line");
-  for (const Words& words : mistakes) {
-    const ringsim::test::Outcome outcome = ringsim::test::run_with_input(words, "", ringsim::test::source_dir());
-    CHECK(outcome.out == "");
-    page.add(fmt::format("{}: exit code {}", fmt::join(words, " "), outcome.code), outcome.err);
-  }
-  page.check();
+  expect_answers("command_line", mistakes);
 }
 
 TEST_CASE("mistakes of a prediction by name are named by the option that has them") {
   using Words = std::vector<std::string>;
-  const std::vector<Words> mistakes{
+  std::vector<Words> mistakes{
       {},
       {"all_redcue", "--node", "dgx-h100"},
       {"all_reduce"},
@@ -111,14 +120,8 @@ TEST_CASE("mistakes of a prediction by name are named by the option that has the
       {"all_reduce", "--node", "dgx-h100", "--save", "scenarios/star.json"},
       {"all_reduce", "--node", "dgx-h100", "-o", "x.svg"},
   };
-  ringsim::test::MessagePage page("predict");
-  for (Words words : mistakes) {
-    words.insert(words.begin(), "predict");
-    const ringsim::test::Outcome outcome = ringsim::test::run_with_input(words, "", ringsim::test::source_dir());
-    CHECK(outcome.out == "");
-    page.add(fmt::format("{}: exit code {}", fmt::join(words, " "), outcome.code), outcome.err);
-  }
-  page.check();
+  for (Words& words : mistakes) words.insert(words.begin(), "predict");
+  expect_answers("predict", mistakes);
 }
 
 }  // namespace messages_test

@@ -96,7 +96,7 @@ TEST_CASE("a saved scenario names the machine's file from its own folder, the pr
         "../../machines/mine.json");
   CHECK(run_with_input({"run", "work/out/saved.json", "--format", "csv"}, "", folder.string()).out == rows);
   CHECK(run_with_input({"run", "-", "--format", "csv"}, scenario_in(table.out), work).out == rows);
-  // What is there is kept, unless --force says otherwise.
+  // A file that exists is kept, unless --force is given.
   const Outcome again = run_with_input(saving, "", work);
   CHECK(again.code == 2);
   CHECK(has(again.err, "--save: expected a file that is not there yet, found out/saved.json"));

@@ -30,7 +30,7 @@ bool may_be_machine(const std::string& path) {
 
 namespace {
 
-/// What read_input() says of the name of a machine, and gives.
+/// The scenario of a machine's name, with the note that read_input() prints.
 ScenarioText machine_input(const std::string& typed, const PresetNames& preset, MachineWords cluster) {
   cluster.node = preset.name;
   const std::string text = json_in_lines(scenario_of(settled(cluster)).document, std::string::npos);

@@ -106,7 +106,7 @@ std::shared_ptr<const Machine> machine_of(Json topology) {
   return cluster->parts.front().machine;
 }
 
-/// What a fabric has to join.
+/// The nodes that a fabric joins.
 struct Joined {
   int nodes = 0;
   int nics = 0;  ///< of a node

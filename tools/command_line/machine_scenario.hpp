@@ -11,7 +11,7 @@
 
 namespace ringsim::tools {
 
-/// What joins the nodes, as a word: "leaf_spine:2".
+/// The fabric between nodes, as a word: "leaf_spine:2".
 struct FabricWord {
   std::string kind;          ///< as scenarios write it
   std::vector<int> numbers;  ///< after the colon: the oversubscription, a torus's dimensions, a dragonfly's sizes
@@ -34,7 +34,7 @@ std::string words_of(const MachineWords& machine);
 /// The words with what acts: one node has no fabric, which a warning says.
 MachineWords settled(MachineWords machine);
 
-/// What runs on it. By default an all-reduce of 1 GiB by NCCL.
+/// The collective that runs on the machine. By default an all-reduce of 1 GiB by NCCL.
 struct CollectiveWords {
   std::string op = "all_reduce";        ///< as scenarios write it
   Json bytes = "1 GiB";                 ///< as scenarios write it: a size, a list or a range

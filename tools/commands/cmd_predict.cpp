@@ -107,7 +107,7 @@ void declare(Options& options, PredictArguments& predict) {
   options.jobs(predict.jobs, "sizes");
 }
 
-/// Where file names of a scenario count from: those of the command line count from the working directory.
+/// File names in a scenario are relative to its folder, those on the command line to the working directory.
 std::string from_folder_of(const std::string& scenario, const std::string& file) {
   const std::filesystem::path folder = std::filesystem::absolute(scenario).parent_path();
   return std::filesystem::absolute(file).lexically_relative(folder).string();
@@ -141,7 +141,7 @@ struct TimeUnit {
   }
 };
 
-/// What limits a result.
+/// The limit of a result.
 struct Limit {
   std::string part;   ///< "nvlink", "latency"
   std::string words;  ///< the same for results that one sentence can name
@@ -167,7 +167,7 @@ std::optional<Limit> limit_of(const Prediction& r) {
   return Limit{r.bottleneck->kind, fmt::format("links such as {}", r.bottleneck->link), r.bottleneck->busy};
 }
 
-/// What --set lets vary, besides size and algorithm, which have columns of their own.
+/// The settings that --set varies, without size and algorithm, which have columns of their own.
 std::vector<std::pair<std::string, std::string>> varied_of(const Prediction& r) {
   std::vector<std::pair<std::string, std::string>> varied = r.varied;
   std::erase_if(varied, [](const auto& each) {
@@ -301,7 +301,7 @@ MachineScenario stated(const PredictArguments& arguments) {
   return scenario;
 }
 
-/// What of the scenario no option and no --set says, with what the run decided.
+/// All that neither an option nor --set states, and the decisions of the run.
 std::vector<Assumption> assumed_of(const MachineScenario& scenario, const Prediction& r,
                                    const std::vector<std::string>& set) {
   std::vector<Assumption> all = scenario.assumptions;
