@@ -26,7 +26,7 @@ bool any_shared(const CallUses& uses, const CallUses& others, const Holds& holds
          any_shared(uses.posters, others.posters, holds);
 }
 
-/// The last moment of an actor's use; nothing of it: before all moments.
+/// The last moment of an actor's use; without one, before all moments.
 Picoseconds last_of(const Uses& uses, Actor actor) {
   const auto found = std::lower_bound(uses.begin(), uses.end(), actor,
                                       [](const CallUses::Use& use, Actor its) { return use.of < its; });

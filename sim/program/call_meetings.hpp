@@ -37,8 +37,8 @@ struct CallUses {
 /// Looks for meetings of calls in one run. Known calls take courses; the others are simulated in the run itself.
 class CallMeetings {
  public:
-  /// `met`: told of each known call that meets another. `horizon`: no call that is told of later uses anything before
-  /// that moment, and no traffic before it is yet to come. The topology must outlive it.
+  /// `met`: called for each known call that meets another. `horizon`: no later call uses anything before that moment,
+  /// and no traffic before it is yet to come. The topology must outlive it.
   CallMeetings(const Topology& topology, std::function<void(int call)> met, std::function<SimTime()> horizon)
       : topology_(topology), met_(std::move(met)), horizon_(std::move(horizon)) {}
 

@@ -84,7 +84,7 @@ TEST_CASE("uses that overlap by the slack do not meet") {
   }
 }
 
-TEST_CASE("a known call meets what a simulated one does, before or after it is told of") {
+TEST_CASE("a known call meets a simulated one that began before or begins after it") {
   const Traffic crossing{.link = LinkId{0}, .begin = at(5us), .end = at(6us), .bytes = 1};
   SUBCASE("traffic after the call") {
     Calls calls;
