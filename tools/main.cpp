@@ -15,6 +15,7 @@ const std::vector<Command>& command_table() {
       predict_command(),
       run_command(),
       sweep_command(),
+      plan_command(),
       crossover_command(),
       bound_command(),
       synthesize_command(),

@@ -64,6 +64,14 @@ int passes_in_flight(const PipelineShape& shape, int stage) {
 }
 
 Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop) {
+  const auto all = [&](Picoseconds time) {
+    return std::vector<std::vector<Picoseconds>>(
+        static_cast<std::size_t>(shape.stages), std::vector<Picoseconds>(static_cast<std::size_t>(shape.chunks), time));
+  };
+  return pipeline_time(shape, {all(forward), all(backward)}, hop);
+}
+
+Picoseconds pipeline_time(const PipelineShape& shape, const PassTimes& times, Picoseconds hop) {
   const auto p = static_cast<std::size_t>(shape.stages);
   const std::size_t places = p * static_cast<std::size_t>(shape.chunks);  // chunk k of stage s is place k p + s
   std::vector<std::vector<PipelinePass>> orders;
@@ -85,7 +93,8 @@ Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picos
       if (made == not_yet) return false;
       begin = std::max(begin, is_turn || p == 1 ? made : add(made, hop));
     }
-    free[stage] = ends[pass.backward ? 1 : 0][first + place] = add(begin, pass.backward ? backward : forward);
+    free[stage] = ends[pass.backward ? 1 : 0][first + place] =
+        add(begin, (pass.backward ? times.backward : times.forward)[stage][static_cast<std::size_t>(pass.chunk)]);
     ++next[stage];
     return true;
   };

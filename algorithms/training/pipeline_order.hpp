@@ -48,4 +48,11 @@ int passes_in_flight(const PipelineShape& shape, int stage);
 /// m = k p + r, if c <= min(F, B); interleaved m v (F+B) + (p-1)(F+B) if c = 0.
 Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop);
 
+/// Times of unlike stages: [stage][chunk].
+struct PassTimes {
+  std::vector<std::vector<Picoseconds>> forward, backward;
+};
+/// As above, of such stages. No closed form is known.
+Picoseconds pipeline_time(const PipelineShape& shape, const PassTimes& times, Picoseconds hop);
+
 }  // namespace ringsim

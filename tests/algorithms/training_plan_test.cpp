@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <random>
 #include <set>
 #include <string>
 
@@ -118,6 +120,69 @@ TEST_CASE("the simulated pipeline takes what its recurrence says, to the picosec
         const PipelineShape shape{interleaved, p, v, k * p};
         CHECK(simulated(small_plan(1, p, 1, shape)) == pipeline_time(shape, 3us, 5us, 2'080ns));
       }
+}
+
+namespace {
+
+/// The end of a pass by its definition: it begins when the pass before it on its stage and the one that it reads are
+/// done.
+class NaivePipeline {
+ public:
+  NaivePipeline(const PipelineShape& shape, const PassTimes& times, Picoseconds hop)
+      : shape_(shape), times_(times), hop_(hop) {}
+
+  Picoseconds end() {
+    Picoseconds last{0};
+    for (int stage = 0; stage < shape_.stages; ++stage)
+      last = std::max(last, end(stage, pipeline_order(shape_, stage).back()));
+    return last;
+  }
+
+ private:
+  Picoseconds end(int stage, const PipelinePass& pass) {
+    const std::array<int, 4> key{stage, pass.backward ? 1 : 0, pass.chunk, pass.micro_batch};
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    const std::vector<PipelinePass> order = pipeline_order(shape_, stage);
+    const auto at = std::find(order.begin(), order.end(), pass);
+    Picoseconds begin = at == order.begin() ? Picoseconds{0} : end(stage, *std::prev(at));
+    const int p = shape_.stages, place = pass.chunk * p + stage, last = shape_.chunks * p - 1;
+    const auto read = [&](int from, bool backward, Picoseconds way) {
+      begin = std::max(begin, end(from % p, {backward, from / p, pass.micro_batch}) + way);
+    };
+    if (!pass.backward && place > 0) read(place - 1, false, hop_);
+    if (pass.backward && place == last) read(place, false, Picoseconds{0});
+    if (pass.backward && place < last) read(place + 1, true, hop_);
+    const auto& time = pass.backward ? times_.backward : times_.forward;
+    return known_[key] = begin + time[static_cast<std::size_t>(stage)][static_cast<std::size_t>(pass.chunk)];
+  }
+
+  PipelineShape shape_;
+  const PassTimes& times_;
+  Picoseconds hop_;
+  std::map<std::array<int, 4>, Picoseconds> known_;
+};
+
+}  // namespace
+
+TEST_CASE("the time of a pipeline of unlike stages is that of its passes one by one") {
+  std::mt19937 draw(7);
+  for (int i = 0; i < 200; ++i) {
+    const int p = 2 + static_cast<int>(draw() % 4), kind = static_cast<int>(draw() % 3);
+    PipelineShape shape{kind == 0   ? gpipe
+                        : kind == 1 ? one_f_one_b
+                                    : interleaved,
+                        p, 1, 1 + static_cast<int>(draw() % 7)};
+    if (kind == 2) shape.chunks = 2 + static_cast<int>(draw() % 2);
+    if (kind == 2) shape.micro_batches *= p;
+    PassTimes times;
+    for (int stage = 0; stage < p; ++stage)
+      for (auto* each : {&times.forward, &times.backward}) {
+        each->emplace_back();
+        for (int chunk = 0; chunk < shape.chunks; ++chunk) each->back().emplace_back(draw() % 1000);
+      }
+    const Picoseconds hop{draw() % 500};
+    CHECK(pipeline_time(shape, times, hop) == NaivePipeline(shape, times, hop).end());
+  }
 }
 
 TEST_CASE("1f1b on the simulator takes its closed form while a hop is no longer than a pass") {

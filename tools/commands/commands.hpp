@@ -13,6 +13,7 @@ const std::vector<Command>& command_table();
 Command predict_command();
 Command run_command();
 Command sweep_command();
+Command plan_command();
 Command crossover_command();
 Command bound_command();
 Command synthesize_command();

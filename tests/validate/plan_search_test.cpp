@@ -1,0 +1,316 @@
+// The search for plans: which plans there are, what each takes at the least, and that the fastest are found.
+#include "validate/analysis/plan_search.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/complaint.hpp"
+#include "validate/analysis/plan_bound.hpp"
+
+namespace plan_search_test {
+
+using namespace ringsim;
+using namespace ringsim::test;
+
+namespace {
+
+/// A small transformer on a star of 50 GB/s.
+Json small(int ranks, int batch = 16) {
+  return Json::parse(fmt::format(
+      R"({{"version": 1, "name": "small",
+      "topology": {{"kind": "star", "ranks": {}, "link": {{"bandwidth": "50 GB/s", "latency": "1 us"}}}},
+      "training": {{"workload": {{"transformer": {{"layers": 4, "hidden": 512, "heads": 4, "ffn": 1536,
+                                                   "vocabulary": 1000}},
+                                  "sequence": 256, "global_batch_size": {},
+                                  "compute": {{"gemm": "60%", "attention": "40%", "memory": "80%",
+                                               "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}}}},
+                    "parallel": {{}}, "optimizer": "adam", "steps": 1, "warmup": 1}}}})",
+      ranks, batch));
+}
+
+Json on_two_nodes() {
+  Json document = small(8);
+  document["topology"] = {{"kind", "cluster"},
+                          {"node", "dgx-a100"},
+                          {"nodes", 2},
+                          {"fabric", {{"kind", "star"}, {"link", {{"bandwidth", "200 Gb/s"}, {"latency", "1 us"}}}}}};
+  document["library"] = "nccl";
+  return document;
+}
+
+OpenPlans plans_of(const Json& document) { return {document.dump(), "s.json", {}}; }
+
+PlanSearchOptions in_turn(std::size_t top = 10, double within = 0.05) {
+  PlanSearchOptions options{.top = top, .within = within};
+  options.for_each = [](std::size_t n, const std::function<bool(std::size_t)>& work) {
+    for (std::size_t i = 0; i < n; ++i) work(i);
+  };
+  return options;
+}
+
+constexpr double all = 1e6;  // `within` of any plan
+
+std::map<std::size_t, Picoseconds> times_of(const PlanSearch& found) {
+  std::map<std::size_t, Picoseconds> times;
+  for (const RankedPlan& plan : found.ranked)
+    if (plan.result) times[plan.plan] = plan.result->prediction.time;
+  return times;
+}
+
+std::size_t refused_of(const PlanSearch& found) {
+  std::size_t all_refused = 0;
+  for (const auto& [why, n] : found.refused) all_refused += n;
+  return all_refused;
+}
+
+std::set<std::vector<std::string>> sets_of(const OpenPlans& plans) {
+  std::set<std::vector<std::string>> sets;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    std::vector<std::string> set = plans.set_of(i);
+    std::sort(set.begin(), set.end());
+    sets.insert(set);
+  }
+  return sets;
+}
+
+/// Every plan of `document` by trying all values of all keys: those that a scenario may have.
+std::set<std::vector<std::string>> by_force(const Json& document, int gpus, int batch) {
+  std::set<std::vector<std::string>> sets;
+  for (int t = 1; t <= gpus; ++t)
+    for (int p = 1; p * t <= gpus; ++p)
+      for (int v = 1; v <= 4; ++v)
+        for (int b = 1; b <= batch; b *= 2)
+          for (const std::string shard : {"none", "optimizer", "optimizer_gradients", "full"})
+            for (const std::string recompute : {"none", "full"}) {
+              if (gpus % (t * p) != 0) continue;
+              const int data = gpus / (t * p);
+              if (data == 1 && shard != "none") continue;  // without effect
+              Json plan = document;
+              Json& parallel = plan["training"]["parallel"];
+              std::vector<std::string> set{fmt::format("training.workload.micro_batch_size={}", b)};
+              const auto put = [&](const std::string& key, const Json& value, const std::string& text) {
+                parallel[key] = value;
+                set.push_back(fmt::format("training.parallel.{}={}", key, text));
+              };
+              plan["training"]["workload"]["micro_batch_size"] = b;
+              if (t > 1) put("tensor", t, std::to_string(t));
+              if (t > 1) put("sequence_parallel", true, "true");
+              if (p > 1) put("pipeline", p, std::to_string(p));
+              if (v > 1) put("virtual_pipeline", v, std::to_string(v));
+              if (shard != "none") put("shard", shard, shard);
+              if (recompute != "none") put("recompute", recompute, recompute);
+              if (data > 1 && shard == "none") put("overlap", {"grad_reduce"}, R"(["grad_reduce"])");
+              if (data > 1 && shard.starts_with("optimizer"))
+                put("overlap", {"grad_reduce", "param_gather"}, R"(["grad_reduce","param_gather"])");
+              if (complaint([&] { ScenarioFile::parse(plan.dump(), "s.json").point(0); }) != "") continue;
+              std::sort(set.begin(), set.end());
+              sets.insert(set);
+            }
+  return sets;
+}
+
+}  // namespace
+
+// 3 ranks divide neither heads nor MLP, 6 the layers in no way: few plans; 8 many.
+TEST_CASE("the plans of a scenario that states nothing are all that it may have") {
+  for (const auto& [gpus, batch] : {std::pair{1, 2}, {2, 4}, {3, 6}, {6, 12}, {8, 16}}) {
+    CAPTURE(gpus);
+    const Json document = small(gpus, batch);
+    CHECK(sets_of(plans_of(document)) == by_force(document, gpus, batch));
+  }
+}
+
+TEST_CASE("what a scenario states holds, and a list gives each of its values") {
+  Json document = small(8);
+  document["training"]["parallel"] = {
+      {"tensor", 2}, {"pipeline", {1, 2}}, {"recompute", "none"}, {"shard", "optimizer"}};
+  document["training"]["workload"]["micro_batch_size"] = 1;
+  const OpenPlans plans = plans_of(document);
+  // One plan without a pipeline; with two stages, whose chunks have two layers or one, two.
+  CHECK(plans.size() == 3);
+  for (std::size_t i = 0; i < plans.size(); ++i) CHECK(plans.whole(i).training->plan->program.grid.tensor() == 2);
+
+  document["training"]["parallel"].erase("pipeline");
+  document["sweep"] = {{"training.parallel.pipeline", {1, 2}}};
+  CHECK(plans_of(document).size() == 3);
+  document["where"] = {"training.parallel.pipeline == 2"};
+  const OpenPlans some = plans_of(document);
+  REQUIRE(some.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const PlanSpec program = some.whole(i).training->plan->program;
+    CHECK(program.grid.pipeline() == 2);
+    const auto values = some.values_of(i);
+    CHECK(std::find(values.begin(), values.end(),
+                    std::pair<std::string, std::string>("training.parallel.virtual_pipeline",
+                                                        std::to_string(program.chunks))) != values.end());
+  }
+}
+
+TEST_CASE("the options that name a plan make the scenario that plan") {
+  Json document = small(8);
+  document["training"]["parallel"] = {{"recompute", {"none", "full"}}, {"overlap", {"grad_reduce"}}};
+  const OpenPlans plans = plans_of(document);
+  for (std::size_t i = 0; i < plans.size(); i += 7) {
+    if (complaint([&] { plans.whole(i); }) != "") continue;
+    const ScenarioFile file = ScenarioFile::parse(document.dump(), "s.json", plans.set_of(i));
+    REQUIRE(file.size() == 1);
+    const PlanTraining one = *file.point(0).training->plan, other = *plans.whole(i).training->plan;
+    CHECK(one.memory == other.memory);
+    CHECK(plan_exchanges(one.program) == plan_exchanges(other.program));
+    CHECK(one.program.micro_batches == other.program.micro_batches);
+    CHECK(one.program.overlaps_gather == other.program.overlaps_gather);
+  }
+}
+
+TEST_CASE("a search is refused with its place") {
+  const auto refusal = [](const Json& document) { return complaint([&] { plans_of(document); }); };
+  Json document = small(8);
+  document["training"].erase("parallel");
+  CHECK(refusal(document).starts_with("s.json: /training: expected a training with the key \"parallel\", found none"));
+  document = small(8);
+  document["training"]["parallel"]["tensr"] = 2;
+  CHECK(refusal(document).starts_with("s.json: /training/parallel/tensr: expected a known key of parallel"));
+  document = small(8);
+  document["training"]["workload"]["compute"]["measured"] = {{"step", "1 s"}, {"parallel", Json::object()}};
+  CHECK(refusal(document).starts_with("s.json: /training/workload/compute/measured: expected shares of the peak"));
+  document = small(8);
+  document["training"]["workload"].erase("global_batch_size");
+  CHECK(refusal(document).starts_with("s.json: /training/workload/global_batch_size: expected samples of all GPUs"));
+  document = small(8);
+  document["sweep"] = {{"topology.ranks", {8, 16}}};
+  CHECK(refusal(document).starts_with("s.json: /sweep: expected sweeps over keys of training.parallel alone"));
+  document = small(8);
+  document["jobs"] = Json::array();
+  CHECK(refusal(document).starts_with("s.json: /jobs: expected a training alone on its machine"));
+}
+
+TEST_CASE("plans that cannot be are counted with the reason; if none can, the reason is the error") {
+  Json document = small(8);
+  document["training"]["parallel"] = {{"overlap", {"param_gather"}}, {"tensor", 1}, {"pipeline", 1}};
+  const PlanSearch found = search_plans(plans_of(document), in_turn());
+  REQUIRE(found.refused.size() == 1);
+  CHECK(found.refused[0].first == "expected param_gather only with shard optimizer, found it without");
+  CHECK(found.refused[0].second == 4);  // shard none: two micro-batch sizes, two kinds of recomputation
+  document["training"]["parallel"] = {{"tensor", 3}};
+  CHECK(complaint([&] {
+          search_plans(plans_of(document), in_turn());
+        }).starts_with("s.json: /training/parallel: expected tensor times pipeline to divide the 8 GPUs"));
+}
+
+TEST_CASE("plans that GPUs have no room for are not ranked") {
+  Json document = small(8);
+  document["training"]["gpu_memory"] = "150 MB";
+  const OpenPlans plans = plans_of(document);
+  const PlanSearch found = search_plans(plans, in_turn(1000, all));
+  CHECK(found.too_large > 0);
+  CHECK(found.least > found.room);
+  CHECK(found.room == Bytes{150'000'000});
+  CHECK(found.too_large + found.ranked.size() == found.plans);
+  for (const RankedPlan& plan : found.ranked) CHECK(plan.memory <= Bytes{150'000'000});
+  document["training"]["memory"] = "ignore";
+  CHECK(search_plans(plans_of(document), in_turn(1000, all)).too_large == 0);
+}
+
+// On the star every collective has its links for itself or shares them with one that runs at the same time; on the
+// nodes rings and trees of NCCL share NVLink and NICs.
+TEST_CASE("no plan takes less than its bound") {
+  Json slow = small(8);
+  slow["topology"]["link"] = {{"bandwidth", "5 GB/s"}, {"latency", "1 us"}};
+  Json nodes = on_two_nodes();
+  nodes["training"]["parallel"] = {{"recompute", "none"}};
+  nodes["training"]["workload"]["micro_batch_size"] = {1, 2};
+  for (const Json& document : {small(8), slow, small(6, 12), nodes}) {
+    const PlanSearch found = search_plans(plans_of(document), in_turn(100'000, all));
+    CHECK(found.simulated + refused_of(found) == found.plans);
+    CHECK(!found.others);
+    double nearest = 0;
+    for (const RankedPlan& plan : found.ranked) {
+      CAPTURE(plan.plan);
+      CHECK(plan.bound <= plan.result->prediction.time);
+      nearest = std::max(
+          nearest, static_cast<double>(plan.bound.count()) / static_cast<double>(plan.result->prediction.time.count()));
+    }
+    CHECK(nearest > 0.95);  // a bound of next to nothing would hold as well
+  }
+}
+
+// Kernels, tensor collectives and a reduction in turn: nothing overlaps, so the bound is the step. With a
+// pipeline a transfer may wait for the one before it, which the recurrence does not count.
+TEST_CASE("the bound of a plan in which nothing overlaps is its step") {
+  for (const auto& [t, p] : {std::pair{1, 1}, {2, 1}, {4, 1}, {1, 4}, {2, 2}, {8, 1}}) {
+    CAPTURE(t);
+    CAPTURE(p);
+    Json document = small(8);
+    document["training"]["workload"]["transformer"]["heads"] = 8;
+    document["training"]["workload"]["micro_batch_size"] = 1;
+    document["training"]["parallel"] = {{"tensor", t},
+                                        {"pipeline", p},
+                                        {"virtual_pipeline", 1},
+                                        {"shard", "none"},
+                                        {"recompute", "none"},
+                                        {"overlap", Json::array()},
+                                        {"sequence_parallel", false}};
+    const PlanSearch found = search_plans(plans_of(document), in_turn());
+    REQUIRE(found.ranked.size() == 1);
+    const Picoseconds step = found.ranked[0].result->prediction.time;
+    CHECK(found.ranked[0].bound <= step);
+    const double share = static_cast<double>(found.ranked[0].bound.count()) / static_cast<double>(step.count());
+    CHECK(share >= (p == 1 ? 0.999'999 : 0.97));  // p == 1: buckets round up one by one
+  }
+}
+
+TEST_CASE("the fastest plans are found with few simulations") {
+  for (const Json& document : {small(8), small(6, 12), on_two_nodes()}) {
+    const OpenPlans plans = plans_of(document);
+    const std::map<std::size_t, Picoseconds> everything = document.contains("library")
+                                                              ? std::map<std::size_t, Picoseconds>{}
+                                                              : times_of(search_plans(plans, in_turn(100'000, all)));
+    for (const double within : {0.0, 0.05, 0.2}) {
+      const PlanSearch found = search_plans(plans, in_turn(100, within));
+      const std::map<std::size_t, Picoseconds> times = times_of(found);
+      REQUIRE(!times.empty());
+      CHECK(found.simulated < found.plans);
+      CHECK(found.simulated + found.not_simulated + refused_of(found) == found.plans);
+      CHECK(std::is_sorted(found.ranked.begin(), found.ranked.begin() + static_cast<std::ptrdiff_t>(found.simulated),
+                           [](const RankedPlan& a, const RankedPlan& b) { return a.least() < b.least(); }));
+      const auto limit = static_cast<double>(found.ranked[0].least().count()) * (1 + within);
+      CHECK(static_cast<double>(found.others->count()) > limit);
+      for (const auto& [plan, time] : everything) {
+        const bool is_near = static_cast<double>(time.count()) <= limit;
+        if (is_near) CHECK(times.count(plan) == 1);
+        if (times.count(plan) == 0) CHECK(time >= *found.others);
+      }
+    }
+  }
+}
+
+TEST_CASE("of many equally fast plans no more are simulated than asked for, and a few") {
+  const OpenPlans plans = plans_of(small(8));
+  const PlanSearch found = search_plans(plans, in_turn(3, all));
+  CHECK(found.simulated >= 3);
+  CHECK(found.simulated < plans.size() / 2);
+  const PlanSearch more = search_plans(plans, in_turn(100'000, all));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(found.ranked[i].least() == more.ranked[i].least());
+}
+
+TEST_CASE("without simulations plans are ranked by their bounds") {
+  const OpenPlans plans = plans_of(small(8));
+  PlanSearchOptions options = in_turn(7);
+  options.simulate = false;
+  const PlanSearch found = search_plans(plans, options);
+  CHECK(found.simulated == 0);
+  REQUIRE(found.ranked.size() == 7);
+  CHECK(found.ranked[0].bound == *found.others);
+  for (const RankedPlan& plan : found.ranked) CHECK(!plan.result);
+  const PlanSearch simulated = search_plans(plans, in_turn(1));
+  CHECK(found.ranked[0].bound <= simulated.ranked[0].least());
+}
+
+}  // namespace plan_search_test

@@ -1,0 +1,126 @@
+#include "tools/explanations/best_plans_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "sim/text/table.hpp"
+#include "tools/output/shell_words.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+double seconds(Picoseconds time) {
+  return static_cast<double>(time.count()) / static_cast<double>(picoseconds_per_second);
+}
+
+std::string gigabytes(Bytes size) { return fmt::format("{:.2f}", static_cast<double>(size.count) / 1e9); }
+
+/// What a step spends on other things than passes.
+std::string losses_of(const PlanSplit& split, Picoseconds step) {
+  std::vector<std::pair<Picoseconds, const char*>> parts{{split.bubble, "bubble"},     {split.tensor, "tensor"},
+                                                         {split.data, "data"},         {split.recompute, "recompute"},
+                                                         {split.pipeline, "pipeline"}, {split.context, "context"},
+                                                         {split.expert, "expert"},     {split.optimizer, "optimizer"}};
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  constexpr std::size_t most = 3;
+  constexpr double least = 0.001;  // of the step: less is not worth a word
+  std::string text;
+  for (std::size_t i = 0; i < most; ++i) {
+    const double share = seconds(parts[i].first) / seconds(step);
+    if (share < least) break;
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", parts[i].second, 100 * share);
+  }
+  return text;
+}
+
+/// The last word of a path, shorter where Megatron-LM has a short word.
+std::string heading_of(const std::string& path) {
+  static const std::pair<std::string, std::string> short_words[] = {
+      {"tensor", "tp"}, {"pipeline", "pp"},       {"virtual_pipeline", "vp"},  {"context", "cp"},
+      {"expert", "ep"}, {"expert_tensor", "etp"}, {"micro_batch_size", "mbs"}, {"sequence_parallel", "sp"}};
+  const std::string key = path.substr(path.rfind('.') + 1);
+  for (const auto& [word, its] : short_words)
+    if (word == key) return its;
+  return key;
+}
+
+/// The plan's value of a key.
+std::string value_of(const std::vector<std::pair<std::string, std::string>>& values, const SearchedKey& key) {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const auto& each) { return each.first == key.path; });
+  return found == values.end() ? "-" : found->second;
+}
+
+/// What can overlap and sequence_parallel follow from the other keys.
+bool is_shown(const SearchedKey& key) {
+  return !key.path.ends_with(".overlap") && !key.path.ends_with(".sequence_parallel");
+}
+
+std::string table_of(const OpenPlans& plans, const PlanSearch& found, std::size_t top) {
+  std::vector<std::string> head{""};
+  for (const SearchedKey& key : plans.keys())
+    if (is_shown(key)) head.push_back(heading_of(key.path));
+  head.insert(head.end(), {"dp", "memory GB", "step s", "tokens/s/GPU", "MFU %", "largest losses"});
+  Table table(head);
+  table.pull_out("");
+  for (std::size_t i = 0; i < std::min(top, found.ranked.size()); ++i) {
+    const RankedPlan& plan = found.ranked[i];
+    const std::vector<std::pair<std::string, std::string>> values = plans.values_of(plan.plan);
+    std::vector<std::string> row{fmt::to_string(i + 1)};
+    for (const SearchedKey& key : plans.keys())
+      if (is_shown(key)) row.push_back(value_of(values, key));
+    row.insert(row.end(), {fmt::to_string(plan.data), gigabytes(plan.memory)});
+    if (plan.result) {
+      const Prediction& r = plan.result->prediction;
+      row.insert(row.end(), {fmt::format("{:.4f}", seconds(r.time)),
+                             fmt::format("{:.1f}", r.training->tokens_per_s / r.request.ranks),
+                             r.training->mfu > 0 ? fmt::format("{:.1f}", 100 * r.training->mfu) : "",
+                             losses_of(r.training->plan->split, r.time)});
+    } else {
+      row.insert(row.end(), {fmt::format(">= {:.4f}", seconds(plan.bound)), "", "", ""});
+    }
+    table.add(std::move(row));
+  }
+  return table.fitted();
+}
+
+std::string plans_text(std::size_t n) { return fmt::format("{} plan{}", n, n == 1 ? "" : "s"); }
+
+std::string counts_text(const PlanSearch& found, std::size_t top) {
+  std::string text = wrapped(fmt::format("{} in all.", plans_text(found.plans)));
+  if (found.too_large > 0)
+    text += "\n" + wrapped(fmt::format("{} need more memory than a GPU has; the smallest of them {} of {} GB.",
+                                       found.too_large, gigabytes(found.least), gigabytes(found.room)));
+  for (const auto& [why, n] : found.refused) text += "\n" + wrapped(fmt::format("{} cannot be: {}.", n, why));
+  text += "\n" +
+          wrapped(found.simulated > top
+                      ? fmt::format("{} were simulated; --top {} shows all of them.", found.simulated, found.simulated)
+                      : fmt::format("{} {} simulated.", found.simulated, found.simulated == 1 ? "was" : "were"));
+  if (found.others)
+    text +=
+        "\n" + wrapped(fmt::format("{} fit and were not simulated: each takes {:.4f} s or more, by its kernels and by "
+                                   "{} collectives that were simulated by themselves.",
+                                   found.not_simulated, seconds(*found.others), found.collectives));
+  return text;
+}
+
+}  // namespace
+
+std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std::size_t top,
+                            const std::string& scenario) {
+  if (found.ranked.empty())
+    return counts_text(found, top) + "\n" +
+           wrapped(
+               "No plan fits: take more GPUs, a smaller micro_batch_size, or list context ranks: "
+               "--set training.parallel.context=[1,2,4,8] --set training.parallel.cp_comm=all_gather") +
+           "\n";
+  const std::string set = set_words("--set", plans.set_of(found.ranked.front().plan));
+  return table_of(plans, found, top) + "\n" + counts_text(found, top) + "\n\nTo run and to explain the first:\n" +
+         fmt::format("  ringsim run {}{}\n  ringsim explain {}{}\n", scenario, set, scenario, set);
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,451 @@
+#include "validate/analysis/open_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include "sim/base/error.hpp"
+
+namespace ringsim {
+
+namespace {
+
+const std::string parallel_path = "training.parallel.", micro_path = "training.workload.micro_batch_size";
+constexpr std::size_t most_plans = 100'000;
+
+/// The value of a scenario that does not state a key; of others than those that are searched, none.
+std::string default_of(const std::string& path) {
+  static const std::map<std::string, std::string> defaults{{"tensor", "1"},
+                                                           {"pipeline", "1"},
+                                                           {"expert", "1"},
+                                                           {"virtual_pipeline", "1"},
+                                                           {"shard", "none"},
+                                                           {"recompute", "none"},
+                                                           {"sequence_parallel", "false"}};
+  const auto found = defaults.find(path.substr(path.rfind('.') + 1));
+  return found == defaults.end() ? "" : found->second;
+}
+
+[[noreturn]] void refuse_plans(const std::string& name, const std::string& pointer, std::string message,
+                               std::string hint) {
+  throw InputError(fmt::format("{}: {}", name, pointer), std::move(message), std::move(hint));
+}
+
+/// A value that lists several; of a key whose value is a list, a list of lists.
+bool is_several(const std::string& key, const Json& value) {
+  return value.is_array() && (key != "overlap" || (!value.empty() && value.front().is_array()));
+}
+
+/// The model and machine that plans divide.
+struct PlanFacts {
+  TransformerCard card;
+  std::int64_t sequence = 0, global_batch = 0;
+  bool flash = true;
+  std::int64_t gpus = 0, of_host = 0;  ///< most GPUs of one host
+};
+
+/// The scenario's words about plans.
+class StatedPlan {
+ public:
+  explicit StatedPlan(const Json& parallel) : parallel_(parallel) {}
+
+  bool has(const char* key) const { return parallel_.contains(key); }
+  /// The values of a key: those stated, else those that are searched; never none, so that a plan which cannot be is
+  /// refused with its reason.
+  std::vector<Json> values(const char* key, const std::function<std::vector<Json>()>& searched, Json fallback) const {
+    if (has(key)) return {parallel_[key]};
+    std::vector<Json> found = searched();
+    if (found.empty()) found.push_back(std::move(fallback));
+    return found;
+  }
+  std::int64_t number(const char* key, std::int64_t fallback) const {
+    const auto found = parallel_.find(key);
+    return found != parallel_.end() && found->is_number_integer()
+               ? std::max<std::int64_t>(1, found->get<std::int64_t>())
+               : fallback;
+  }
+  std::string text(const char* key) const {
+    const auto found = parallel_.find(key);
+    return found != parallel_.end() && found->is_string() ? found->get<std::string>() : "";
+  }
+  const Json& all() const { return parallel_; }
+
+ private:
+  const Json& parallel_;
+};
+
+std::vector<Json> divisors_that_fit(std::int64_t of, std::int64_t most, const std::function<bool(std::int64_t)>& fits) {
+  std::vector<Json> all;
+  for (std::int64_t n = 1; n <= std::min(of, most); ++n)
+    if (of % n == 0 && fits(n)) all.emplace_back(n);
+  return all;
+}
+
+std::int64_t size_in(const Json& value) {
+  return value.is_number_integer() ? std::max<std::int64_t>(1, value.get<std::int64_t>()) : 1;
+}
+
+/// Every plan of a scenario whose `parallel` has one value for each key that it states.
+class PlanWriter {
+ public:
+  PlanWriter(const PlanFacts& facts, const Json& training, const Json& parallel, std::vector<Json>& out)
+      : facts_(facts), training_(training), stated_(parallel), out_(out) {}
+
+  void add_all() {
+    const std::int64_t context = stated_.number("context", 1);
+    const auto& card = facts_.card;
+    const auto fits_model = [&](std::int64_t t) {
+      return card.kv_heads % t == 0 && (card.ffn % t == 0 || (card.experts > 0 && card.dense_layers == 0)) &&
+             (card.shared_ffn % t) == 0 && facts_.gpus % (t * context) == 0;
+    };
+    for (const Json& tensor : stated_.values(
+             "tensor", [&] { return divisors_that_fit(card.heads, facts_.of_host, fits_model); }, 1)) {
+      const std::int64_t t = size_in(tensor);
+      const auto fits_gpus = [&](std::int64_t p) { return facts_.gpus % (t * p * context) == 0; };
+      for (const Json& pipeline : stated_.values(
+               "pipeline", [&] { return divisors_that_fit(card.layers, facts_.gpus, fits_gpus); }, 1)) {
+        Json plan = stated_.all();
+        plan["tensor"] = tensor;
+        plan["pipeline"] = pipeline;
+        if (t > 1 && !stated_.has("sequence_parallel")) plan["sequence_parallel"] = true;
+        add_batches(plan, t, size_in(pipeline),
+                    std::max<std::int64_t>(1, facts_.gpus / (t * size_in(pipeline) * context)));
+      }
+    }
+  }
+
+ private:
+  void add_batches(const Json& plan, std::int64_t t, std::int64_t p, std::int64_t data) {
+    std::vector<Json> sizes;
+    const Json& workload = training_["workload"];
+    if (workload.contains("micro_batch_size"))
+      sizes = {workload["micro_batch_size"]};
+    else
+      for (std::int64_t b = 1; b * data <= facts_.global_batch; b *= 2)
+        if (facts_.global_batch % (b * data) == 0) sizes.emplace_back(b);
+    if (sizes.empty()) sizes.emplace_back(1);
+    for (const Json& size : sizes) {
+      const std::int64_t micro_batches = facts_.global_batch / (size_in(size) * data);
+      const std::string schedule = stated_.text("schedule");
+      const auto chunks = [&]() -> std::vector<Json> {
+        if (p == 1 || facts_.card.layers % p != 0 || schedule == "1f1b" || schedule == "gpipe") return {1};
+        return divisors_that_fit(facts_.card.layers / p, facts_.card.layers, [&](std::int64_t v) {
+          return v == 1 ? schedule != "interleaved" : micro_batches % p == 0;
+        });
+      };
+      for (const Json& virtual_pipeline : stated_.values("virtual_pipeline", chunks, 1)) {
+        Json chunked = plan;
+        chunked["virtual_pipeline"] = virtual_pipeline;
+        add_experts(chunked, size, t, p, data);
+      }
+    }
+  }
+
+  void add_experts(const Json& plan, const Json& size, std::int64_t t, std::int64_t p, std::int64_t data) {
+    if (facts_.card.experts == 0) return add_shards(plan, size, p, data, false);
+    const std::int64_t stage = facts_.gpus / p;
+    const auto splits = [&]() -> std::vector<Json> { return t > 1 ? std::vector<Json>{1, t} : std::vector<Json>{1}; };
+    for (const Json& expert_tensor : stated_.values("expert_tensor", splits, 1)) {
+      const std::int64_t split = size_in(expert_tensor);
+      const auto fits = [&](std::int64_t e) { return stage % (e * split) == 0; };
+      for (const Json& expert : stated_.values(
+               "expert", [&] { return divisors_that_fit(facts_.card.experts, stage, fits); }, 1)) {
+        Json divided = plan;
+        divided["expert_tensor"] = expert_tensor;
+        divided["expert"] = expert;
+        add_shards(divided, size, p, data, size_in(expert) > 1 || split != t);
+      }
+    }
+  }
+
+  void add_shards(const Json& plan, const Json& size, std::int64_t p, std::int64_t data, bool has_experts_apart) {
+    const bool is_shared = data * stated_.number("context", 1) > 1;
+    const auto shards = [&]() -> std::vector<Json> {
+      if (!is_shared) return {"none"};
+      if (has_experts_apart) return {"none", "optimizer"};
+      if (p > 1) return {"none", "optimizer", "full"};
+      return {"none", "optimizer", "optimizer_gradients", "full"};
+    };
+    const auto recomputed = [&]() -> std::vector<Json> {
+      return facts_.flash ? std::vector<Json>{"none", "full"} : std::vector<Json>{"none", "selective", "full"};
+    };
+    for (const Json& shard : stated_.values("shard", shards, "none"))
+      for (const Json& recompute : stated_.values("recompute", recomputed, "none")) {
+        Json whole_plan = plan;
+        whole_plan["shard"] = shard;
+        whole_plan["recompute"] = recompute;
+        if (is_shared && !stated_.has("overlap") && shard != "full") {
+          whole_plan["overlap"] = {"grad_reduce"};
+          if (shard != "none") whole_plan["overlap"].push_back("param_gather");
+        }
+        Json training = training_;
+        training["workload"]["micro_batch_size"] = size;
+        training["parallel"] = std::move(whole_plan);
+        out_.push_back(std::move(training));
+      }
+  }
+
+  const PlanFacts& facts_;
+  const Json& training_;
+  StatedPlan stated_;
+  std::vector<Json>& out_;
+};
+
+/// Sweeps over a plan's keys become lists of these keys. Anything else that varies is refused.
+void take_sweeps(Json& document, const std::string& name) {
+  if (!document.contains("sweep")) return;
+  if (!document["sweep"].is_object()) refuse_plans(name, "/sweep", "expected an object of paths and their values", "");
+  for (const auto& [path, values] : document["sweep"].items()) {
+    const bool is_key = path.starts_with(parallel_path) && path.find('.', parallel_path.size()) == std::string::npos;
+    if (!is_key && path != micro_path)
+      refuse_plans(name, "/sweep",
+                   fmt::format("expected sweeps over keys of training.parallel alone, found {}", in_quotes(path)),
+                   "plans are compared on one machine, with one model: choose one with --set");
+    if (is_key)
+      document["training"]["parallel"][path.substr(parallel_path.size())] = values;
+    else
+      document["training"]["workload"]["micro_batch_size"] = values;
+  }
+  document.erase("sweep");
+}
+
+void expect_plans(const Json& document, const std::string& name) {
+  if (!document.contains("training") || !document["training"].is_object() ||
+      !document["training"].contains("parallel") || !document["training"]["parallel"].is_object())
+    refuse_plans(name, "/training", "expected a training with the key \"parallel\", found none",
+                 R"(what it states holds, what it does not is searched: "parallel": {} searches all plans)");
+  if (document.contains("jobs"))
+    refuse_plans(name, "/jobs", "expected a training alone on its machine, found other jobs",
+                 "give `ringsim plan` the scenario without them; `ringsim run` takes a plan of it with them");
+  const Json& workload = document["training"].value("workload", Json::object());
+  if (!workload.is_object()) refuse_plans(name, "/training/workload", "expected an object", "");
+  if (workload.contains("compute") && workload["compute"].is_object() && workload["compute"].contains("measured"))
+    refuse_plans(name, "/training/workload/compute/measured", "expected shares of the peak, found a measured plan",
+                 "`ringsim run` of that plan prints the share that it solves for: state it as gemm");
+  if (!workload.contains("global_batch_size") || !workload["global_batch_size"].is_number_integer() ||
+      workload["global_batch_size"].get<std::int64_t>() < 1)
+    refuse_plans(name, "/training/workload/global_batch_size",
+                 "expected samples of all GPUs in a step, one whole number", "plans are compared at one global batch");
+}
+
+/// The documents of one value for each key: the product of all lists.
+std::vector<Json> single(const Json& parallel) {
+  std::vector<Json> all{parallel};
+  for (const auto& [key, value] : parallel.items()) {
+    if (!is_several(key, value)) continue;
+    std::vector<Json> more;
+    for (const Json& each : all)
+      for (const Json& one : value) {
+        more.push_back(each);
+        more.back()[key] = one;
+      }
+    all = std::move(more);
+  }
+  return all;
+}
+
+/// The collective that stands for all of a plan, to learn where its ranks are.
+Json any_collective(const Json& training) {
+  Json collective{{"op", "all_reduce"}, {"algorithm", "ring"}, {"bytes", "1 KiB"}};
+  if (training.contains("ranks")) collective["ranks"] = training["ranks"];
+  return collective;
+}
+
+PlanFacts facts_of(Json document, const std::string& name, const Setup& setup) {
+  PlanFacts facts;
+  const std::vector<NodeId>& ranks = setup.collectives.front().ranks;
+  facts.gpus = static_cast<std::int64_t>(ranks.size());
+  std::map<std::optional<std::uint32_t>, std::int64_t> of_host;
+  for (const NodeId rank : ranks) ++of_host[setup.topology.node(rank).host];
+  for (const auto& [host, gpus] : of_host)
+    facts.of_host = std::max(facts.of_host, host ? gpus : facts.gpus);  // GPUs outside of hosts are one machine
+  Json& training = document["training"];
+  facts.global_batch = training["workload"]["global_batch_size"].get<std::int64_t>();
+  training["parallel"] = Json::object();
+  training["memory"] = "ignore";
+  training["workload"]["micro_batch_size"] = 1;
+  training["workload"]["global_batch_size"] = facts.gpus;  // which always divides
+  const Scenario scenario = ScenarioFile::parse(json_text(document), name).point(0);
+  const TransformerPlan& model = scenario.training->plan->model;
+  facts.card = model.card;
+  facts.sequence = model.sequence;
+  facts.flash = model.flash;
+  return facts;
+}
+
+/// Errors name the place in the user's file, which has one training.
+template <class Work>
+auto naming_training(const Work& work) {
+  try {
+    return work();
+  } catch (const InputError& error) {
+    constexpr std::string_view list = ": /training/";
+    std::string where = error.where();
+    if (const std::size_t at = where.find(list); at != std::string::npos) {
+      const std::size_t digits = at + list.size(), end = where.find_first_not_of("0123456789", digits);
+      if (end != digits) where.erase(digits - 1, (end == std::string::npos ? where.size() : end) - digits + 1);
+    }
+    throw InputError(where, error.message(), error.hint());
+  }
+}
+
+}  // namespace
+
+struct OpenPlans::Made {
+  std::string name;
+  Json machine, training;
+  std::vector<SearchedKey> keys;
+  std::vector<Json> trainings;
+  Setup setup;
+  ScenarioFile plain, whole;
+};
+
+namespace {
+
+/// The keys in which plans differ, with their values in the order in which they first come.
+std::vector<SearchedKey> searched_keys(const std::vector<Json>& trainings) {
+  std::vector<SearchedKey> keys;
+  const auto take = [&](const std::string& path, const Json& value) {
+    auto found = std::find_if(keys.begin(), keys.end(), [&](const SearchedKey& key) { return key.path == path; });
+    if (found == keys.end()) found = keys.insert(keys.end(), {path, {}});
+    if (std::find(found->values.begin(), found->values.end(), value) == found->values.end())
+      found->values.push_back(value);
+  };
+  for (const Json& training : trainings) {
+    for (const auto& [key, value] : training["parallel"].items()) take(parallel_path + key, value);
+    take(micro_path, training["workload"]["micro_batch_size"]);
+  }
+  std::erase_if(keys, [](const SearchedKey& key) { return key.values.size() < 2; });
+  return keys;
+}
+
+/// The document with all of the trainings; a file of one plan has one.
+ScenarioFile file_of(Json document, const std::vector<Json>& trainings, const std::string& name) {
+  document["training"] = trainings;
+  return naming_training([&] { return ScenarioFile::parse(json_text(document), name); });
+}
+
+}  // namespace
+
+OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name, const std::vector<std::string>& set) {
+  Json document = parse_json(with_overrides(text, name, set), name);
+  expect_plans(document, name);
+  take_sweeps(document, name);
+  Json training = document["training"];
+  Json conditions = document.contains("where") ? document["where"] : Json();
+  document.erase("where");
+
+  Json bare = document;
+  bare.erase("training");
+  bare.erase("library");
+  bare["collective"] = any_collective(training);
+  Setup setup = set_up(ScenarioFile::parse(json_text(bare), name).point(0));
+
+  Json unplanned = document;
+  unplanned.erase("library");
+  const PlanFacts facts = facts_of(unplanned, name, setup);
+  std::vector<Json> trainings;
+  std::vector<Json> parallels = single(training["parallel"]);
+  std::vector<Json> sizes{training["workload"].value("micro_batch_size", Json())};
+  if (sizes.front().is_array()) sizes = sizes.front().get<std::vector<Json>>();
+  for (const Json& parallel : parallels)
+    for (const Json& size : sizes) {
+      Json one = training;
+      one["workload"].erase("micro_batch_size");
+      if (!size.is_null()) one["workload"]["micro_batch_size"] = size;
+      PlanWriter(facts, one, parallel, trainings).add_all();
+      if (trainings.size() > most_plans)
+        refuse_plans(name, "/training/parallel", fmt::format("expected at most {} plans, found more", most_plans),
+                     "state some of the keys, or shorter lists");
+    }
+
+  bare.erase("collective");
+  Json machine = document;
+  machine.erase("training");
+  if (!conditions.is_null()) document["where"] = unplanned["where"] = conditions;
+  std::vector<SearchedKey> keys = searched_keys(trainings);
+  ScenarioFile plain = file_of(unplanned, trainings, name), whole = file_of(document, trainings, name);
+  return {name,
+          std::move(machine),
+          std::move(training),
+          std::move(keys),
+          std::move(trainings),
+          std::move(setup),
+          std::move(plain),
+          std::move(whole)};
+}
+
+OpenPlans::OpenPlans(Made&& made)
+    : name_(std::move(made.name)),
+      machine_(std::move(made.machine)),
+      training_(std::move(made.training)),
+      keys_(std::move(made.keys)),
+      trainings_(std::move(made.trainings)),
+      setup_(std::move(made.setup)),
+      plain_(std::move(made.plain)),
+      whole_(std::move(made.whole)) {}
+
+OpenPlans::OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set)
+    : OpenPlans(make(text, name, set)) {}
+
+Scenario OpenPlans::whole(std::size_t i) const {
+  return naming_training([&] { return whole_.point(i); });
+}
+
+Scenario OpenPlans::plain(std::size_t i) const {
+  return naming_training([&] { return plain_.point(i); });
+}
+
+const Json& OpenPlans::training_of(std::size_t i) const {
+  if (whole_.left_out() == 0) return trainings_[i];
+  for (const auto& [path, value] : whole_.id(i).varied)  // points are numbered without those that `where` leaves out
+    for (const Json& training : trainings_)
+      if (path == "training" && training.dump() == value) return training;
+  fail_invariant("a point of a scenario with several trainings is one of them");
+}
+
+std::vector<std::pair<std::string, std::string>> OpenPlans::values_of(std::size_t i) const {
+  const Json& training = training_of(i);
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const auto& [key, value] : training["parallel"].items())
+    values.emplace_back(parallel_path + key, without_quotes(json_text(value)));
+  values.emplace_back(micro_path, json_text(training["workload"]["micro_batch_size"]));
+  return values;
+}
+
+std::vector<std::string> OpenPlans::set_of(std::size_t i) const {
+  std::vector<std::string> set;
+  for (const auto& [path, value] : values_of(i)) {
+    const Json::json_pointer pointer(path == micro_path ? "/workload/micro_batch_size"
+                                                        : "/parallel/" + path.substr(parallel_path.size()));
+    const bool is_stated = training_.contains(pointer);
+    const std::string stated = is_stated ? without_quotes(json_text(training_[pointer])) : default_of(path);
+    if (stated != value) set.push_back(fmt::format("{}={}", path, value));
+  }
+  return set;
+}
+
+Scenario OpenPlans::collective(CollectiveOp op, Bytes bytes, const std::vector<std::vector<Actor>>& groups) const {
+  Json document = machine_;
+  Json collective{{"op", std::string(to_string(op))}, {"bytes", fmt::format("{} B", bytes.count)}};
+  for (const std::vector<Actor>& group : groups) {
+    Json names;
+    for (const Actor rank : group) names.push_back(setup_.topology.node(ranks()[static_cast<std::size_t>(rank)]).name);
+    collective["groups"].push_back(std::move(names));
+  }
+  if (!document.contains("library")) {
+    const bool is_apart = op == CollectiveOp::send_recv || op == CollectiveOp::all_to_all;
+    const Json& parallel = training_["parallel"];
+    collective["algorithm"] = is_apart ? Json("direct") : parallel.value("algorithm", Json("ring"));
+  }
+  document["collective"] = std::move(collective);
+  return ScenarioFile::parse(json_text(document), name_).point(0);
+}
+
+}  // namespace ringsim

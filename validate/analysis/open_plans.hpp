@@ -1,0 +1,80 @@
+// The plans that a scenario leaves open: every way to divide its model among its GPUs.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "scenarios/setup/setup.hpp"
+#include "sim/text/json.hpp"
+
+namespace ringsim {
+
+/// A key in which plans differ, and its values.
+struct SearchedKey {
+  std::string path;  ///< "training.parallel.tensor"
+  std::vector<Json> values;
+};
+
+/// The plans of a scenario with `training.parallel`. A key of `parallel` that the scenario states holds; if it is a
+/// list of values (as a scenario's other lists, or in `sweep`) the plans have one of these. Of keys that it does not
+/// state some are searched:
+///
+/// - tensor: divisors of the heads, of the heads of keys and values and of the MLP, up to the GPUs of a host;
+/// - pipeline and virtual_pipeline: divisors of the layers; virtual_pipeline only if the micro-batches are a multiple
+/// of
+///   pipeline, as Megatron-LM's interleaved schedule requires;
+/// - expert: divisors of the experts;
+/// - micro_batch_size: powers of two;
+/// - shard: all (optimizer_gradients without a pipeline); recompute: all (selective if the attention keeps its scores).
+///
+/// sequence_parallel is true with tensor above 1, and whatever can overlap does, unless stated: both save memory or
+/// time and cost neither here. Other keys keep their defaults; context is one of them.
+class OpenPlans {
+ public:
+  /// `text`: a scenario file's, `name` stands for it in errors; `set`: of --set. Throws InputError as
+  /// ScenarioFile::parse() does, for a scenario without `training.parallel`, and for one that varies something other
+  /// than plans.
+  OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set);
+
+  /// Those that `where` of the scenario lets through; at least 1.
+  std::size_t size() const { return whole_.size(); }
+  const std::vector<SearchedKey>& keys() const { return keys_; }
+
+  /// Plan i, with all that a run needs. Throws InputError for a plan that cannot be.
+  Scenario whole(std::size_t i) const;
+  /// Plan i without the decisions of a library, which take most of the time: its kernels, exchanges and memory are the
+  /// same.
+  Scenario plain(std::size_t i) const;
+  /// Path and value of each key of plan i's `parallel`, and of micro_batch_size.
+  std::vector<std::pair<std::string, std::string>> values_of(std::size_t i) const;
+  /// Those that make the scenario plan i, as --set takes them.
+  std::vector<std::string> set_of(std::size_t i) const;
+  const ScenarioFile& file() const { return whole_; }
+
+  /// The machine, and where the ranks are.
+  const Setup& setup() const { return setup_; }
+  const std::vector<NodeId>& ranks() const { return setup_.collectives.front().ranks; }
+
+  /// A collective by itself on the same machine, of groups of ranks at the same time. `bytes` as exchanges of plans
+  /// count them.
+  Scenario collective(CollectiveOp op, Bytes bytes, const std::vector<std::vector<Actor>>& groups) const;
+
+ private:
+  struct Made;
+  static Made make(const std::string& text, const std::string& name, const std::vector<std::string>& set);
+  explicit OpenPlans(Made&& made);
+  const Json& training_of(std::size_t i) const;
+
+  std::string name_;
+  Json machine_, training_;  // of the document: all but training, sweep and where; the training as stated
+  std::vector<SearchedKey> keys_;
+  std::vector<Json> trainings_;  // of all plans, those too that `where` leaves out
+  Setup setup_;
+  ScenarioFile plain_, whole_;
+};
+
+}  // namespace ringsim

@@ -1,0 +1,31 @@
+// A plan's step at the least: its computation, and what no overlap can hide of its collectives.
+#pragma once
+
+#include <functional>
+
+#include "scenarios/scenario.hpp"
+#include "sim/base/units.hpp"
+
+namespace ringsim {
+
+/// The time of a collective of a plan if nothing else ran: of all groups of a stage at once, of a tensor group by
+/// itself. `bytes`: of a group.
+using AloneTime = std::function<Picoseconds(PlanUse use, CollectiveOp op, Bytes bytes)>;
+
+/// The step of a plan without its data groups' collectives: the recurrence of its pipeline (pipeline_time()) with the
+/// kernels of each stage, the collectives between them, and one transfer from stage to stage.
+///
+/// With `data` also those, as stage 0 has them, whose last backward pass ends the pipeline:
+///
+/// - reductions begin with the backward pass of the last micro-batch at the earliest, gathers end with the forward pass
+///   of the first at the latest; without overlap all of them count;
+/// - with optimizer_gradients every micro-batch waits for its reductions; with full all gathers and reductions, which
+///   share a stream, take their turns.
+///
+/// A simulated step is not shorter, if (1) collectives that run at the same time do not speed each other up, (2) one
+/// collective of all bytes takes no longer than those of its parts in turn, (3) the groups of all stages lie as those
+/// of stage 0 do. None of these is a law: NCCL's choice may take another turn between two sizes, and stages may lie
+/// unlike. So plans are ranked by simulated times, and the bound alone decides which ones need no simulation.
+Picoseconds plan_bound(const PlanTraining& plan, const AloneTime& alone, bool data);
+
+}  // namespace ringsim

@@ -1,0 +1,248 @@
+#include "validate/analysis/plan_search.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "sim/base/error.hpp"
+#include "validate/analysis/plan_bound.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// Plans that are simulated before the next are chosen, whatever the number of threads. More would be simulated in
+/// vain, because the first of them says how far to look.
+constexpr std::size_t plans_at_a_time = 2;
+
+/// Times of collectives by themselves, each simulated once.
+class AloneTimes {
+ public:
+  AloneTimes(const OpenPlans& plans, const PredictOptions& options) : plans_(plans), options_(options) {}
+
+  Picoseconds of(const PlanSpec& program, PlanUse use, CollectiveOp op, Bytes bytes) {
+    Program::Groups groups = plan_groups(program, use, 0);
+    if (use == PlanUse::tensor || use == PlanUse::forward) groups.resize(1);
+    if (groups.front().size() == 1) return Picoseconds{0};
+    const Key key{op, bytes, groups};
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    }
+    const Picoseconds time = predict(plans_.collective(op, bytes, groups), options_).time;
+    const std::lock_guard lock(mutex_);  // two threads may have found the same
+    return known_.emplace(key, time).first->second;
+  }
+  std::size_t size() const { return known_.size(); }
+
+ private:
+  using Key = std::tuple<CollectiveOp, Bytes, Program::Groups>;
+  const OpenPlans& plans_;
+  const PredictOptions& options_;
+  std::mutex mutex_;
+  std::map<Key, Picoseconds> known_;
+};
+
+/// The GPU that lacks most; if none does, the one that needs most.
+struct GpuNeed {
+  Bytes needs, has;
+  bool fits = true;
+};
+
+GpuNeed need_of(const OpenPlans& plans, const TrainingSpec& spec) {
+  GpuNeed worst;
+  Bytes lacks;
+  for (const PlanMemory& stage : spec.plan->memory) worst.needs = std::max(worst.needs, stage.total());
+  const std::vector<NodeId>& ranks = plans.ranks();
+  for (Actor rank = 0; rank < static_cast<Actor>(ranks.size()); ++rank) {
+    const auto stage = static_cast<std::size_t>(spec.plan->program.grid.digits(rank).stage);
+    const Bytes needs = spec.plan->memory[stage].total(),
+                has =
+                    spec.gpu_memory.value_or(plans.setup().topology.node(ranks[static_cast<std::size_t>(rank)]).memory);
+    const bool fits = has.count == 0 || needs <= has || spec.plan->ignores_memory;
+    if (fits || (!worst.fits && needs - has <= lacks)) continue;
+    worst = {needs, has, false};
+    lacks = needs - has;
+  }
+  return worst;
+}
+
+/// A plan on its way to be simulated.
+struct BoundedPlan {
+  RankedPlan plan;
+  bool has_data = false;    ///< the bound counts data groups
+  bool is_refused = false;  ///< it cannot be
+};
+
+/// The mistake that makes the work impossible; nothing if it is done.
+template <class Work>
+std::optional<InputError> refusal_of(const Work& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const InputError& error) {
+    return error;
+  }
+}
+
+class BestFirst {
+ public:
+  BestFirst(const OpenPlans& plans, const PlanSearchOptions& options)
+      : plans_(plans), options_(options), alone_(plans, options.run) {}
+
+  PlanSearch run() {
+    out_.plans = plans_.size();
+    filter();
+    if (options_.simulate) simulate_best_first();
+    if (out_.ranked.size() < options_.top) complete_bounds(options_.top - out_.ranked.size(), Picoseconds::max());
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  void check_stop() const {
+    if (options_.run.stop != nullptr && *options_.run.stop) throw Interrupted("the search for plans was stopped");
+  }
+
+  Picoseconds bound_of(const Scenario& scenario, bool data) {
+    const PlanTraining& plan = *scenario.training->plan;
+    return plan_bound(
+        plan, [&](PlanUse use, CollectiveOp op, Bytes bytes) { return alone_.of(plan.program, use, op, bytes); }, data);
+  }
+
+  /// Works on each of `n` with a count of those done.
+  void each(const std::string& stage, std::size_t n, const std::function<void(std::size_t)>& work) {
+    std::atomic<std::size_t> done{0};
+    if (options_.progress) options_.progress(stage, 0);
+    options_.for_each(n, [&](std::size_t i) {
+      check_stop();
+      work(i);
+      const std::size_t so_far = ++done;
+      const std::lock_guard lock(mutex_);
+      if (options_.progress) options_.progress(stage, static_cast<double>(so_far) / static_cast<double>(n));
+      return true;
+    });
+  }
+
+  void filter() {
+    std::vector<std::optional<BoundedPlan>> found(out_.plans);
+    std::vector<std::optional<InputError>> refused(out_.plans);
+    std::vector<GpuNeed> needs(out_.plans);
+    each("plans that fit", out_.plans, [&](std::size_t i) {
+      refused[i] = refusal_of([&] {
+        const Scenario scenario = plans_.plain(i);
+        needs[i] = need_of(plans_, *scenario.training);
+        if (!needs[i].fits) return;
+        const PlanGrid& grid = scenario.training->plan->program.grid;
+        found[i] = BoundedPlan{.plan = {.plan = i,
+                                        .data = grid.data() / grid.context(),
+                                        .memory = needs[i].needs,
+                                        .bound = bound_of(scenario, false),
+                                        .result = std::nullopt}};
+      });
+    });
+    for (std::size_t i = 0; i < out_.plans; ++i) {
+      if (refused[i]) note_refusal(*refused[i]);
+      if (!needs[i].fits) {
+        if (out_.too_large++ == 0 || needs[i].needs < out_.least) {
+          out_.least = needs[i].needs;
+          out_.room = needs[i].has;
+        }
+      }
+      if (found[i]) left_.push_back(*found[i]);
+    }
+    if (left_.empty() && out_.too_large == 0)
+      throw InputError(**std::find_if(refused.begin(), refused.end(), [](const auto& one) { return one.has_value(); }));
+  }
+
+  void note_refusal(const InputError& error) {
+    auto found = std::find_if(out_.refused.begin(), out_.refused.end(),
+                              [&](const auto& one) { return one.first == error.message(); });
+    if (found == out_.refused.end()) found = out_.refused.insert(out_.refused.end(), {error.message(), 0});
+    ++found->second;
+  }
+
+  /// The time beyond which no plan is looked for.
+  Picoseconds limit() const {
+    if (out_.ranked.empty()) return Picoseconds::max();
+    std::vector<Picoseconds> times;
+    for (const RankedPlan& one : out_.ranked) times.push_back(one.least());
+    std::sort(times.begin(), times.end());
+    const auto within =
+        Picoseconds{static_cast<std::int64_t>(static_cast<double>(times.front().count()) * (1 + options_.within))};
+    return times.size() < options_.top ? within : std::min(within, times[options_.top - 1]);
+  }
+
+  /// Until the first `n` plans of those left have whole bounds, or bounds beyond `limit`.
+  void complete_bounds(std::size_t n, Picoseconds limit) {
+    for (;;) {
+      std::stable_sort(left_.begin(), left_.end(),
+                       [](const BoundedPlan& a, const BoundedPlan& b) { return a.plan.bound < b.plan.bound; });
+      std::vector<BoundedPlan*> open;
+      for (std::size_t i = 0; i < std::min(n, left_.size()); ++i)
+        if (!left_[i].has_data && left_[i].plan.bound <= limit) open.push_back(&left_[i]);
+      if (open.empty()) return;
+      std::vector<std::optional<InputError>> refused(open.size());
+      each("bounds of plans", open.size(), [&](std::size_t i) {
+        refused[i] = refusal_of([&] { open[i]->plan.bound = bound_of(plans_.plain(open[i]->plan.plan), true); });
+        open[i]->has_data = true;
+        open[i]->is_refused = refused[i].has_value();
+      });
+      for (const std::optional<InputError>& one : refused)
+        if (one) note_refusal(*one);
+      std::erase_if(left_, [](const BoundedPlan& one) { return one.is_refused; });
+    }
+  }
+
+  void simulate_best_first() {
+    for (;;) {
+      complete_bounds(plans_at_a_time, limit());
+      std::vector<RankedPlan> batch;
+      while (batch.size() < plans_at_a_time && !left_.empty() && left_.front().plan.bound <= limit()) {
+        batch.push_back(std::move(left_.front().plan));
+        left_.erase(left_.begin());
+      }
+      if (batch.empty()) return;
+      std::vector<std::optional<InputError>> refused(batch.size());
+      each("simulations", batch.size(), [&](std::size_t i) {
+        refused[i] =
+            refusal_of([&] { batch[i].result = whole_of(results_of(plans_.whole(batch[i].plan), options_.run)); });
+      });
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (refused[i]) note_refusal(*refused[i]);
+        if (batch[i].result) out_.ranked.push_back(std::move(batch[i]));
+      }
+    }
+  }
+
+  void finish() {
+    out_.collectives = alone_.size();
+    out_.simulated = out_.ranked.size();
+    out_.not_simulated = left_.size();
+    if (!left_.empty()) out_.others = left_.front().plan.bound;
+    std::stable_sort(out_.ranked.begin(), out_.ranked.end(), [](const RankedPlan& a, const RankedPlan& b) {
+      return std::pair{a.least(), a.plan} < std::pair{b.least(), b.plan};
+    });
+    for (std::size_t i = 0; i < left_.size() && out_.ranked.size() < options_.top; ++i)
+      out_.ranked.push_back(std::move(left_[i].plan));
+    std::stable_sort(out_.refused.begin(), out_.refused.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+  }
+
+  const OpenPlans& plans_;
+  const PlanSearchOptions& options_;
+  AloneTimes alone_;
+  std::mutex mutex_;
+  std::vector<BoundedPlan> left_;
+  PlanSearch out_;
+};
+
+}  // namespace
+
+PlanSearch search_plans(const OpenPlans& plans, const PlanSearchOptions& options) {
+  return BestFirst(plans, options).run();
+}
+
+}  // namespace ringsim
