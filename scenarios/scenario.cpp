@@ -156,9 +156,10 @@ Json place_sweeps(Json& root, Blame& blame) {
     }
     const Field* field = find(scenario_field().members, path.front());
     if (field != nullptr && !field->varies) {
-      blame.fail(place, fmt::format("expected a path in topology, collective, training, transport, network, faults, "
-                                    "disturbance, jobs or calibration, found {}",
-                                    in_quotes(key)));
+      blame.fail(place, fmt::format(
+                            "expected a path in topology, collective, training, inference, transport, network, faults, "
+                            "disturbance, jobs or calibration, found {}",
+                            in_quotes(key)));
     }
     for (const DottedPath& other : paths) {
       if (leads_to(other, path) || leads_to(path, other)) {
@@ -393,8 +394,10 @@ std::optional<Scenario> ScenarioFile::point(std::size_t i, Bytes size) const {
   ensure(i < this->size(), "a point's number is below the number of points");
   Varied varied;
   Json written = impl_->points->at(impl_->number(i), varied);
-  if (written.contains("training"))
-    impl_->blame.fail("/training", "expected a collective, whose size can be set, found a training step");
+  for (const auto& [key, what] : {std::pair{"training", "a training step"}, {"inference", "a step of inference"}})
+    if (written.contains(key))
+      impl_->blame.fail(fmt::format("/{}", key),
+                        fmt::format("expected a collective, whose size can be set, found {}", what));
   const std::string text = fmt::format("{} B", size.count);
   written["collective"]["bytes"] = text;
   if (!impl_->lets_through(written)) return std::nullopt;

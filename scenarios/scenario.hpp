@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "algorithms/inference/inference_costs.hpp"
 #include "algorithms/training/ddp.hpp"
 #include "algorithms/training/plan_program.hpp"
 #include "algorithms/training/regimes.hpp"
@@ -105,9 +106,11 @@ struct PlanTraining {
   std::int64_t global_batch = 0;   ///< samples of all GPUs in a step
   std::vector<PlanMemory> memory;  ///< [stage] of each rank
   bool ignores_memory = false;     ///< it is run even if it does not fit
+  /// Of scenario key `inference`: then `program` is a forward pass alone, and of `model` only the card counts.
+  std::optional<InferencePlan> inference;
 };
 
-/// A training step: scenario key `training`.
+/// A training step: scenario key `training`. Or a step of inference, key `inference`, which is a plan's forward pass.
 struct TrainingSpec {
   const Regime* regime = nullptr;
   std::string workload;  ///< the model's name; "layers" if the scenario has its own
@@ -139,6 +142,10 @@ struct TrainingSpec {
   std::shared_ptr<const PlanTraining> plan;
 
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
+  const InferencePlan* inference() const { return plan && plan->inference ? &*plan->inference : nullptr; }
+  /// The scenario's key, and what messages call it.
+  const char* key() const { return inference() != nullptr ? "inference" : "training"; }
+  const char* what() const { return inference() != nullptr ? "a step of inference" : "a training step"; }
 };
 
 /// The decisions of a communication library for one collective.

@@ -96,6 +96,7 @@ class PlanWriter {
     if (tensor_ >= 0) partial_ = add_variable("the partial sums of a layer");
     if (context_ >= 0) keys_ = add_variable("keys and values of a layer, or their gradients");
     if (expert_ >= 0) tokens_ = add_variable("tokens of a layer's experts, or their gradients");
+    if (spec_.forward_only) return;
     first_cut_variable_ = static_cast<int>(out_.program.variables.size());
     for (const char* what : {"activations", "gradients of activations"})
       for (int chunk = 0; chunk < spec_.chunks; ++chunk)
@@ -266,7 +267,8 @@ class PlanWriter {
       const PlanKernel& kernel = kernels[i];
       if (!kernel.is_call()) {
         const std::string part = kernel.name.empty() ? "" : " " + kernel.name;
-        Task& task = write_kernel(fmt::format("{} {}{} of micro-batch {}", what, layer.name, part, m), kernel.time);
+        const std::string of = spec_.forward_only ? "" : fmt::format(" of micro-batch {}", m);
+        Task& task = write_kernel(fmt::format("{} {}{}{}", what, layer.name, part, of), kernel.time);
         if (i + 1 < kernels.size() && kernels[i + 1].is_call())
           task.touches.push_back(
               {kernels[i + 1].use == PlanUse::expert && sent ? As::answer : As::make, variable_of(kernels[i + 1]), -1});
@@ -308,9 +310,16 @@ class PlanWriter {
     return spec_.layers[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)];
   }
 
+  // What the last kernel makes is read by nobody, and nothing is kept for a backward pass.
+  void write_forward_alone() {
+    for (const PlanLayer& layer : layers(0)) write_pass_of(layer.forward, "forward", layer, 0);
+    out_.program.roles.push_back(std::move(role_));
+  }
+
   void write_stage(int stage) {
     stage_ = stage;
     role_.streams.assign(out_.program.streams.size(), {});
+    if (spec_.forward_only) return write_forward_alone();
     buckets_.clear();
     for (int chunk = 0; chunk < spec_.chunks; ++chunk) buckets_.push_back(plan_buckets(spec_, stage, chunk));
     gathers_.assign(buckets_.size(), {});
@@ -605,6 +614,9 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
     ensure(chunks.size() == static_cast<std::size_t>(spec.chunks), "every stage has its chunks");
     for (const auto& layers : chunks) ensure(!layers.empty(), "every chunk has a layer");
   }
+  ensure(!spec.forward_only || (spec.grid.pipeline() == 1 && spec.grid.data() == 1 && spec.grid.expert() == 1 &&
+                                spec.chunks == 1 && spec.micro_batches == 1),
+         "a forward pass alone is that of one tensor group");
   ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
   ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
          "parts of gradients need one stage");

@@ -83,6 +83,9 @@ struct PlanCall {
 struct PlanSpec {
   std::string name;
   int iterations = 1;
+  /// Inference: one forward pass per iteration, of one stage, chunk and micro-batch without data ranks; weights do not
+  /// change.
+  bool forward_only = false;
   PlanGrid grid;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int chunks = 1;                                           ///< of each stage
@@ -155,6 +158,9 @@ struct PlanProgram {
 /// divided by the number of all data ranks, because each expert has seen the tokens of its whole group (Megatron-LM's
 /// gradient_scaling_factor, megatron/core/distributed/distributed_data_parallel.py). Their calls share the stream of
 /// the data groups' ones. `full` and optimizer_gradients have no such experts.
+///
+/// forward_only: the layers' forward passes one after the other, and nothing else. Partial sums and parts of logits are
+/// proved as in training: each is made before its collective and read whole after it.
 ///
 /// Memory: tasks of p roles, whatever t and d are; a call for each use of a stage, with all of its members.
 /// `call`: asked once for each kind.

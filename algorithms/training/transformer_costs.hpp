@@ -100,9 +100,10 @@ Bytes layer_activations(const TransformerPlan& plan, bool with_experts = false);
 /// Memory of a rank of a stage.
 struct PlanMemory {
   Bytes weights, gradients, state, activations;
+  Bytes cache = {};   ///< of inference: keys and values
   int in_flight = 0;  ///< passes of chunks that the activations are those of, at most
 
-  Bytes total() const { return weights + gradients + state + activations; }
+  Bytes total() const { return weights + gradients + state + activations + cache; }
   bool operator==(const PlanMemory&) const = default;
 };
 /// `sharding`: what data ranks divide. Activations are those of the moment

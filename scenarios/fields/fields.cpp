@@ -211,6 +211,7 @@ Field make_scenario_field() {
                       topology_field(),
                       collective_field(),
                       training_field(algorithm_field()),
+                      inference_field(algorithm_field()),
                       library_field(transport_field().members),
                       harness_field(),
                       devices_field(),
@@ -238,7 +239,7 @@ Field make_scenario_field() {
                                     .min = 1,
                                     .varies = false}},
                        .varies = false}},
-          .one_of = {{"collective", "training"}},
+          .one_of = {{"collective", "training", "inference"}},
           .varies = false};
 }
 

@@ -121,6 +121,9 @@ Field training_field(Field algorithm);
 /// `parallel`: of the plan that was measured.
 Field workload_field(Field parallel);
 Field parallel_field(Field algorithm);
+Field inference_field(Field algorithm);
+/// The model that serves.
+Field serving_workload_field();
 /// A length of time.
 Field duration(std::string name, std::string doc, std::string example, std::string fallback = {}, Member into = {});
 /// A communication library, whose variables include those of `transport`; and what GPUs are known to do.

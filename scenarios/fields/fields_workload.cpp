@@ -102,6 +102,63 @@ Field measured_field(Field parallel) {
 
 }  // namespace
 
+Field serving_workload_field() {
+  std::vector<std::string> models;
+  for (const auto& [name, text] : workload_files()) models.push_back(name);
+  const auto share = [](const char* name, const char* doc, const char* example) {
+    return Field{.name = name, .type = Type::portion, .doc = doc, .required = true, .examples = {example}};
+  };
+  const Field compute{
+      .name = "compute",
+      .type = Type::object,
+      .doc = "The rates that kernels reach. A kernel takes the longer time of its operations and its bytes.",
+      .required = true,
+      .members = {
+          share("gemm", "The share of `peak` that matrix products reach. No share has a default.", R"("70%")"),
+          share("attention", "The share of `peak` that attention reaches.", R"("50%")"),
+          share("memory", "The share of `hbm` that kernels reach which memory limits.", R"("80%")"),
+          {.name = "peak",
+           .type = Type::text,
+           .doc = "Operations per second of the GPU's tensor cores at this precision.",
+           .required = true,
+           .min = 1,
+           .examples = {R"("1979 TFLOP/s")"}},
+          {.name = "hbm",
+           .type = Type::rate,
+           .doc = "Bytes per second of the GPU's memory.",
+           .required = true,
+           .min = 1,
+           .examples = {R"("3350 GB/s")"}},
+          {.name = "source", .type = Type::text, .doc = "Where the figures come from.", .min = 1, .varies = false}}};
+  return {.name = "workload",
+          .type = Type::object,
+          .doc = "The model, its precision, and how fast a GPU computes.",
+          .required = true,
+          .members = {{.name = "model",
+                       .type = Type::text,
+                       .doc = "A model of scenarios/workloads that has a card.",
+                       .choices = std::move(models),
+                       .numbers = Numbers::exact,
+                       .otherwise = "other models are not modeled yet; give the card: \"transformer\": {...}"},
+                      transformer_field(),
+                      {.name = "precision",
+                       .type = Type::text,
+                       .doc = "Of the layers' matrices and their products; fp8: 1 B per weight. Embedding, head, norms "
+                              "and routers have 2 B.",
+                       .fallback = "bf16",
+                       .choices = {"fp16", "bf16", "fp8"}},
+                      {.name = "kv_bytes",
+                       .type = Type::whole,
+                       .doc = "Bytes of an element of the KV cache.",
+                       .fallback = "2",
+                       .min = 1,
+                       .max = 2,
+                       .words = {"kv_cache_dtype"}},
+                      compute},
+          .named_by = "model",
+          .one_of = {{"model", "transformer"}}};
+}
+
 Field workload_field(Field parallel) {
   std::vector<std::string> models;
   for (const auto& [name, text] : workload_files()) models.push_back(name);

@@ -33,6 +33,9 @@ void refuse_decided(const Json& written, const Blame& blame) {
     if (job.contains("training") && job["training"].contains("regime") && job["training"]["regime"].is_object() &&
         job["training"]["regime"].contains("algorithm"))
       refuse(pointer + "/training/regime/algorithm");
+    if (job.contains("inference") && job["inference"].contains("parallel") &&
+        job["inference"]["parallel"].is_object() && job["inference"]["parallel"].contains("algorithm"))
+      refuse(pointer + "/inference/parallel/algorithm");
   };
   refuse_in(written, "");
   for (std::size_t i = 0; written.contains("jobs") && i < written["jobs"].size(); ++i)

@@ -14,6 +14,7 @@
 #include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_devices.hpp"
 #include "scenarios/meaning/meaning_disturbance.hpp"
+#include "scenarios/meaning/meaning_inference.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
 #include "scenarios/meaning/meaning_library.hpp"
 #include "scenarios/meaning/meaning_nics.hpp"
@@ -33,11 +34,14 @@ using Canonical = nlohmann::json;
 
 namespace {
 
-/// What a scenario with a training step, its own or a job's, cannot have.
+/// What a scenario with a training step, its own or a job's, or a step of inference cannot have.
 void check_beside_training(const Canonical& canonical, const Blame& blame) {
   if (!canonical.contains("disturbance")) return;
   for (const char* key : {"slow", "jitter"})
-    if (canonical["disturbance"].contains(key))
+    if (canonical["disturbance"].contains(key) && canonical.contains("inference"))
+      blame.fail(fmt::format("/disturbance/{}", key), "cannot be combined with inference",
+                 "it would delay each step of each message");
+    else if (canonical["disturbance"].contains(key))
       blame.fail(fmt::format("/disturbance/{}", key), "cannot be combined with a training step",
                  "it would delay each step of each message; training.slow and training.jitter slow the computation");
 }
@@ -329,12 +333,41 @@ void expect_no_flow_spray(const Scenario& scenario, const Blame& blame) {
 
 }  // namespace
 
+namespace {
+
+void expect_one_kind(const Canonical& canonical, const Blame& blame) {
+  std::string found;
+  int n = 0;
+  for (const char* key : {"collective", "training", "inference"})
+    if (canonical.contains(key)) found += fmt::format("{}{}", n++ == 0 ? "" : " and ", key);
+  if (n != 1)
+    blame.fail("",
+               fmt::format("expected one of the keys \"collective\", \"training\" and \"inference\", found {}",
+                           n == 0 ? "none" : found),
+               "collective: What the GPUs do. training: What the GPUs train. inference: What the GPUs serve.");
+}
+
+/// In the order of ranks; none if the scenario names those that serve.
+std::vector<std::string> names_of_gpus(const TopologySpec& spec, const Canonical& inference, const Blame& blame) {
+  std::vector<std::string> names;
+  if (inference.contains("ranks")) return names;
+  try {
+    const Topology topology = build(spec);
+    for (const NodeId rank : topology.ranks()) names.push_back(topology.node(rank).name);
+  } catch (const InputError& error) {
+    blame.fail("/topology" + error.where(), error.message(), error.hint());
+  }
+  return names;
+}
+
+}  // namespace
+
 Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
-  Canonical decided;  // copied only where a library writes into it
-  const bool by_library = asked.contains("library");
-  if (by_library) decided = asked;
-  const Canonical& canonical = by_library ? decided : asked;
+  Canonical decided;  // copied only where a library or the ranks of inference are written into it
+  const bool by_library = asked.contains("library"), serves = asked.contains("inference");
+  if (by_library || serves) decided = asked;
+  const Canonical& canonical = by_library || serves ? decided : asked;
   out.topology = topology_of(canonical["topology"], blame, files);
   if (const auto* cluster = std::get_if<Cluster>(&out.topology)) {
     for (const Cluster::Part& part : cluster->parts) {
@@ -344,11 +377,11 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   }
   const std::size_t gpus = gpus_of(out.topology, blame);
 
-  if (canonical.contains("collective") == canonical.contains("training"))
-    blame.fail("",
-               fmt::format("expected the key \"collective\" or \"training\", found {}",
-                           canonical.contains("training") ? "both" : "none"),
-               "collective: What the GPUs do. training: What the GPUs train.");
+  expect_one_kind(canonical, blame);
+  if (serves) {
+    name_serving_ranks(decided["inference"], names_of_gpus(out.topology, canonical["inference"], blame), blame);
+    out.training = inference_of(canonical["inference"], compute_scale_of(canonical), blame, out.warnings);
+  }
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);
     for (const char* key : {"steps", "warmup"})
@@ -374,9 +407,9 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
       return training != nullptr ? decide_training(decided, written, *training, at, out, blame, files)
                                  : decide(decided, written, at, out, blame, files);
     };
-    out.library =
-        decide_job(decided[out.training ? "training" : "collective"], out.training ? "/training" : "/collective",
-                   out.training ? &*out.training : nullptr, decided["transport"]);
+    out.library = decide_job(decided[out.training ? out.training->key() : "collective"],
+                             fmt::format("/{}", out.training ? out.training->key() : "collective"),
+                             out.training ? &*out.training : nullptr, decided["transport"]);
   }
   take_jobs(canonical, written, gpus, decide_job, blame, files, out);
   number_calls(out);

@@ -14,6 +14,7 @@
 #include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_groups.hpp"
+#include "scenarios/meaning/meaning_inference.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -315,6 +316,8 @@ Job main_of(const Canonical& canonical, const Json& written, std::size_t gpus, c
     return job;
   };
   if (!out.training) return make(canonical["collective"], written["collective"], "/collective");
+  if (out.training->inference() != nullptr)
+    return make(layer_sum_of(canonical["inference"], *out.training), Json::object(), "/inference/parallel");
   const Canonical& training = canonical["training"];
   Job job = make(gradients_of(training, *out.training), Json::object(), "/training/regime");
   if (out.training->regime->kind == Regime::Kind::single) job.request.ranks = 1;

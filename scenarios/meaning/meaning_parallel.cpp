@@ -1,7 +1,6 @@
 #include "scenarios/meaning/meaning_parallel.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,9 +11,9 @@
 
 #include "algorithms/training/regimes.hpp"
 #include "scenarios/fields/fields.hpp"
-#include "scenarios/fields/workload_files.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
+#include "scenarios/meaning/roofline.hpp"
 #include "scenarios/meaning/transformer.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
@@ -27,6 +26,8 @@ using Canonical = nlohmann::json;
 using Recompute = TransformerPlan::Recompute;
 const std::string at_parallel = "/training/parallel", at_workload = "/training/workload",
                   at_compute = "/training/workload/compute";
+const RooflinePlace plan_place{
+    .workload = at_workload, .user = "with parallel", .otherwise = R"(; or {"flops": ..., "efficiency": ...})"};
 
 /// Keys of a training that a plan does not read, and what reads them.
 void expect_only_plan_keys(const Canonical& canonical, const Blame& blame) {
@@ -61,43 +62,6 @@ void expect_only_plan_keys(const Canonical& canonical, const Blame& blame) {
                  "micro_batch_size: samples of a micro-batch; global_batch_size: of all GPUs in a step");
 }
 
-TransformerCard card_of(const Canonical& workload, const Blame& blame) {
-  if (workload.contains("transformer")) return transformer_of(workload["transformer"]);
-  const auto name = workload["model"].get<std::string>();
-  const auto& files = workload_files();
-  const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
-  ensure(found != files.end(), "the table of fields names the workloads");
-  const Json file = parse_json(found->second, "scenarios/workloads/" + name + ".json");
-  if (!file.contains("transformer")) {
-    std::vector<std::string> cards;
-    for (const auto& [other, text] : files)
-      if (parse_json(text, other).contains("transformer")) cards.push_back(other);
-    blame.fail(at_workload + "/model", fmt::format("expected a transformer with parallel, found {}", name),
-               fmt::format("those with a model card: {}", fmt::join(cards, ", ")));
-  }
-  return transformer_of(Canonical(file["transformer"]));
-}
-
-double share_of(const Canonical& compute, const char* key, const Blame& blame) {
-  if (!compute.contains(key))
-    blame.fail(at_compute, fmt::format("expected the key \"{}\" with parallel, found none", key),
-               R"({"gemm": "72%", "attention": "35%", "memory": "80%", "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}: no )"
-               R"(share fits all software, so they are yours to state; or {"flops": ..., "efficiency": ...})");
-  if (!compute[key].is_object())
-    blame.fail(fmt::format("{}/{}", at_compute, key), "expected a share such as \"72%\", found a rate");
-  const double share = static_cast<double>(compute[key]["millionths"].get<std::int64_t>()) / 1e6;
-  if (share <= 0) blame.fail(fmt::format("{}/{}", at_compute, key), "expected a share above 0%, found 0%");
-  return share;
-}
-
-double flops_of(const Canonical& compute, const char* key, const Blame& blame) {
-  try {
-    return static_cast<double>(parse_flops(compute[key].get<std::string>()));
-  } catch (const InputError& error) {
-    blame.fail(fmt::format("{}/{}", at_compute, key), error.message(), error.hint());
-  }
-}
-
 /// From shares of a stated peak and HBM, or from one efficiency, which leaves bytes out.
 KernelSpeeds speeds_of(const Canonical& compute, double speed, TrainingSpec& out, const Blame& blame) {
   if (compute.contains("step"))
@@ -116,24 +80,15 @@ KernelSpeeds speeds_of(const Canonical& compute, double speed, TrainingSpec& out
       if (!compute.contains(key))
         blame.fail(at_compute, fmt::format("expected the key \"{}\", found none", key),
                    "flops: the GPU's peak; efficiency: the share of it that is reached");
-    const double peak = flops_of(compute, "flops", blame);
+    const double peak = flops_of(compute, "flops", plan_place, blame);
     out.compute = "flops";
     out.peak = static_cast<std::int64_t>(peak);
-    speeds.gemm = speeds.attention = speed * peak * share_of(compute, "efficiency", blame);
+    speeds.gemm = speeds.attention = speed * peak * share_of(compute, "efficiency", plan_place, blame);
     return speeds;
   }
-  const double gemm = share_of(compute, "gemm", blame), attention = share_of(compute, "attention", blame),
-               memory = share_of(compute, "memory", blame);
-  for (const char* key : {"peak", "hbm"})
-    if (!compute.contains(key))
-      blame.fail(at_compute, fmt::format("expected the key \"{}\" next to shares, found none", key),
-                 R"(peak: operations of the GPU's tensor cores, "312 TFLOP/s"; hbm: bytes of its memory, "2039 GB/s")");
-  const double peak = flops_of(compute, "peak", blame);
+  speeds = roofline_of(compute, speed, plan_place, blame);
   out.compute = "roofline";
-  out.peak = static_cast<std::int64_t>(peak);
-  speeds.gemm = speed * peak * gemm;
-  speeds.attention = speed * peak * attention;
-  speeds.memory = speed * static_cast<double>(compute["hbm"].get<std::int64_t>()) * memory;
+  out.peak = static_cast<std::int64_t>(flops_of(compute, "peak", plan_place, blame));
   return speeds;
 }
 
@@ -456,7 +411,7 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
   const auto ranks = static_cast<std::int64_t>(canonical.contains("ranks") ? canonical["ranks"].size() : gpus);
   auto plan = std::make_shared<PlanTraining>();
   PlanSpec& program = plan->program;
-  const TransformerCard card = card_of(workload, blame);
+  const TransformerCard card = card_of(workload, plan_place, blame);
   program.grid = grid_of(parallel, ranks, card.experts > 0, blame);
   const Workload made = training_detail::layers_of(workload, blame);
   TransformerPlan& model = plan->model = model_of(canonical, card, program.grid, blame, warnings);

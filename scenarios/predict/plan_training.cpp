@@ -106,8 +106,34 @@ std::vector<std::string> lighter_plans(const TrainingSpec& spec, int stage, Byte
 
 }  // namespace
 
+namespace {
+
+std::string inference_needs(const TrainingSpec& spec, const std::string& gpu, Actor rank, Bytes has) {
+  const InferencePlan& plan = *spec.inference();
+  const PlanMemory& needs = spec.plan->memory.front();
+  return fmt::format(
+      "rank {} ({}) needs {} of {} GB: weights {}, KV cache {} ({} sequences of {} tokens, {} B per token); without "
+      "activations",
+      rank, gpu, gigabytes_of(needs.total()), gigabytes_of(has), gigabytes_of(needs.weights), gigabytes_of(needs.cache),
+      plan.batch, plan.context, needs.cache.count / (plan.batch * plan.context));
+}
+
+/// What would fit in place of a batch that does not.
+std::string smaller_batch(const InferencePlan& plan, Bytes has) {
+  const std::int64_t fits = largest_batch(plan, has);
+  if (fits > 0) return fmt::format("a batch of {} fits", fits);
+  InferencePlan shorter = plan;
+  shorter.batch = shorter.context = 1;
+  if (inference_memory(shorter).weights > has) return "the weights alone do not fit: take more tensor ranks, or fp8";
+  return "not one sequence fits: take more tensor ranks, or a shorter context";
+}
+
+}  // namespace
+
 std::string plan_needs(const TrainingSpec& spec, const std::vector<NodeId>& ranks, const Topology& topology, Actor rank,
                        Bytes has) {
+  if (spec.inference() != nullptr)
+    return inference_needs(spec, topology.node(ranks[static_cast<std::size_t>(rank)]).name, rank, has);
   const int stage = spec.plan->program.grid.digits(rank).stage;
   const PlanMemory& needs = spec.plan->memory[static_cast<std::size_t>(stage)];
   return fmt::format(
@@ -134,6 +160,11 @@ void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
       worst = rank;
     }
     if (worst < 0) continue;
+    if (const InferencePlan* serving = spec->inference())
+      throw InputError(scenario.file + ": /inference",
+                       "expected a batch that its GPUs have room for, found that " +
+                           plan_needs(*spec, ranks, setup.topology, worst, has),
+                       smaller_batch(*serving, has) + "; or \"memory\": \"ignore\"");
     std::vector<std::string> ways = lighter_plans(*spec, spec->plan->program.grid.digits(worst).stage, has);
     if (ways.empty())
       ways.push_back(

@@ -485,7 +485,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   for (std::size_t j = 0; j < n; ++j)
     if (work.training(j) != nullptr)
       if (std::string lacking = work.training(j)->lacking_memory(
-              topology, scenario.file + (j == 0 ? ": /training" : fmt::format(": /jobs/{}/training", j - 1)));
+              topology, scenario.file + (j == 0 ? fmt::format(": /{}", scenario.training->key())
+                                                : fmt::format(": /jobs/{}/training", j - 1)));
           !lacking.empty())
         result.warnings.push_back(std::move(lacking));
   if (scenario.has_total()) result.jobs.push_back(total_of(scenario, setup, topology, timeline, *work.jobs()));

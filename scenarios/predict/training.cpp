@@ -258,11 +258,11 @@ std::string smaller(const TrainingSpec& spec, int ranks) {
 void TrainingRun::expect_room(const Scenario& scenario, const ProgramSize& size, Bytes most) const {
   if (size.memory() <= most) return;
   throw InputError(
-      scenario.file + ": /training",
-      fmt::format(
-          "expected a training step whose program takes at most {}, found one of {} tasks and {} variables on {} "
-          "actors, which takes about {}",
-          rough_size(most), size.tasks, size.variables, size.actors, rough_size(size.memory())),
+      fmt::format("{}: /{}", scenario.file, spec_.key()),
+      fmt::format("expected {} whose program takes at most {}, found one of {} tasks and {} variables on {} actors, "
+                  "which takes "
+                  "about {}",
+                  spec_.what(), rough_size(most), size.tasks, size.variables, size.actors, rough_size(size.memory())),
       fmt::format("{}; or --max-memory {:.0f}GB, if this machine has as much",
                   smaller(spec_, placed_.job.request.ranks),
                   std::ceil(static_cast<double>(size.memory().count) / 1e9)));
@@ -357,7 +357,8 @@ TrainingMemory TrainingRun::memory_of(Actor actor) const {
             .state = its.state,
             .copies = {},
             .outputs = {},
-            .activations = its.activations};
+            .activations = its.activations,
+            .cache = its.cache};
   }
   memory.weights = memory.gradients = all;
   memory.state = state;
@@ -468,7 +469,10 @@ void TrainingRun::describe(TrainingReport& report) const {
   report.workload = spec_.workload;
   report.compute = spec_.compute;
   report.optimizer = spec_.optimizer;
-  report.batch = spec_.plan ? spec_.plan->global_batch : spec_.batch * placed_.job.request.ranks;
+  const InferencePlan* serving = spec_.inference();
+  report.batch = serving != nullptr ? serving->batch
+                 : spec_.plan       ? spec_.plan->global_batch
+                                    : spec_.batch * placed_.job.request.ranks;
   report.parameters = spec_.parameters;
   report.buckets = step_.buckets.size();
   report.step = report.split.total();
@@ -477,7 +481,8 @@ void TrainingRun::describe(TrainingReport& report) const {
   const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
   if (seconds <= 0) return;
   report.samples_per_s = static_cast<double>(report.batch) / seconds;
-  report.tokens_per_s = report.samples_per_s * static_cast<double>(spec_.sequence);
+  report.tokens_per_s = serving != nullptr ? static_cast<double>(serving->tokens()) / seconds
+                                           : report.samples_per_s * static_cast<double>(spec_.sequence);
   // Samples of a GPU.
   const double samples =
       spec_.plan ? static_cast<double>(report.batch) / placed_.job.request.ranks : static_cast<double>(spec_.batch);
@@ -556,6 +561,12 @@ TrainingReport TrainingRun::report(const Traffic& traffic) const {
   report.by_rank = by_rank(traffic);
   describe(report);
   if (spec_.plan) describe_plan(report);
+  if (const InferencePlan* serving = spec_.inference()) {
+    report.inference = {.phase = serving->phase, .context = serving->context};
+    const double step = static_cast<double>(report.step.count());
+    if (step > 0) report.inference->communication = static_cast<double>(report.plan->split.tensor.count()) / step;
+    report.inference->tokens_per_s_per_gpu = report.tokens_per_s / placed_.job.request.ranks;
+  }
   return report;
 }
 

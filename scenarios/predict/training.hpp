@@ -25,8 +25,9 @@ struct TrainingMemory {
   Bytes copies;   ///< of gradients: buckets; what comes in at the master of data_parallel, or from neighbors
   Bytes outputs;  ///< of the whole batch, at the master of data_parallel
   Bytes activations;
+  Bytes cache = {};  ///< of inference: keys and values
 
-  Bytes total() const { return weights + gradients + state + copies + outputs + activations; }
+  Bytes total() const { return weights + gradients + state + copies + outputs + activations + cache; }
   bool operator==(const TrainingMemory&) const = default;
 };
 
@@ -54,6 +55,14 @@ struct PlanReport {
   std::vector<PlanMemory> memory;  ///< [stage]
 };
 
+/// A step of inference.
+struct InferenceReport {
+  InferencePhase phase = InferencePhase::decode;
+  std::int64_t context = 0;  ///< tokens of each sequence
+  double communication = 0;  ///< share of the step in which the next kernel waits for a collective
+  double tokens_per_s_per_gpu = 0;
+};
+
 /// What a training step took, and where its time went. Means over the steps that count, of the rank that ended last
 /// (of several, the first).
 struct TrainingReport {
@@ -70,11 +79,12 @@ struct TrainingReport {
   /// multiply-add is two, the backward pass counts twice, recomputation does not (Chowdhery et al., arXiv 2204.02311,
   /// appendix B).
   double tokens_per_s = 0, tflops_per_gpu = 0;
-  double mfu = 0;                    ///< those over the stated peak; 0: none is stated
-  double efficiency = 0;             ///< of one GPU's step without any communication, over this one
-  Bytes sent;                        ///< by all ranks and helpers, a step
-  TrainingMemory memory;             ///< of the GPU that needs most
-  std::optional<PlanReport> plan;    ///< of a training with a plan
+  double mfu = 0;                            ///< those over the stated peak; 0: none is stated
+  double efficiency = 0;                     ///< of one GPU's step without any communication, over this one
+  Bytes sent;                                ///< by all ranks and helpers, a step
+  TrainingMemory memory;                     ///< of the GPU that needs most
+  std::optional<PlanReport> plan;            ///< of a training with a plan, or of inference
+  std::optional<InferenceReport> inference;  ///< then `batch` counts sequences, and tokens_per_s those of the step
   std::optional<AsyncReport> async;  ///< of a server that waits for nobody. Means are then over all workers and updates
   std::vector<ExchangeReport> exchanges;  ///< by size; none without a library
   std::vector<RankReport> by_rank;        ///< ranks, then servers; neighbors that are alike in all of it are one entry

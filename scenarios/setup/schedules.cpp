@@ -45,8 +45,9 @@ CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& pl
 
 void expect_collective(const Scenario& scenario) {
   if (scenario.training)
-    throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
-                     "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
+    throw InputError(fmt::format("{}: /{}", scenario.file, scenario.training->key()),
+                     fmt::format("expected a collective, found {}", scenario.training->what()),
+                     "`ringsim run` and `ringsim sweep` predict such steps; this needs one schedule");
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const Job& job = scenario.jobs[j];
     if (job.training)

@@ -170,13 +170,17 @@ void place_exchanges(const Seen& seen, const Scenario& scenario, const LibraryRu
   }
 }
 
-/// The collective of an exchange's groups: as the library decides, else by the scenario's algorithm.
-Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, const LibraryCall* call) {
+/// The collective of an exchange's groups: as the library decides, else by the scenario's algorithm, if that is not for
+/// all-reduces alone.
+Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, const LibraryCall* call,
+                    bool only_all_reduce) {
   Job job = main;
   job.ranks.clear();
   job.shuffle.reset();
   const bool is_send = exchange.op == CollectiveOp::send_recv;
-  const bool is_served = exchange.op != CollectiveOp::all_to_all || main.algorithm->supports(exchange.op);
+  const bool is_served =
+      exchange.op == CollectiveOp::all_reduce ||
+      (!only_all_reduce && (exchange.op != CollectiveOp::all_to_all || main.algorithm->supports(exchange.op)));
   job.request.op = is_send ? CollectiveOp::broadcast : exchange.op;
   job.request.bytes = exchange.bytes;
   job.request.ranks = ranks;
@@ -214,7 +218,7 @@ void place_plan(const Seen& seen, const Scenario& scenario, const PlanSpec& plan
         placed.exchanges.push_back(*known);
         continue;
       }
-      Job job = job_of_exchange(placed.job, exchange, static_cast<int>(group.size()), call);
+      Job job = job_of_exchange(placed.job, exchange, static_cast<int>(group.size()), call, plan.forward_only);
       known = placed_on(std::move(members), seen, scenario, std::move(job), {library, call}, stop);
       known->exchange = exchange;
       placed.exchanges.push_back(*known);

@@ -128,8 +128,8 @@ void check_examples_of(const std::string& folder) {
   CHECK(longest_line(table.out) <= 100);
 }
 
-const std::set<std::string> folders{".",        "algorithms", "collectives", "explain",  "faults",   "library",
-                                    "machines", "networks",   "replay",      "training", "questions"};
+const std::set<std::string> folders{".",       "algorithms", "collectives", "explain", "faults",   "inference",
+                                    "library", "machines",   "networks",    "replay",  "training", "questions"};
 
 }  // namespace
 
@@ -144,6 +144,7 @@ EXAMPLES_OF("algorithms")
 EXAMPLES_OF("collectives")
 EXAMPLES_OF("explain")
 EXAMPLES_OF("faults")
+EXAMPLES_OF("inference")
 EXAMPLES_OF("library")
 EXAMPLES_OF("machines")
 EXAMPLES_OF("networks")

@@ -396,7 +396,9 @@ TEST_CASE("the schema names every key with its meaning") {
   const nlohmann::json schema = nlohmann::json::parse(scenario_schema());
   CHECK(schema["$schema"] == "http://json-schema.org/draft-07/schema#");
   CHECK(schema["required"] == nlohmann::json({"version", "topology"}));
-  CHECK(schema["oneOf"] == nlohmann::json::parse(R"([{"required": ["collective"]}, {"required": ["training"]}])"));
+  CHECK(schema["oneOf"] ==
+        nlohmann::json::parse(
+            R"([{"required": ["collective"]}, {"required": ["training"]}, {"required": ["inference"]}])"));
   CHECK(schema["additionalProperties"] == false);
   CHECK(schema["definitions"]["transport"]["properties"]["gpudirect"]["default"] == true);
   CHECK(schema["definitions"]["staging"]["properties"]["size"]["default"] == "512 KiB");

@@ -118,6 +118,7 @@ TEST_CASE("every column that sweeps write is known, and some sweep writes each t
   for (const std::string& file :
        {source + "star.json", source + "examples/training/buckets.json",
         source + "examples/training/data-parallel.json", source + "examples/training/llama3-8b.json",
+        source + "examples/inference/llama3-70b-decode.json", source + "examples/inference/prefill.json",
         source + "examples/training/async-server.json", source + "examples/library/nccl-hgx-h100.json",
         source + "examples/machines/two-node-server.json", source + "examples/faults/link-fails.json",
         source + "questions/16-several-at-once.json", source + "examples/collectives/in-turn.json", delayed, calibrated,

@@ -45,6 +45,10 @@ void refuse_disturbed(const Scenario& scenario, bool faults) {
 }
 
 void refuse_training_by(const Scenario& scenario, const ReplayBackend& backend) {
+  if (scenario.training && scenario.training->inference() != nullptr)
+    throw InputError(scenario.file + ": /inference",
+                     "expected a collective or a training step, found a step of inference",
+                     "its data is that of one layer after another, which a replay does not carry");
   if (scenario.training && !backend.does_training())
     throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
                      "GPUs replay collectives; --backend tcp and mpi also replay training steps");

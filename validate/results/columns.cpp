@@ -51,7 +51,10 @@ std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * shar
 std::string share_or_nothing(const std::optional<double>& share) { return share ? share_text(*share) : ""; }
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
-bool is_training(const Result& r) { return r.prediction.training.has_value(); }
+/// A step of training, or of inference.
+bool is_step(const Result& r) { return r.prediction.training.has_value(); }
+bool is_inference(const Result& r) { return is_step(r) && r.prediction.training->inference.has_value(); }
+bool is_training(const Result& r) { return is_step(r) && !is_inference(r); }
 
 /// A figure of a collective; null of all jobs together.
 template <class Of>
@@ -59,7 +62,7 @@ Json of_collective(const Result& r, Of of) {
   return r.prediction.is_total ? Json(nullptr) : Json(of(r.prediction));
 }
 
-bool has_bandwidth(const Result& r) { return !is_training(r) && !r.prediction.is_total; }
+bool has_bandwidth(const Result& r) { return !is_step(r) && !r.prediction.is_total; }
 
 /// True if a library chose, and chose one number of channels.
 bool has_one_plan(const Result& r) {
@@ -70,16 +73,30 @@ bool has_one_plan(const Result& r) {
   });
 }
 
-/// A figure of a transformer's training step; null of others.
+/// A figure of a transformer's training step, or of inference; null of others.
 Json of_transformer(const Result& r, double TrainingReport::*figure) {
   return r.prediction.training && (*r.prediction.training).*figure > 0 ? Json((*r.prediction.training).*figure)
                                                                        : Json(nullptr);
 }
 
-/// A figure of a training step; null of a collective.
+/// A figure of a training step; null of a collective and of inference.
 template <class Of>
 Json of_training(const Result& r, Of of) {
   return is_training(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
+}
+/// A figure of either; null of a collective.
+template <class Of>
+Json of_step(const Result& r, Of of) {
+  return is_step(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
+}
+/// A figure of inference; null of all else.
+template <class Of>
+Json of_inference(const Result& r, Of of) {
+  return is_inference(r) ? Json(of(*r.prediction.training->inference)) : Json(nullptr);
+}
+Json time_of_phase(const Result& r, InferencePhase phase) {
+  if (!is_inference(r) || r.prediction.training->inference->phase != phase) return nullptr;
+  return microseconds(r.prediction.time);
 }
 
 /// A figure of a plan; null of all else.
@@ -104,6 +121,13 @@ Json of_experts(const Result& r, Of of) {
   return divides_experts(r) ? of_plan(r, of) : Json(nullptr);
 }
 bool is_plan(const Result& r) { return is_training(r) && r.prediction.training->plan.has_value(); }
+/// True if tensor parallel ranks share layers, in training or inference.
+bool has_tensor_ranks(const Result& r) { return is_step(r) && r.prediction.training->plan.has_value(); }
+/// A figure of a plan or of inference; null of all else.
+template <class Of>
+Json of_ranks(const Result& r, Of of) {
+  return has_tensor_ranks(r) ? Json(of(*r.prediction.training->plan)) : Json(nullptr);
+}
 Json time_of_plan(const Result& r, Picoseconds PlanSplit::*part) {
   return of_plan(r, [part](const auto& plan) { return microseconds(plan.split.*part); });
 }
@@ -252,11 +276,13 @@ constexpr std::array columns{
                [](const Result& r) {
                  return r.prediction.start.count() > 0 ? Json(microseconds(r.prediction.start)) : Json(nullptr);
                }},
-    Column{.name = "time_us",
-           .unit = "us",
-           .meaning = "predicted time; of training a step's: the mean of those after the warm-up",
-           .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
-           .heading = "time us"},
+    Column{
+        .name = "time_us",
+        .unit = "us",
+        .meaning =
+            "predicted time; of training a step's: the mean of those after the warm-up; of inference that of one step",
+        .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
+        .heading = "time us"},
     Column{
         .name = "training",
         .unit = "",
@@ -268,23 +294,26 @@ constexpr std::array columns{
         .above = "{}"},
     Column{.name = "workload",
            .unit = "",
-           .meaning = "the model that is trained; layers, if the scenario has its own",
+           .meaning = "the model that is trained or serves; layers, if the scenario has its own",
            .in = In::some_rows,
-           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.workload; }); },
+           .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.workload; }); },
            .heading = "workload",
            .above = "{}"},
-    Column{.name = "compute_from",
-           .unit = "",
-           .meaning =
-               "where compute times come from: measured (a step), flops (a peak and a share of it), roofline (a plan's "
-               "shares), measured plan (with the share that it gave), stated",
-           .in = In::some_rows,
-           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.compute; }); }},
+    Column{
+        .name = "compute_from",
+        .unit = "",
+        .meaning =
+            "where compute times come from: measured (a step), flops (a peak and a share of it), roofline (shares of a "
+            "plan or of inference), measured plan (with the share that it gave), stated",
+        .in = In::some_rows,
+        .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.compute; }); }},
     Column{.name = "batch",
            .unit = "",
-           .meaning = "samples of all GPUs in a step",
+           .meaning = "samples of all GPUs in a step; of inference sequences",
            .in = In::some_rows,
-           .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.batch; }); }},
+           .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.batch; }); },
+           .heading = "batch",
+           .relevant = is_inference},
     Column{.name = "buckets",
            .unit = "",
            .meaning = "into how many buckets the gradients are put",
@@ -299,10 +328,50 @@ constexpr std::array columns{
            .heading = "samples/s"},
     Column{.name = "tokens_per_s",
            .unit = "1/s",
-           .meaning = "of a transformer: samples_per_s times its sequence",
+           .meaning = "of a transformer: samples_per_s times its sequence; of inference: of prefill the prompts' "
+                      "tokens, of decode "
+                      "those that it makes",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_transformer(r, &TrainingReport::tokens_per_s); },
            .heading = "tokens/s"},
+    Column{.name = "phase",
+           .unit = "",
+           .meaning = "of inference: prefill or decode",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_inference(r, [](const auto& i) { return to_string(i.phase); }); },
+           .heading = "phase",
+           .above = "{}",
+           .relevant = is_inference},
+    Column{.name = "context",
+           .unit = "",
+           .meaning = "of inference: tokens of each sequence; of decode those that the new token meets",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_inference(r, [](const auto& i) { return i.context; }); },
+           .heading = "context",
+           .relevant = is_inference},
+    time_of_step("time_to_first_token_us", "of prefill: time_us, from the prompts to the logits of the first token",
+                 [](const Result& r) { return time_of_phase(r, InferencePhase::prefill); }),
+    time_of_step("time_per_token_us", "of decode: time_us, from one token of each sequence to the next",
+                 [](const Result& r) { return time_of_phase(r, InferencePhase::decode); }),
+    Column{
+        .name = "tokens_per_s_per_gpu",
+        .unit = "1/s",
+        .meaning = "of inference: tokens_per_s over the ranks",
+        .in = In::some_rows,
+        .value = [](const Result& r) { return of_inference(r, [](const auto& i) { return i.tokens_per_s_per_gpu; }); },
+        .heading = "tokens/s per GPU",
+        .relevant = is_inference},
+    Column{.name = "communication_share",
+           .unit = "share",
+           .meaning = "of inference: exposed_tensor_us over time_us, the share of its collectives",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_inference(r, [](const auto& i) { return i.communication; }); },
+           .heading = "collectives",
+           .shown =
+               [](const Result& r) {
+                 return is_inference(r) ? share_text(r.prediction.training->inference->communication) : "";
+               },
+           .relevant = is_inference},
     Column{.name = "tflops_per_gpu",
            .unit = "TFLOP/s",
            .meaning = "of a transformer: operations of the model per second and GPU, two a multiply-add, the backward "
@@ -322,11 +391,11 @@ constexpr std::array columns{
                }},
     Column{.name = "tp",
            .unit = "",
-           .meaning = "of a plan: tensor parallel ranks",
+           .meaning = "of a plan or of inference: tensor parallel ranks",
            .in = In::some_rows,
-           .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.tensor; }); },
+           .value = [](const Result& r) { return of_ranks(r, [](const auto& plan) { return plan.tensor; }); },
            .heading = "tp",
-           .relevant = is_plan},
+           .relevant = has_tensor_ranks},
     Column{.name = "pp",
            .unit = "",
            .meaning = "of a plan: pipeline stages",
@@ -375,15 +444,14 @@ constexpr std::array columns{
            .meaning = "of a plan: what data parallel ranks divide: none, optimizer, optimizer_gradients or full",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.shard; }); }},
-    Column{
-        .name = "efficiency",
-        .unit = "share",
-        .meaning = "the step of one GPU alone, with the same batch per GPU, over this step; of a plan what a GPU "
-                   "computes, on average, over the step",
-        .in = In::some_rows,
-        .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.efficiency; }); },
-        .heading = "efficiency",
-        .shown = [](const Result& r) { return is_training(r) ? share_text(r.prediction.training->efficiency) : ""; }},
+    Column{.name = "efficiency",
+           .unit = "share",
+           .meaning = "the step of one GPU alone, with the same batch per GPU, over this step; of a plan what a GPU "
+                      "computes, on average, over the step",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.efficiency; }); },
+           .heading = "efficiency",
+           .shown = [](const Result& r) { return is_step(r) ? share_text(r.prediction.training->efficiency) : ""; }},
     Column{.name = "updates_per_s",
            .unit = "1/s",
            .meaning =
@@ -431,30 +499,29 @@ constexpr std::array columns{
            .in = In::some_rows,
            .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.steady; }); }},
     time_of_step(
-        "split_us.compute", "of the step, by the rank that ends last: kernels run. The five parts add up to time_us",
-        [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.compute); }); },
+        "split_us.compute", "of a step, by the rank that ends last: kernels run. The five parts add up to time_us",
+        [](const Result& r) { return of_step(r, [](const auto& t) { return microseconds(t.split.compute); }); },
         "compute us"),
     time_of_step(
         "split_us.exposed_communication", "nothing computes, and an exchange runs that all its members have launched",
         [](const Result& r) {
-          return of_training(r, [](const auto& t) { return microseconds(t.split.exposed_communication); });
+          return of_step(r, [](const auto& t) { return microseconds(t.split.exposed_communication); });
         },
         "exposed us"),
     time_of_step(
         "split_us.waiting_for_others",
         "nothing computes, and an exchange is open that a member (or a server) has not launched",
         [](const Result& r) {
-          return of_training(r, [](const auto& t) { return microseconds(t.split.waiting_for_others); });
+          return of_step(r, [](const auto& t) { return microseconds(t.split.waiting_for_others); });
         },
         "waiting us",
-        [](const Result& r) { return is_training(r) && r.prediction.training->split.waiting_for_others.count() > 0; }),
+        [](const Result& r) { return is_step(r) && r.prediction.training->split.waiting_for_others.count() > 0; }),
     time_of_step("split_us.waiting_for_host", "nothing else happens than the host's launches, or its cycle",
                  [](const Result& r) {
-                   return of_training(r, [](const auto& t) { return microseconds(t.split.waiting_for_host); });
+                   return of_step(r, [](const auto& t) { return microseconds(t.split.waiting_for_host); });
                  }),
-    time_of_step(
-        "split_us.idle", "nothing happens",
-        [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.idle); }); }),
+    time_of_step("split_us.idle", "nothing happens",
+                 [](const Result& r) { return of_step(r, [](const auto& t) { return microseconds(t.split.idle); }); }),
     time_of_step(
         "overlapped_us", "of compute: an exchange is open meanwhile",
         [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.overlapped); }); },
@@ -470,7 +537,8 @@ constexpr std::array columns{
         [](const Result& r) { return time_of_plan(r, &PlanSplit::bubble); }, "bubble us", is_plan),
     time_of_step(
         "exposed_tensor_us", "its next kernel waits for a collective of its tensor group",
-        [](const Result& r) { return time_of_plan(r, &PlanSplit::tensor); }, "tensor us", is_plan),
+        [](const Result& r) { return of_ranks(r, [](const auto& plan) { return microseconds(plan.split.tensor); }); },
+        "tensor us", has_tensor_ranks),
     time_of_step(
         "exposed_context_us", "its next kernel waits for a collective of its context group",
         [](const Result& r) { return of_shared(r, [](const auto& plan) { return microseconds(plan.split.context); }); },
@@ -490,11 +558,11 @@ constexpr std::array columns{
     time_of_step("optimizer_us", "of a plan's compute: updates",
                  [](const Result& r) { return time_of_plan(r, &PlanSplit::optimizer); }),
     memory_of_step("sent_bytes", "what all ranks send in a step",
-                   [](const Result& r) { return of_training(r, [](const auto& t) { return t.sent.count; }); }),
-    memory_of_step(
-        "memory.parameters",
-        "of the GPU that needs most: the weights, in the size of a gradient; of a plan in that of its precision",
-        [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.weights.count; }); }),
+                   [](const Result& r) { return of_step(r, [](const auto& t) { return t.sent.count; }); }),
+    memory_of_step("memory.parameters",
+                   "of the GPU that needs most: the weights, in the size of a gradient; of a plan and of inference in "
+                   "that of its precision",
+                   [](const Result& r) { return of_step(r, [](const auto& t) { return t.memory.weights.count; }); }),
     memory_of_step(
         "memory.gradients", "its gradients",
         [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.gradients.count; }); }),
@@ -517,21 +585,26 @@ constexpr std::array columns{
                    [](const Result& r) {
                      return is_plan(r) ? Json(r.prediction.training->memory.activations.count) : Json(nullptr);
                    }),
-    memory_of_step(
-        "memory_bytes", "of a plan: all of these",
-        [](const Result& r) { return is_plan(r) ? Json(r.prediction.training->memory.total().count) : Json(nullptr); }),
+    memory_of_step("memory.kv_cache", "of inference: keys and values of all sequences, on one GPU",
+                   [](const Result& r) {
+                     return is_inference(r) ? Json(r.prediction.training->memory.cache.count) : Json(nullptr);
+                   }),
+    memory_of_step("memory_bytes", "of a plan: all of these; of inference parameters and KV cache",
+                   [](const Result& r) {
+                     return has_tensor_ranks(r) ? Json(r.prediction.training->memory.total().count) : Json(nullptr);
+                   }),
     Column{.name = "algbw_GBps",
            .unit = "GB/s",
            .meaning = "bytes over time",
            .value = [](const Result& r) { return has_bandwidth(r) ? Json(r.prediction.algbw) : Json(nullptr); },
            .heading = "algbw GB/s",
-           .relevant = [](const Result& r) { return !is_training(r); }},
+           .relevant = [](const Result& r) { return !is_step(r); }},
     Column{.name = "busbw_GBps",
            .unit = "GB/s",
            .meaning = "algbw scaled as nccl-tests does, so that it compares with the speed of a link",
            .value = [](const Result& r) { return has_bandwidth(r) ? Json(r.prediction.busbw) : Json(nullptr); },
            .heading = "busbw GB/s",
-           .relevant = [](const Result& r) { return !is_training(r); }},
+           .relevant = [](const Result& r) { return !is_step(r); }},
     Column{.name = "bound_us",
            .unit = "us",
            .meaning = "with --bound: no algorithm needs less on this machine, as far as bandwidth goes",
@@ -753,15 +826,14 @@ constexpr std::array columns{
            .meaning = "of a training step, a list of ranks and servers that differ: who, split_us, sent_bytes and "
                       "received_bytes over the links of its node, memory",
            .in = In::details,
-           .value = [](const Result& r) { return is_training(r) ? ranks_of(*r.prediction.training) : Json(nullptr); },
+           .value = [](const Result& r) { return is_step(r) ? ranks_of(*r.prediction.training) : Json(nullptr); },
            .in_csv = false},
     Column{.name = "exchanges",
            .unit = "",
            .meaning = "of a training step with a library, a list of the sizes that are exchanged: bytes, times in a "
                       "step, algorithm, protocol, channels",
            .in = In::details,
-           .value =
-               [](const Result& r) { return is_training(r) ? exchanges_json(*r.prediction.training) : Json(nullptr); },
+           .value = [](const Result& r) { return is_step(r) ? exchanges_json(*r.prediction.training) : Json(nullptr); },
            .in_csv = false},
     Column{.name = "stages",
            .unit = "",

@@ -1,0 +1,81 @@
+// Costs of a transformer's forward pass when it serves: prefill of prompts, decode of one token per sequence.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/training/plan_program.hpp"
+#include "algorithms/training/transformer_card.hpp"
+#include "algorithms/training/transformer_costs.hpp"
+
+namespace ringsim {
+
+/// prefill: all tokens of the prompts at once. decode: one new token per sequence.
+enum class InferencePhase : std::uint8_t { prefill, decode };
+std::string_view to_string(InferencePhase phase);  ///< as written here
+
+/// How a model lies on its ranks, and what one step computes. Requires heads, kv_heads, ffn, expert_ffn and shared_ffn
+/// divisible by tensor.
+struct InferencePlan {
+  TransformerCard card;
+  InferencePhase phase = InferencePhase::decode;
+  std::int64_t batch = 1;  ///< sequences
+  /// Tokens per sequence: of decode those whose keys and values the new token meets, its own included; of prefill those
+  /// of the prompt.
+  std::int64_t context = 1;
+  int tensor = 1;
+  int weight_bytes = 2;       ///< per element of the layers' matrices, and of what these are multiplied with
+  int kv_bytes = 2;           ///< per element of the KV cache
+  Picoseconds kernel_gap{0};  ///< from the end of what comes before a kernel to its start
+  Picoseconds host{0};        ///< once a step, before its first kernel
+
+  static constexpr int element_bytes = 2;  ///< of activations, logits, embedding, head, norms and router: bf16 or fp16
+  std::int64_t tokens() const { return phase == InferencePhase::prefill ? batch * context : batch; }
+};
+
+/// The layers of a forward pass on each rank: embedding, the model's layers, head. Each kernel takes kernel_gap and
+/// then the longer time of its operations and its bytes.
+///
+/// Kernels of a layer, m tokens, q = heads head_dim / t, k = kv_heads head_dim / t, f = ffn / t, w and e bytes per
+/// weight and activation; a product of m x a and a x n has 2 m a n operations and moves w (m a + a n) + e m n bytes:
+///   - product to queries, keys and values: h to q + 2 k;
+///   - rotary embedding, and storing keys and values in the cache: reads e m (q + 2 k), writes e m q + kv_bytes 2 m k;
+///   - attention: 4 m c q operations (prefill: half, the causal mask hides the rest), all keys and values of the batch,
+///     kv_bytes 2 batch c k, queries in and results out, 2 e m q;
+///   - product q to h, all_reduce of e m h, residual with norm (reads two vectors, writes two: 4 e m h);
+///   - product h to f (2 f if gated), activation (e m f, 2 of them read if gated), product f to h, all_reduce, residual
+///     with norm.
+/// This is Megatron-LM's split (Shoeybi et al., arXiv 1909.08053, figure 3), as vLLM's and TensorRT-LLM's layers have
+/// it.
+///
+/// Embedding: each rank has its part of the vocabulary, all_reduce of e m h (vLLM, VocabParallelEmbedding). Head: the
+/// last token of each sequence alone; all_gather of e batch vocabulary logits (vLLM, LogitsProcessor); then sampling
+/// reads them once. The vocabulary is rounded up to a multiple of t.
+///
+/// Experts, in place of the MLP: a router (2 B per weight, 8 B per score for softmax and choice), top_k copies of each
+/// token, products with expert_ffn / t columns in one grouped kernel each, which reads the weights of
+/// distinct_experts(); then the sum of a token's results, and the same all_reduce. Every rank has a part of all
+/// experts.
+///
+/// Not counted: fusions other than these, split-K partial sums, quantization as kernels of its own.
+std::vector<PlanLayer> inference_layers(const InferencePlan& plan, const KernelSpeeds& speeds);
+
+/// The expected number of experts that a token at least meets, E (1 - (1 - k/E)^tokens): each token chooses k of E
+/// experts, all equally likely and independent of other tokens. Real routers are less even, so they hit fewer.
+double distinct_experts(const TransformerCard& card, std::int64_t tokens);
+
+/// Bytes on each rank. Activations, buffers of the library and fragments of pages are not counted.
+struct InferenceMemory {
+  Bytes weights;  ///< matrices of layers at weight_bytes, all others at element_bytes
+  Bytes cache;    ///< keys and values: kv_bytes 2 batch context layers kv_heads head_dim / t
+
+  Bytes total() const { return weights + cache; }
+  bool operator==(const InferenceMemory&) const = default;
+};
+InferenceMemory inference_memory(const InferencePlan& plan);
+
+/// The largest batch whose cache fits next to the weights; 0: the weights alone do not fit, or one sequence does not.
+std::int64_t largest_batch(InferencePlan plan, Bytes memory);
+
+}  // namespace ringsim
