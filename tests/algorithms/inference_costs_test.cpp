@@ -69,7 +69,7 @@ TEST_CASE("each kernel of decode moves the bytes that a sum by hand gives") {
   CHECK(bytes("MLP down") == (4 * 14'336 + 14'336 * 8'192) + 2 * 4 * 8'192);
   const PlanLayer head = layer_of(plan, only_bytes, 81);
   CHECK(head.name == "head");
-  CHECK(amount(head, "", 1'000) == 2 * (4 * 8'192 + 8'192 * 64'128) + 2 * 4 * 64'128);  // bf16 in a model in fp8, too
+  CHECK(amount(head, "", 1'000) == 2 * (4 * 8'192 + 8'192 * 64'128) + 2 * 4 * 64'128);  // in bf16, whatever the layers have
   CHECK(amount(head, "sampling", 1'000) == 2 * 4 * 128'256);
 }
 
