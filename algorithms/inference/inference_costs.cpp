@@ -55,9 +55,9 @@ class ServedLayers {
 
   PlanLayer head() const {
     PlanLayer out{.name = "head", .parameters = 0, .forward = {}, .recompute = {}, .backward = {}};
-    const double n = as_double(plan_.batch);
+    const double n = as_double(plan_.sequences());
     out.forward.push_back(product("", n, h_, words_, e_));
-    const auto logits = static_cast<std::int64_t>(words_) * plan_.tensor * plan_.batch;
+    const auto logits = static_cast<std::int64_t>(words_) * plan_.tensor * plan_.sequences();
     if (plan_.tensor > 1)
       out.forward.push_back({.name = {}, .op = CollectiveOp::all_gather, .bytes = Bytes{logits} * e_int});
     out.forward.push_back(kernel("sampling", moved(e_ * as_double(logits))));
@@ -94,7 +94,7 @@ class ServedLayers {
     list.push_back(product("QKV", m_, h_, q_ + 2 * k_, w_));
     list.push_back(kernel("rotary", moved(e_ * m_ * (q_ + 2 * k_) + e_ * m_ * q_ + kv * 2 * m_ * k_)));
     const double operations = (plan_.phase == InferencePhase::prefill ? 2 : 4) * m_ * context * q_;
-    const double bytes = kv * 2 * as_double(plan_.batch) * context * k_ + 2 * e_ * m_ * q_;
+    const double bytes = kv * 2 * as_double(plan_.sequences()) * context * k_ + 2 * e_ * m_ * q_;
     list.push_back(kernel("attention", std::max(operations / speeds_.attention, moved(bytes))));
     list.push_back(product("output", m_, q_, h_, w_));
     sum(list);
@@ -108,11 +108,21 @@ class ServedLayers {
     list.push_back(product(name + " down", m_, f, h_, w_));
   }
 
-  /// One product of all experts that tokens meet, top_k rows per token.
+  /// One product of a rank's experts that tokens meet, top_k rows per token.
   PlanKernel grouped(std::string name, double a, double n) const {
-    const double rows = m_ * as_double(plan_.card.top_k), met = distinct_experts(plan_.card, plan_.tokens());
+    const double rows = m_ * as_double(plan_.card.top_k),
+                 met = distinct_experts(plan_.card, plan_.all_tokens()) / plan_.expert;
     return kernel(std::move(name),
                   std::max(2 * rows * a * n / speeds_.gemm, moved(w_ * (rows * a + met * a * n) + e_ * rows * n)));
+  }
+
+  /// Copies of tokens to the ranks of their experts, or results back.
+  void exchange_tokens(std::vector<PlanKernel>& list) const {
+    if (plan_.expert == 1) return;
+    list.push_back({.name = {},
+                    .op = CollectiveOp::all_to_all,
+                    .bytes = Bytes{plan_.tokens() * plan_.card.top_k * plan_.card.hidden} * e_int,
+                    .use = PlanUse::expert});
   }
 
   void mix_experts(std::vector<PlanKernel>& list) const {
@@ -121,9 +131,11 @@ class ServedLayers {
     list.push_back(product("router", m_, h_, experts, e_));
     list.push_back(kernel("choice", moved(8 * experts * m_)));
     list.push_back(kernel("copies", moved(e_ * h_ * (m_ + rows))));
+    exchange_tokens(list);
     list.push_back(grouped("experts up", h_, up * f));
     list.push_back(kernel("experts activation", moved(e_ * rows * (up + 1) * f)));
     list.push_back(grouped("experts down", f, h_));
+    exchange_tokens(list);
     list.push_back(kernel("answers", moved(e_ * h_ * (m_ + rows))));
     if (plan_.card.shared_ffn > 0) mlp(list, "shared expert", as_double(plan_.card.shared_ffn / plan_.tensor));
   }
@@ -134,22 +146,23 @@ class ServedLayers {
 };
 
 /// Matrices of all layers on one rank, without norms, biases and routers.
-std::int64_t matrix_elements(const TransformerCard& card, int tensor) {
+std::int64_t matrix_elements(const TransformerCard& card, int tensor, int expert) {
   const std::int64_t inner = card.heads * card.head_dim, keys = card.kv_heads * card.head_dim;
   const std::int64_t attention = card.hidden * (2 * inner + 2 * keys), matrices = card.gated ? 3 : 2;
   const std::int64_t routed = card.experts == 0 ? 0 : card.layers - card.dense_layers;
   const std::int64_t dense = (card.layers - routed) * card.hidden * matrices * card.ffn;
-  const std::int64_t experts = routed * card.hidden * matrices * (card.experts * card.expert_ffn + card.shared_ffn);
+  const std::int64_t experts =
+      routed * card.hidden * matrices * (card.experts / expert * card.expert_ffn + card.shared_ffn);
   return (card.layers * attention + dense + experts) / tensor;
 }
 
 /// All parameters of the layers on one rank.
-std::int64_t layer_elements(const TransformerCard& card, int tensor) {
+std::int64_t layer_elements(const TransformerCard& card, int tensor, int expert) {
   const std::int64_t routed = card.experts == 0 ? 0 : card.layers - card.dense_layers;
   std::int64_t all = layer_parameters(card, tensor) * (card.layers - routed);
   if (routed > 0)
     all += routed * (routed_layer_parameters(card, tensor) +
-                     card.experts * card.hidden * (card.gated ? 3 : 2) * card.expert_ffn / tensor);
+                     card.experts / expert * card.hidden * (card.gated ? 3 : 2) * card.expert_ffn / tensor);
   return all;
 }
 
@@ -171,20 +184,20 @@ std::vector<PlanLayer> inference_layers(const InferencePlan& plan, const KernelS
 
 InferenceMemory inference_memory(const InferencePlan& plan) {
   const TransformerCard& card = plan.card;
-  const std::int64_t matrices = matrix_elements(card, plan.tensor);
+  const std::int64_t matrices = matrix_elements(card, plan.tensor, plan.expert);
   const std::int64_t words = embedding_parameters(card, plan.tensor);
-  const std::int64_t others = layer_elements(card, plan.tensor) - matrices + words * (card.tied ? 1 : 2) +
+  const std::int64_t others = layer_elements(card, plan.tensor, plan.expert) - matrices + words * (card.tied ? 1 : 2) +
                               card.positions * card.hidden + card.hidden * (card.biases ? 2 : 1);
   const std::int64_t keys = card.kv_heads * card.head_dim / plan.tensor;
   return {.weights = Bytes{matrices} * plan.weight_bytes + Bytes{others} * InferencePlan::element_bytes,
-          .cache = Bytes{2 * plan.batch * plan.context * card.layers * keys} * plan.kv_bytes};
+          .cache = Bytes{2 * plan.sequences() * plan.context * card.layers * keys} * plan.kv_bytes};
 }
 
 std::int64_t largest_batch(InferencePlan plan, Bytes memory) {
-  plan.batch = 1;
+  plan.batch = plan.expert;
   const InferenceMemory one = inference_memory(plan);
   if (memory < one.total()) return 0;
-  return (memory - one.weights).count / one.cache.count;
+  return (memory - one.weights).count / one.cache.count * plan.expert;
 }
 
 }  // namespace ringsim

@@ -16,22 +16,27 @@ enum class InferencePhase : std::uint8_t { prefill, decode };
 std::string_view to_string(InferencePhase phase);  ///< as written here
 
 /// How a model lies on its ranks, and what one step computes. Requires heads, kv_heads, ffn, expert_ffn and shared_ffn
-/// divisible by tensor.
+/// divisible by tensor. With expert above 1: tensor 1, and experts and batch divisible by expert.
 struct InferencePlan {
   TransformerCard card;
   InferencePhase phase = InferencePhase::decode;
-  std::int64_t batch = 1;  ///< sequences
+  std::int64_t batch = 1;  ///< sequences, of all ranks
   /// Tokens per sequence: of decode those whose keys and values the new token meets, its own included; of prefill those
   /// of the prompt.
   std::int64_t context = 1;
   int tensor = 1;
+  int expert = 1;             ///< ranks that have different experts; each has sequences of its own, and all else whole
   int weight_bytes = 2;       ///< per element of the layers' matrices, and of what these are multiplied with
   int kv_bytes = 2;           ///< per element of the KV cache
   Picoseconds kernel_gap{0};  ///< from the end of what comes before a kernel to its start
   Picoseconds host{0};        ///< once a step, before its first kernel
 
   static constexpr int element_bytes = 2;  ///< of activations, logits, embedding, head, norms and router: bf16 or fp16
-  std::int64_t tokens() const { return phase == InferencePhase::prefill ? batch * context : batch; }
+  int ranks() const { return tensor * expert; }
+  std::int64_t sequences() const { return batch / expert; }  ///< of a rank
+  /// That the step computes: of a rank, and of all of them.
+  std::int64_t tokens() const { return phase == InferencePhase::prefill ? sequences() * context : sequences(); }
+  std::int64_t all_tokens() const { return tokens() * expert; }
 };
 
 /// The layers of a forward pass on each rank: embedding, the model's layers, head. Each kernel takes kernel_gap and
@@ -58,6 +63,11 @@ struct InferencePlan {
 /// distinct_experts(); then the sum of a token's results, and the same all_reduce. Every rank has a part of all
 /// experts.
 ///
+/// With expert above 1 attention is data parallel, and nothing is summed (DeepSeek-V3, arXiv 2412.19437, section 3.4):
+/// an all_to_all of e m top_k h brings copies of tokens to their experts, another one the results back, as in training
+/// (transformer_costs.hpp). A rank reads the weights of its share of the distinct_experts() of all tokens, and computes
+/// as many rows as it sends: routing is even. Copies have 2 B both ways (DeepSeek's dispatch in fp8 half of that).
+///
 /// Not counted: fusions other than these, split-K partial sums, quantization as kernels of its own.
 std::vector<PlanLayer> inference_layers(const InferencePlan& plan, const KernelSpeeds& speeds);
 
@@ -68,14 +78,15 @@ double distinct_experts(const TransformerCard& card, std::int64_t tokens);
 /// Bytes on each rank. Activations, buffers of the library and fragments of pages are not counted.
 struct InferenceMemory {
   Bytes weights;  ///< matrices of layers at weight_bytes, all others at element_bytes
-  Bytes cache;    ///< keys and values: kv_bytes 2 batch context layers kv_heads head_dim / t
+  Bytes cache;    ///< keys and values: kv_bytes 2 sequences() context layers kv_heads head_dim / t
 
   Bytes total() const { return weights + cache; }
   bool operator==(const InferenceMemory&) const = default;
 };
 InferenceMemory inference_memory(const InferencePlan& plan);
 
-/// The largest batch whose cache fits next to the weights; 0: the weights alone do not fit, or one sequence does not.
+/// The largest batch, a multiple of expert, whose cache fits next to the weights; 0: the weights alone do not fit, or
+/// one sequence does not.
 std::int64_t largest_batch(InferencePlan plan, Bytes memory);
 
 }  // namespace ringsim

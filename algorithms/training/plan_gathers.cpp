@@ -39,7 +39,7 @@ std::vector<GatherTurn> GatherOrder::next(const PipelinePass& pass) {
 
 std::map<PlanExchange, std::int64_t> plan_data_uses(const PlanSpec& spec, int stage) {
   std::map<PlanExchange, std::int64_t> uses;
-  if (spec.grid.data() == 1 && spec.grid.expert_data() == 1) return uses;
+  if (spec.forward_only || (spec.grid.data() == 1 && spec.grid.expert_data() == 1)) return uses;
   GatherOrder order(spec, stage);
   std::vector<std::vector<PlanBucket>> buckets;
   for (int chunk = 0; chunk < spec.chunks; ++chunk) buckets.push_back(plan_buckets(spec, stage, chunk));

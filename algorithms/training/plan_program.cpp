@@ -80,7 +80,8 @@ class PlanWriter {
     if (spec_.grid.tensor() > 1) tensor_ = add(communication);
     first_cut_stream_ = static_cast<Stream>(out_.program.streams.size());
     for (int i = 0; i < 2 * n_colors(); ++i) add(communication);
-    if (spec_.grid.data() > 1 || spec_.grid.expert_data() > 1 || is_tied(spec_)) data_ = add(communication);
+    if (!spec_.forward_only && (spec_.grid.data() > 1 || spec_.grid.expert_data() > 1 || is_tied(spec_)))
+      data_ = add(communication);
     if (is_hybrid(spec_)) replica_ = add(communication);
     if (spec_.grid.context() > 1) context_ = add(communication);
     if (spec_.grid.expert() > 1) expert_ = add(communication);
@@ -614,9 +615,9 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
     ensure(chunks.size() == static_cast<std::size_t>(spec.chunks), "every stage has its chunks");
     for (const auto& layers : chunks) ensure(!layers.empty(), "every chunk has a layer");
   }
-  ensure(!spec.forward_only || (spec.grid.pipeline() == 1 && spec.grid.data() == 1 && spec.grid.expert() == 1 &&
+  ensure(!spec.forward_only || (spec.grid.pipeline() == 1 && spec.grid.data() == spec.grid.expert() &&
                                 spec.chunks == 1 && spec.micro_batches == 1),
-         "a forward pass alone is that of one tensor group");
+         "a forward pass alone is that of one tensor group or one expert group");
   ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
   ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
          "parts of gradients need one stage");

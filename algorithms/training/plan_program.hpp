@@ -83,8 +83,8 @@ struct PlanCall {
 struct PlanSpec {
   std::string name;
   int iterations = 1;
-  /// Inference: one forward pass per iteration, of one stage, chunk and micro-batch without data ranks; weights do not
-  /// change.
+  /// Inference: one forward pass per iteration, of one stage, chunk and micro-batch. Weights do not change, so data
+  /// ranks, if there are some the expert ranks, reduce nothing.
   bool forward_only = false;
   PlanGrid grid;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;

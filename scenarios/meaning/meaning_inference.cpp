@@ -46,6 +46,26 @@ void expect_one_rank_divides(const InferencePlan& plan, const Blame& blame) {
   expect(card.shared_ffn, "the inner size of the shared expert", "each rank has equally many columns");
 }
 
+/// Ranks with different experts have sequences of their own.
+void expect_expert_ranks(const InferencePlan& plan, const Blame& blame) {
+  const std::string at = "/inference/parallel/expert";
+  if (plan.card.experts == 0)
+    blame.fail(at, fmt::format("expected 1 with a model without experts, found {}", plan.expert),
+               "experts and top_k of the card say how many there are");
+  if (plan.tensor > 1)
+    blame.fail(
+        at, fmt::format("expected 1 with tensor {}, found {}", plan.tensor, plan.expert),
+        "tensor ranks divide every expert; with expert each rank has all of the attention and sequences of its own");
+  if (plan.card.experts % plan.expert != 0)
+    blame.fail(at,
+               fmt::format("expected a number that divides the experts of a layer, {}, found {}", plan.card.experts,
+                           plan.expert),
+               "each rank has equally many");
+  if (plan.batch % plan.expert != 0)
+    blame.fail("/inference/batch", fmt::format("expected a multiple of expert, {}, found {}", plan.expert, plan.batch),
+               "batch: sequences of all ranks; each has equally many");
+}
+
 /// Bytes and operations are counted in 63 bits.
 void expect_countable(const InferencePlan& plan, const Blame& blame) {
   constexpr double most = 4e18;
@@ -92,12 +112,8 @@ InferencePlan plan_of(const Canonical& canonical, const Blame& blame) {
   plan.kv_bytes = workload["kv_bytes"].get<int>();
   plan.kernel_gap = Picoseconds{canonical["host"]["launch"].get<std::int64_t>()};
   plan.host = Picoseconds{canonical["host"]["step"].get<std::int64_t>()};
-  if (canonical["parallel"]["expert"] != 1)
-    blame.fail(
-        "/inference/parallel/expert",
-        fmt::format("expected 1, found {}: different experts on different ranks are not modeled in inference yet",
-                    canonical["parallel"]["expert"].get<std::int64_t>()),
-        "leave it out: the tensor ranks then divide every expert");
+  plan.expert = canonical["parallel"]["expert"].get<int>();
+  if (plan.expert > 1) expect_expert_ranks(plan, blame);
   expect_one_rank_divides(plan, blame);
   expect_countable(plan, blame);
   return plan;
@@ -106,19 +122,21 @@ InferencePlan plan_of(const Canonical& canonical, const Blame& blame) {
 }  // namespace
 
 void name_serving_ranks(Canonical& canonical, const std::vector<std::string>& gpus, const Blame& blame) {
-  const auto tensor = canonical["parallel"]["tensor"].get<std::size_t>();
+  const Canonical& parallel = canonical["parallel"];
+  const auto n = parallel["tensor"].get<std::size_t>() * parallel["expert"].get<std::size_t>();
   if (canonical.contains("ranks")) {
-    if (canonical["ranks"].size() != tensor)
-      blame.fail("/inference/ranks",
-                 fmt::format("expected as many gpus as tensor, {}, found {}", tensor, canonical["ranks"].size()),
-                 "one copy of the model serves; others do the same on GPUs of their own");
+    if (canonical["ranks"].size() != n)
+      blame.fail(
+          "/inference/ranks",
+          fmt::format("expected as many gpus as tensor times expert, {}, found {}", n, canonical["ranks"].size()),
+          "one copy of the model serves; others do the same on GPUs of their own");
     return;
   }
-  if (gpus.size() < tensor)
-    blame.fail("/inference/parallel/tensor",
-               fmt::format("expected at most the GPUs of the topology, {}, found {}", gpus.size(), tensor),
+  if (gpus.size() < n)
+    blame.fail(parallel["tensor"] == 1 ? "/inference/parallel/expert" : "/inference/parallel/tensor",
+               fmt::format("expected at most the GPUs of the topology, {}, found {}", gpus.size(), n),
                "pipeline parallel inference is not modeled");
-  canonical["ranks"] = std::vector<std::string>(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(tensor));
+  canonical["ranks"] = std::vector<std::string>(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
 TrainingSpec inference_of(const Canonical& canonical, double speed, const Blame& blame,
@@ -141,7 +159,7 @@ TrainingSpec inference_of(const Canonical& canonical, double speed, const Blame&
   PlanSpec& program = plan->program;
   program.name = fmt::format("{} of {}", to_string(serving.phase), out.workload);
   program.forward_only = true;
-  program.grid = PlanGrid(serving.tensor, 1, 1, "tp-cp-ep-dp-pp");
+  program.grid = PlanGrid(serving.tensor, 1, serving.expert, "tp-cp-ep-dp-pp", 1, serving.expert);
   program.layers = {{inference_layers(serving, speeds)}};
   program.update = {Picoseconds{0}};
   out.batch = serving.batch;
@@ -155,13 +173,20 @@ TrainingSpec inference_of(const Canonical& canonical, double speed, const Blame&
   return out;
 }
 
-Canonical layer_sum_of(const Canonical& canonical, const TrainingSpec& spec) {
+Canonical layer_collective_of(const Canonical& canonical, const TrainingSpec& spec) {
   const InferencePlan& plan = *spec.inference();
-  const Bytes bytes = Bytes{plan.tokens() * plan.card.hidden} * InferencePlan::element_bytes;
-  Canonical collective{{"op", "all_reduce"}, {"bytes", bytes.count}, {"root", 0}, {"order", "given"},
-                       {"seed", 0},          {"both_ways", false}};
+  const bool sums = plan.expert == 1;
+  const Bytes bytes =
+      Bytes{plan.tokens() * plan.card.hidden * (sums ? 1 : plan.card.top_k)} * InferencePlan::element_bytes;
+  Canonical collective{{"op", sums ? "all_reduce" : "all_to_all"},
+                       {"bytes", bytes.count},
+                       {"root", 0},
+                       {"order", "given"},
+                       {"seed", 0},
+                       {"both_ways", false}};
   const Canonical& parallel = canonical["parallel"];
   collective["algorithm"] = parallel.contains("algorithm") ? parallel["algorithm"] : Canonical{{"name", "ring"}};
+  if (!sums) collective["algorithm"] = {{"name", "direct"}};
   collective["ranks"] = canonical["ranks"];
   return collective;
 }

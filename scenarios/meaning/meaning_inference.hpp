@@ -11,8 +11,8 @@
 
 namespace ringsim::scenarios {
 
-/// The GPUs that serve, as `ranks` of the canonical `inference`: unless it names some, the first `tensor` of `gpus`,
-/// the names of all. Throws InputError if there are fewer, or if it names another number.
+/// The GPUs that serve, as `ranks` of the canonical `inference`: unless it names some, the first tensor times expert of
+/// `gpus`, the names of all. Throws InputError if there are fewer, or if it names another number.
 void name_serving_ranks(nlohmann::json& canonical, const std::vector<std::string>& gpus, const Blame& blame);
 
 /// Reads the canonical `inference`, whose `ranks` are named. GPUs compute `speed` times as fast as it says. Throws
@@ -20,7 +20,8 @@ void name_serving_ranks(nlohmann::json& canonical, const std::vector<std::string
 TrainingSpec inference_of(const nlohmann::json& canonical, double speed, const Blame& blame,
                           std::vector<std::string>& warnings);
 
-/// The all-reduce of a layer, as the canonical form of a `collective`; its algorithm is that of all of them.
-nlohmann::json layer_sum_of(const nlohmann::json& canonical, const TrainingSpec& spec);
+/// The all-reduce of a layer, or the all_to_all of its experts, as the canonical form of a `collective`; its algorithm
+/// is that of all of them.
+nlohmann::json layer_collective_of(const nlohmann::json& canonical, const TrainingSpec& spec);
 
 }  // namespace ringsim::scenarios

@@ -317,7 +317,7 @@ Job main_of(const Canonical& canonical, const Json& written, std::size_t gpus, c
   };
   if (!out.training) return make(canonical["collective"], written["collective"], "/collective");
   if (out.training->inference() != nullptr)
-    return make(layer_sum_of(canonical["inference"], *out.training), Json::object(), "/inference/parallel");
+    return make(layer_collective_of(canonical["inference"], *out.training), Json::object(), "/inference/parallel");
   const Canonical& training = canonical["training"];
   Job job = make(gradients_of(training, *out.training), Json::object(), "/training/regime");
   if (out.training->regime->kind == Regime::Kind::single) job.request.ranks = 1;

@@ -115,7 +115,7 @@ std::string inference_needs(const TrainingSpec& spec, const std::string& gpu, Ac
       "rank {} ({}) needs {} of {} GB: weights {}, KV cache {} ({} sequences of {} tokens, {} B per token); without "
       "activations",
       rank, gpu, gigabytes_of(needs.total()), gigabytes_of(has), gigabytes_of(needs.weights), gigabytes_of(needs.cache),
-      plan.batch, plan.context, needs.cache.count / (plan.batch * plan.context));
+      plan.sequences(), plan.context, needs.cache.count / (plan.sequences() * plan.context));
 }
 
 /// What would fit in place of a batch that does not.
@@ -123,8 +123,9 @@ std::string smaller_batch(const InferencePlan& plan, Bytes has) {
   const std::int64_t fits = largest_batch(plan, has);
   if (fits > 0) return fmt::format("a batch of {} fits", fits);
   InferencePlan shorter = plan;
-  shorter.batch = shorter.context = 1;
-  if (inference_memory(shorter).weights > has) return "the weights alone do not fit: take more tensor ranks, or fp8";
+  shorter.batch = shorter.expert;
+  shorter.context = 1;
+  if (inference_memory(shorter).weights > has) return "the weights alone do not fit: take more ranks, or fp8";
   return "not one sequence fits: take more tensor ranks, or a shorter context";
 }
 

@@ -481,7 +481,7 @@ void TrainingRun::describe(TrainingReport& report) const {
   const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);
   if (seconds <= 0) return;
   report.samples_per_s = static_cast<double>(report.batch) / seconds;
-  report.tokens_per_s = serving != nullptr ? static_cast<double>(serving->tokens()) / seconds
+  report.tokens_per_s = serving != nullptr ? static_cast<double>(serving->all_tokens()) / seconds
                                            : report.samples_per_s * static_cast<double>(spec_.sequence);
   // Samples of a GPU.
   const double samples =
@@ -564,7 +564,9 @@ TrainingReport TrainingRun::report(const Traffic& traffic) const {
   if (const InferencePlan* serving = spec_.inference()) {
     report.inference = {.phase = serving->phase, .context = serving->context};
     const double step = static_cast<double>(report.step.count());
-    if (step > 0) report.inference->communication = static_cast<double>(report.plan->split.tensor.count()) / step;
+    if (step > 0)
+      report.inference->communication =
+          static_cast<double>((report.plan->split.tensor + report.plan->split.expert).count()) / step;
     report.inference->tokens_per_s_per_gpu = report.tokens_per_s / placed_.job.request.ranks;
   }
   return report;

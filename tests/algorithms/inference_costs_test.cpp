@@ -69,7 +69,8 @@ TEST_CASE("each kernel of decode moves the bytes that a sum by hand gives") {
   CHECK(bytes("MLP down") == (4 * 14'336 + 14'336 * 8'192) + 2 * 4 * 8'192);
   const PlanLayer head = layer_of(plan, only_bytes, 81);
   CHECK(head.name == "head");
-  CHECK(amount(head, "", 1'000) == 2 * (4 * 8'192 + 8'192 * 64'128) + 2 * 4 * 64'128);  // in bf16, whatever the layers have
+  CHECK(amount(head, "", 1'000) ==
+        2 * (4 * 8'192 + 8'192 * 64'128) + 2 * 4 * 64'128);  // in bf16, whatever the layers have
   CHECK(amount(head, "sampling", 1'000) == 2 * 4 * 128'256);
 }
 
@@ -195,6 +196,36 @@ TEST_CASE("experts of a layer read the weights of those that tokens meet, and al
                      routed = 3 * 8'192 * (4 * 1'000 + 600);
   CHECK(inference_memory(plan).weights.count ==
         (80 * attention + dense + 79 * routed) / 2 + 2 * (161 * 8'192 + 79 * 4 * 8'192) + 2 * 128'256 * 8'192);
+}
+
+// Four ranks with two tokens each: eight tokens make 16 copies, of which a rank sends 4 and computes 4; they meet
+// 8 (1 - (3/4)^8) experts, of which a rank has a quarter.
+TEST_CASE("ranks with different experts read a share of those that all tokens meet") {
+  InferencePlan plan = fp8(1, 8, 10);
+  plan.expert = 4;
+  plan.card.experts = 8;
+  plan.card.top_k = 2;
+  plan.card.expert_ffn = 1'000;
+  const PlanLayer layer = layer_of(plan, only_bytes);
+  const double met = 8 * (1 - std::pow(0.75, 8)) / 4;
+  CHECK(amount(layer, "experts up", 1'000) ==
+        doctest::Approx(4 * 8'192 + met * 8'192 * 2'000 + 2 * 4 * 2'000).epsilon(1e-6));
+  CHECK(amount(layer, "attention", 1'000) == 2 * 2 * 10 * 1'024 + 2 * 2 * 2 * 8'192);
+  std::vector<std::string> around;  // kernels before and after each call
+  for (std::size_t i = 0; i < layer.forward.size(); ++i) {
+    if (!layer.forward[i].is_call()) continue;
+    CHECK(layer.forward[i].op == CollectiveOp::all_to_all);
+    CHECK(layer.forward[i].use == PlanUse::expert);
+    CHECK(layer.forward[i].bytes == Bytes{2 * 2 * 8'192 * 2});
+    around.push_back(layer.forward[i - 1].name + ", " + layer.forward[i + 1].name);
+  }
+  CHECK(around == std::vector<std::string>{"copies, experts up", "experts down, answers"});
+  const Bytes memory{std::int64_t{200} << 30};
+  plan.batch = largest_batch(plan, memory);
+  CHECK(plan.batch % 4 == 0);
+  CHECK(inference_memory(plan).total() <= memory);
+  plan.batch += 4;
+  CHECK(inference_memory(plan).total() > memory);
 }
 
 TEST_CASE("each kernel takes the gap before it, and a step the host once") {

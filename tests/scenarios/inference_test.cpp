@@ -199,7 +199,7 @@ TEST_CASE("memory is weights and cache, and a batch without room is refused with
   REQUIRE(ignored.warnings.size() == 1);
   CHECK(ignored.warnings[0].starts_with("s.json: /inference: rank 0 (node0.gpu0) needs 120.2 of 85.9 GB"));
   CHECK(run(changed(llama(1), {{"/inference/workload/precision", "bf16"}}))
-            .find("hint: the weights alone do not fit: take more tensor ranks, or fp8; or") != std::string::npos);
+            .find("hint: the weights alone do not fit: take more ranks, or fp8; or") != std::string::npos);
   CHECK(run(changed(llama(2), {{"/inference/context", 1'000'000}}))
             .find("hint: not one sequence fits: take more tensor ranks, or a shorter context; or") !=
         std::string::npos);
@@ -220,11 +220,11 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
         at + "/parallel/tensor: expected at most the GPUs of the topology, 4, found 8\n"
              "  hint: pipeline parallel inference is not modeled");
   CHECK(refused({{"/inference/ranks", {"port0"}}}) ==
-        at + "/ranks: expected as many gpus as tensor, 4, found 1\n"
+        at + "/ranks: expected as many gpus as tensor times expert, 4, found 1\n"
              "  hint: one copy of the model serves; others do the same on GPUs of their own");
-  CHECK(refused({{"/inference/parallel/expert", 2}}) ==
-        at + "/parallel/expert: expected 1, found 2: different experts on different ranks are not modeled in inference "
-             "yet\n  hint: leave it out: the tensor ranks then divide every expert");
+  CHECK(refused({{"/inference/parallel", {{"expert", 2}}}}) ==
+        at + "/parallel/expert: expected 1 with a model without experts, found 2\n"
+             "  hint: experts and top_k of the card say how many there are");
   CHECK(refused({{"/inference/workload/model", "llama3_8b"}}) ==
         at + "/workload: expected either model or transformer, found both\n"
              "  hint: name a model with a card, \"model\": \"llama3_70b\", or give its card, \"transformer\": {...}");
@@ -259,6 +259,76 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
   CHECK(refused({{"/inference/phase", nullptr}}).find("expected the key \"phase\"") != std::string::npos);
   CHECK(refused({{"/inference/steps", 2}}) ==
         at + "/steps: expected a known key of inference, found \"steps\"\n  hint: did you mean training.steps?");
+}
+
+namespace {
+
+/// small() with eight experts, two of them for a token, on four ranks.
+Json routed() {
+  return changed(small(), {{"/inference/parallel", {{"expert", 4}}},
+                           {"/inference/batch", 16},
+                           {"/inference/workload/transformer/experts", 8},
+                           {"/inference/workload/transformer/top_k", 2},
+                           {"/inference/workload/transformer/expert_ffn", 256}});
+}
+
+}  // namespace
+
+// Each of four ranks has a quarter of the tokens, and sends two copies of 512 x 2 B of each: a quarter to every rank.
+TEST_CASE("with experts on several ranks a step is its kernels and two all_to_alls a layer, to the picosecond") {
+  for (const int batch : {4, 16, 64}) {
+    CAPTURE(batch);
+    const Json scenario = changed(routed(), {{"/inference/batch", batch}});
+    const std::int64_t copies = batch / 4 * 2 * 512 * 2;
+    const Picoseconds exchange = transfer_time({3 * copies / 4}, 50_GBps) + path;
+    const Prediction p = predicted(scenario);
+    CHECK(p.time == kernels_of(scenario) + 3 * 2 * exchange);
+    CHECK(p.training->plan->split.expert == 3 * 2 * exchange);
+    CHECK(p.training->plan->split.tensor.count() == 0);
+    CHECK(p.training->sent.count == 3 * 2 * 4 * 3 * copies / 4);
+    CHECK(p.training->tokens_per_s == doctest::Approx(batch / (static_cast<double>(p.time.count()) / 1e12)));
+    CHECK(p.request.ranks == 4);
+    CHECK(p.training->inference->communication > 0);
+  }
+}
+
+TEST_CASE("ranks with different experts keep their experts and the cache of their own sequences") {
+  const Prediction p = predicted(routed());
+  const std::int64_t attention = 4 * 512 * 512, experts = 2 * 3 * 512 * 256, others = 2 * 512 + 8 * 512;
+  CHECK(p.training->memory.weights.count == 2 * (3 * (attention + experts + others) + 2 * 512'000 + 512));
+  CHECK(p.training->memory.cache.count == 2 * 2 * 4 * 100 * 3 * 512);
+}
+
+TEST_CASE("experts that do not fit their ranks are refused") {
+  const auto refused = [](std::map<std::string, Json> values) { return refusal(changed(routed(), values)); };
+  const std::string at = "s.json: /inference";
+  CHECK(refused({{"/inference/parallel/expert", 3}}) ==
+        at + "/parallel/expert: expected a number that divides the experts of a layer, 8, found 3\n"
+             "  hint: each rank has equally many");
+  CHECK(refused({{"/inference/batch", 10}}) == at + "/batch: expected a multiple of expert, 4, found 10\n"
+                                                    "  hint: batch: sequences of all ranks; each has equally many");
+  CHECK(refused({{"/inference/parallel", {{"expert", 2}, {"tensor", 2}}}}) ==
+        at +
+            "/parallel/expert: expected 1 with tensor 2, found 2\n"
+            "  hint: tensor ranks divide every expert; with expert each rank has all of the attention and sequences of "
+            "its own");
+  CHECK(refused({{"/inference/parallel/expert", 8}}) ==
+        at + "/parallel/expert: expected at most the GPUs of the topology, 4, found 8\n"
+             "  hint: pipeline parallel inference is not modeled");
+}
+
+TEST_CASE("NCCL does the all_to_alls of experts, between nodes too") {
+  Json scenario = changed(llama(1), {{"/inference/workload/model", "qwen3_30b_a3b"},
+                                     {"/inference/parallel", {{"expert", 16}}},
+                                     {"/inference/batch", 256},
+                                     {"/library", "nccl"}});
+  scenario["topology"]["nodes"] = 2;
+  scenario["topology"]["fabric"] = {{"kind", "star"}, {"link", {{"bandwidth", "400 Gb/s"}, {"latency", "1 us"}}}};
+  const Prediction p = predicted(scenario);
+  REQUIRE(p.training->exchanges.size() == 1);
+  CHECK(p.training->exchanges[0].times == 2 * 48);
+  CHECK(p.training->exchanges[0].bytes == Bytes{16 * 8 * 2'048 * 2});
+  CHECK(p.training->plan->split.expert.count() > 0);
 }
 
 TEST_CASE("an algorithm of one rank has no effect, and says so") {

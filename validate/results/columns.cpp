@@ -112,22 +112,20 @@ template <class Of>
 Json of_shared(const Result& r, Of of) {
   return shares_samples(r) ? of_plan(r, of) : Json(nullptr);
 }
-/// True if ranks have different experts.
-bool divides_experts(const Result& r) {
-  return is_training(r) && r.prediction.training->plan && r.prediction.training->plan->expert > 1;
-}
-template <class Of>
-Json of_experts(const Result& r, Of of) {
-  return divides_experts(r) ? of_plan(r, of) : Json(nullptr);
-}
-bool is_plan(const Result& r) { return is_training(r) && r.prediction.training->plan.has_value(); }
-/// True if tensor parallel ranks share layers, in training or inference.
+/// True of training with a plan, and of inference.
 bool has_tensor_ranks(const Result& r) { return is_step(r) && r.prediction.training->plan.has_value(); }
 /// A figure of a plan or of inference; null of all else.
 template <class Of>
 Json of_ranks(const Result& r, Of of) {
   return has_tensor_ranks(r) ? Json(of(*r.prediction.training->plan)) : Json(nullptr);
 }
+/// True if ranks have different experts.
+bool divides_experts(const Result& r) { return has_tensor_ranks(r) && r.prediction.training->plan->expert > 1; }
+template <class Of>
+Json of_experts(const Result& r, Of of) {
+  return divides_experts(r) ? of_ranks(r, of) : Json(nullptr);
+}
+bool is_plan(const Result& r) { return is_training(r) && r.prediction.training->plan.has_value(); }
 Json time_of_plan(const Result& r, Picoseconds PlanSplit::*part) {
   return of_plan(r, [part](const auto& plan) { return microseconds(plan.split.*part); });
 }
@@ -361,17 +359,18 @@ constexpr std::array columns{
         .value = [](const Result& r) { return of_inference(r, [](const auto& i) { return i.tokens_per_s_per_gpu; }); },
         .heading = "tokens/s per GPU",
         .relevant = is_inference},
-    Column{.name = "communication_share",
-           .unit = "share",
-           .meaning = "of inference: exposed_tensor_us over time_us, the share of its collectives",
-           .in = In::some_rows,
-           .value = [](const Result& r) { return of_inference(r, [](const auto& i) { return i.communication; }); },
-           .heading = "collectives",
-           .shown =
-               [](const Result& r) {
-                 return is_inference(r) ? share_text(r.prediction.training->inference->communication) : "";
-               },
-           .relevant = is_inference},
+    Column{
+        .name = "communication_share",
+        .unit = "share",
+        .meaning = "of inference: exposed_tensor_us and exposed_expert_us over time_us, the share of its collectives",
+        .in = In::some_rows,
+        .value = [](const Result& r) { return of_inference(r, [](const auto& i) { return i.communication; }); },
+        .heading = "collectives",
+        .shown =
+            [](const Result& r) {
+              return is_inference(r) ? share_text(r.prediction.training->inference->communication) : "";
+            },
+        .relevant = is_inference},
     Column{.name = "tflops_per_gpu",
            .unit = "TFLOP/s",
            .meaning = "of a transformer: operations of the model per second and GPU, two a multiply-add, the backward "
@@ -417,7 +416,7 @@ constexpr std::array columns{
            .relevant = shares_samples},
     Column{.name = "ep",
            .unit = "",
-           .meaning = "of a plan: ranks that have different experts, if there are several",
+           .meaning = "of a plan or of inference: ranks that have different experts, if there are several",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_experts(r, [](const auto& plan) { return plan.expert; }); },
            .heading = "ep",
