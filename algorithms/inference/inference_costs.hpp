@@ -63,15 +63,16 @@ struct InferencePlan {
 /// distinct_experts(); then the sum of a token's results, and the same all_reduce. Every rank has a part of all
 /// experts.
 ///
-/// With expert above 1 attention is data parallel, and nothing is summed (DeepSeek-V3, arXiv 2412.19437, section 3.4):
-/// an all_to_all of e m top_k h brings copies of tokens to their experts, another one the results back, as in training
-/// (transformer_costs.hpp). A rank reads the weights of its share of the distinct_experts() of all tokens, and computes
-/// as many rows as it sends: routing is even. Copies have 2 B both ways (DeepSeek's dispatch in fp8 half of that).
+/// With expert above 1 attention is data parallel, and nothing is summed, as in DeepSeek-V3's decoding (arXiv
+/// 2412.19437, section 3.4.2), but with one rank where that has four tensor ranks: an all_to_all of e m top_k h brings
+/// copies of tokens to their experts, another one the results back, as in training (transformer_costs.hpp). A rank
+/// reads the weights of its share of the distinct_experts() of all tokens, and computes as many rows as it sends:
+/// routing is even. Copies have 2 B both ways (DeepSeek's dispatch in fp8 half of that).
 ///
 /// Not counted: fusions other than these, split-K partial sums, quantization as kernels of its own.
 std::vector<PlanLayer> inference_layers(const InferencePlan& plan, const KernelSpeeds& speeds);
 
-/// The expected number of experts that a token at least meets, E (1 - (1 - k/E)^tokens): each token chooses k of E
+/// The expected number of experts that at least one token meets, E (1 - (1 - k/E)^tokens): each token chooses k of E
 /// experts, all equally likely and independent of other tokens. Real routers are less even, so they hit fewer.
 double distinct_experts(const TransformerCard& card, std::int64_t tokens);
 

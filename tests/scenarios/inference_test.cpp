@@ -275,7 +275,7 @@ Json routed() {
 }  // namespace
 
 // Each of four ranks has a quarter of the tokens, and sends two copies of 512 x 2 B of each: a quarter to every rank.
-TEST_CASE("with experts on several ranks a step is its kernels and two all_to_alls a layer, to the picosecond") {
+TEST_CASE("a step with experts on several ranks takes its kernels and two all_to_alls per layer, to the picosecond") {
   for (const int batch : {4, 16, 64}) {
     CAPTURE(batch);
     const Json scenario = changed(routed(), {{"/inference/batch", batch}});
