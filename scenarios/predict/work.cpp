@@ -19,13 +19,12 @@ std::vector<Actor> first_actors(std::size_t n) {
   return actors;
 }
 
-/// "rank 3 (gpu3)", "helper 0 (port8)"
-std::vector<std::string> names_of(const Topology& topology, const PlacedCollective& placed, std::size_t n) {
+/// "rank 3 (gpu3)", "helper 0 (port8)". `nodes`: [actor], ranks first.
+std::vector<std::string> names_of(const Topology& topology, const std::vector<NodeId>& nodes, std::size_t ranks) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < placed.ranks.size() && names.size() < n; ++i)
-    names.push_back(fmt::format("rank {} ({})", i, topology.node(placed.ranks[i]).name));
-  for (std::size_t i = 0; i < placed.helpers.size() && names.size() < n; ++i)
-    names.push_back(fmt::format("helper {} ({})", i, topology.node(placed.helpers[i]).name));
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    names.push_back(fmt::format("{} {} ({})", i < ranks ? "rank" : "helper", i < ranks ? i : i - ranks,
+                                topology.node(nodes[i]).name));
   return names;
 }
 
@@ -57,7 +56,7 @@ void Work::take_collective(const PredictOptions& options) {
   collective_ = options.schedules ? options.schedules->front().schedule : schedule_of(scenario_, placed, options.stop);
   n_ranks_ = placed.job.request.ranks;
   actors_.front() = first_actors(placement_.size());
-  names_ = names_of(setup_.topology, placed, placement_.size());
+  names_ = names_of(setup_.topology, placement_, placed.ranks.size());
 }
 
 void Work::take_training_alone(const PredictOptions& options) {
@@ -67,7 +66,7 @@ void Work::take_training_alone(const PredictOptions& options) {
   placement_ = run.placement();
   n_ranks_ = placed.job.request.ranks;
   actors_.front() = first_actors(placement_.size());
-  names_ = names_of(setup_.topology, placed, placement_.size());
+  names_ = names_of(setup_.topology, placement_, placed.ranks.size());
   run.name_lanes(setup_.topology, names_);
   const Program& program = run.run().program();
   programs_ = std::make_unique<ProgramsRun>(

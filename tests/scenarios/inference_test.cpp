@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "algorithms/inference/inference_costs.hpp"
 #include "scenarios/predict/predict.hpp"
@@ -120,6 +121,19 @@ TEST_CASE("the stated algorithm does the all-reduces, and direct gathers the log
     const Json scenario = changed(small(), {{"/inference/parallel/algorithm", algorithm}});
     CHECK(predicted(scenario).time == kernels_of(scenario) + 7 * alone("all_reduce", algorithm, vectors) + gather);
   }
+}
+
+// A switch adds up for each call of in_switch, so a step has an actor more than ranks.
+TEST_CASE("a picture of streams has the ranks and the switch that adds up, by their names") {
+  const Json scenario = changed(llama(2), {{"/inference/parallel/algorithm", "in_switch"}});
+  Recording recording;
+  recording.keep_streams = true;
+  PredictOptions options;
+  options.recording = &recording;
+  predict(ScenarioFile::parse(scenario.dump(), "s.json").point(0), options);
+  std::vector<std::string> who;
+  for (const Recording::Streams& each : recording.streams) who.push_back(each.who);
+  CHECK(who == std::vector<std::string>{"rank 0 (node0.gpu0)", "helper 0 (node0.nvswitch0)"});
 }
 
 TEST_CASE("one rank calls nothing, and launches come before kernels and before collectives") {
