@@ -178,8 +178,9 @@ def _is_number(text: str) -> bool:
 
 # Columns that describe a run, and those that a run gives. The first go into the head of a table if all rows agree.
 _GIVEN = ["job", "collective", "training", "workload", "library_algorithm", "algorithm", "library", "channels", "protocol", "model",
-          "ranks", "bytes", "tp", "pp", "dp", "buckets", "batch"]
-_FOUND = ["time_us", "measured_us", "algbw_GBps", "busbw_GBps", "samples_per_s", "efficiency", "bound_us", "of_bound",
+          "ranks", "bytes", "phase", "tp", "pp", "dp", "ep", "buckets", "batch", "context"]
+_FOUND = ["time_us", "measured_us", "algbw_GBps", "busbw_GBps", "samples_per_s", "tokens_per_s_per_gpu", "communication_share",
+          "efficiency", "bound_us", "of_bound",
           "bottleneck.link", "bottleneck.busy", "error", "error.message"]
 
 
@@ -189,7 +190,9 @@ def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
     if "busbw_GBps" not in columns and "error.message" not in columns:  # not results of a run: all that fits into a cell
         names = [name for name, values in columns.items() if not any(isinstance(value, (list, Row)) for value in values)]
         return "", names, [[_cell(name, row) for name in names] for row in results]
-    hidden = {"algorithm"} if "library_algorithm" in columns else {"algbw_GBps", "busbw_GBps"} if "training" in columns else set()
+    hidden = {"algorithm"} if "library_algorithm" in columns else set()
+    if "training" in columns or "phase" in columns:  # steps have no bandwidth
+        hidden |= {"algbw_GBps", "busbw_GBps"}
     given = [name for name in _GIVEN if name in columns and name not in hidden]
     cells = {name: [_cell(name, row) for row in results] for name in [*given, *_FOUND, *columns]}
     same = [name for name in given if len(set(cells[name])) == 1 and (name != "bytes" or len(results) == 1)]
@@ -206,7 +209,7 @@ def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
 def _in_head(name: str, text: str) -> str:
     if name in ("ranks", "channels", "buckets"):
         return f"{text} {name}"
-    return f"{name} {text}" if name in ("protocol", "tp", "pp", "dp", "batch") else text
+    return f"{name} {text}" if name in ("protocol", "tp", "pp", "dp", "ep", "batch", "context") else text
 
 
 def _title(name: str) -> str:
@@ -225,7 +228,7 @@ def _cell(name: str, row: Row) -> str:
         return " ".join([value, *(f"{key}={_plain(each)}" for key, each in row["parameters"].items())])
     if name == "protocol" and row.get("library"):
         return ", ".join(each.title() if each == "simple" else each.upper() for each in value.split(", "))  # as NCCL writes them
-    if name in ("efficiency", "of_bound", "bottleneck.busy", "error") and isinstance(value, (int, float)):
+    if name in ("efficiency", "of_bound", "bottleneck.busy", "communication_share", "error") and isinstance(value, (int, float)):
         return f"{100 * value:{'+' if name == 'error' else ''}.1f} %"
     return size_text(value) if name == "bytes" and isinstance(value, int) else _plain(value)
 

@@ -170,6 +170,16 @@ TEST_CASE("of steps that differ the parts are means that sum to the mean") {
   CHECK(time_in(document, "update", "compute") == 1 * ms);  // in every step
 }
 
+TEST_CASE("a step of inference is explained as such, in tokens") {
+  const std::string file = ringsim::test::source_dir() + "/scenarios/examples/inference/nim-two-h100.json";
+  const Outcome outcome =
+      run_command({"explain", file, "--set", "inference.context=1500", "--set", "inference.host.launch=8.8 us"});
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.out.starts_with(
+      "decode of llama3_70b (NIM on two H100), 1 sequence of 1500 tokens, Ring, 2 ranks: 20.7 ms, 48.36"));
+  CHECK(has(outcome.out, "tensor all_reduce"));
+}
+
 TEST_CASE("the text names passes, buckets and links, and what a change gains") {
   const Outcome outcome = run_command({"explain", four_layers("7 ms")});
   REQUIRE(outcome.code == 0);
