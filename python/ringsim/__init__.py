@@ -6,7 +6,7 @@
 The package runs the `ringsim` command (see `find`), so a crash or Ctrl-C ends the command and never the interpreter.
 docs/guide/python.md has recipes.
 """
-from ._api import (Scenario, Settings, Version, bound, call, columns, compare, compare_explain, explain, keys, machines, predict, run,
+from ._api import (Scenario, Settings, Version, bound, call, columns, compare, compare_explain, explain, keys, machines, plan, predict, run,
                    schema, sweep, trace_compare, trace_show, version)
 from ._command import Error, RingsimWarning, find
 from ._pictures import Picture
@@ -16,5 +16,5 @@ from .schedule import Schedule
 __version__ = "0.9.0"
 
 __all__ = ["Document", "Error", "Picture", "Results", "RingsimWarning", "Row", "Scenario", "Schedule", "Settings", "Version", "bound",
-           "call", "columns", "compare", "compare_explain", "explain", "find", "keys", "machines", "predict", "run", "schema", "sweep",
-           "trace_compare", "trace_show", "version"]
+           "call", "columns", "compare", "compare_explain", "explain", "find", "keys", "machines", "plan", "predict", "run", "schema",
+           "sweep", "trace_compare", "trace_show", "version"]

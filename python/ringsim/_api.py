@@ -127,6 +127,19 @@ def sweep(scenario: Scenario, *, set: Optional[Settings] = None, output: Optiona
     return results
 
 
+def plan(scenario: Scenario, *, set: Optional[Settings] = None, free: bool = False, top: Optional[int] = None,
+         within: Optional[str] = None, jobs: Optional[int] = None, command: Optional[Path] = None) -> Results:
+    """The fastest plans that `training.parallel` leaves open: a row for each that was simulated, the fastest first.
+
+    `free` also searches the keys that the scenario states. No row: no plan fits the memory of the GPUs. `within`: "10%" simulates
+    all that may take at most so much longer than the fastest.
+    """
+    with _given(scenario, set) as given:
+        ended = _command.run(["plan", *given.arguments, "--format", "jsonl", *_options(free=free, top=top, within=within, jobs=jobs)],
+                             stdin=given.stdin, command=command, accept=(0, _command.CHECK_FAILED))
+    return Results(_rows(ended.stdout), ended.notes, command)
+
+
 def _document(command_words: Sequence[str], scenario: Scenario, settings: Optional[Settings], more: Sequence[str], plain: str,
               command: Optional[Path]) -> Document:
     def once(form: str) -> _command.Ended:

@@ -97,6 +97,28 @@ class Explained(Case):
         self.assertIn("all_reduce", str(found))
 
 
+SMALL_PLAN = {
+    "version": 1, "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "50 GB/s", "latency": "1 us"}},
+    "training": {"workload": {"transformer": {"layers": 4, "hidden": 512, "heads": 4, "ffn": 1536, "vocabulary": 1000},
+                              "sequence": 256, "micro_batch_size": 2, "global_batch_size": 16,
+                              "compute": {"gemm": "60%", "attention": "40%", "memory": "80%", "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}},
+                 "parallel": {"tensor": 4, "recompute": "full"}, "steps": 1}}
+
+
+class Planned(Case):
+    def test_plan_finds_the_fastest_of_the_plans_that_are_left_open(self):
+        stated = ringsim.run(SMALL_PLAN)[0].time_us
+        kept = ringsim.plan(SMALL_PLAN)  # sequence parallelism is left open: it costs no bandwidth
+        self.assertEqual((kept[0].tp, len(kept)), (4, 1))
+        free = ringsim.plan(SMALL_PLAN, free=True, top=2, within="1000%")
+        self.assertEqual(len(free), 2)
+        self.assertLess(free[0].time_us, stated)
+        self.assertLessEqual(free[0].time_us, free[1].time_us)
+
+    def test_no_row_if_no_plan_fits(self):
+        self.assertEqual(len(ringsim.plan(SMALL_PLAN, set={"training.gpu_memory": "1 MB"})), 0)
+
+
 class Compared(Case):
     def test_measured_times_are_next_to_predicted_ones(self):
         results = ringsim.compare(A100, MEASURED)

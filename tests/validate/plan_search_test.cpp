@@ -169,6 +169,27 @@ TEST_CASE("the options that name a plan make the scenario that plan") {
   }
 }
 
+TEST_CASE("a free search forgets the plan that the scenario states") {
+  Json document = small(8);
+  const auto open = sets_of(plans_of(document));
+  document["training"]["parallel"] = {{"tensor", 2},
+                                      {"shard", "full"},
+                                      {"prefetch", 2},
+                                      {"pipeline", {1, 2}},
+                                      {"hybrid", 2},
+                                      {"overlap", {"grad_reduce"}},
+                                      {"sequence_parallel", false}};
+  document["training"]["workload"]["micro_batch_size"] = 1;
+  document["where"] = {"training.parallel.pipeline == 2"};
+  const OpenPlans plans(document.dump(), "s.json", {}, true);
+  CHECK(plans.size() == open.size());
+  for (std::size_t i = 0; i < plans.size(); i += 11) {
+    const ScenarioFile file = ScenarioFile::parse(document.dump(), "s.json", plans.set_of(i));
+    REQUIRE(file.size() == 1);
+    CHECK(file.point(0).training->plan->memory == plans.whole(i).training->plan->memory);
+  }
+}
+
 TEST_CASE("a search is refused with its place") {
   const auto refusal = [](const Json& document) { return complaint([&] { plans_of(document); }); };
   Json document = small(8);

@@ -31,6 +31,7 @@ struct PlanArguments {
   int top = 10;
   double within = 0.05;
   bool simulate = true;
+  bool free = false;
   std::optional<Format> said_format;
   Format format = Format::table;  ///< `said_format`, or what the ending of `output` says
   std::string output;             ///< a file; empty or "-": stdout
@@ -44,6 +45,7 @@ constexpr int most_top = 100'000;
 
 void declare(Options& options, PlanArguments& plan) {
   options.scenario(plan.scenario, plan.set);
+  options.flag("--free", plan.free, "search the keys that training.parallel states, too: is there a better plan?");
   options.whole("--top", "N", 1, most_top, plan.top, "plans to show").fallback = "10";
   options
       .percentage(
@@ -83,7 +85,7 @@ int execute(const PlanArguments& arguments) {
   const ScenarioText input = read_input(arguments.scenario);
   refuse_as_output(arguments.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
-  const OpenPlans plans(input.text, input.name, arguments.set);
+  const OpenPlans plans(input.text, input.name, arguments.set, arguments.free);
   Output output(arguments.output);
   Stages stages;
   const PlanSearch found = search_plans(
@@ -118,13 +120,14 @@ Command plan_command() {
   return {.name = "plan",
           .group = Group::predict,
           .summary = "Find the fastest plan of tensor, pipeline, data and expert parallelism for a model",
-          .example = "ringsim plan scenarios/examples/training/which-plan.json",
+          .example = "ringsim plan scenarios/examples/training/plans.json --free",
           .details =
               "The scenario's training.parallel says what is searched: a key that it states holds, one with a list of "
               "values takes each of them, and those that it leaves out are tried: tensor, pipeline, virtual_pipeline, "
               "expert, micro_batch_size, shard and recompute. Plans that GPUs have no room for are left out. The "
               "others are ranked by what they take at the least and simulated best first, until no other can be among "
-              "those asked for.\n\n"
+              "those asked for. Bounds count kernels, the pipeline and each collective by itself, not what meets on a "
+              "link.\n\n"
               "Exit code 1: no plan fits.",
           .prepare = with<PlanArguments>(declare, execute)};
 }

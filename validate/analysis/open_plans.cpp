@@ -215,6 +215,15 @@ void take_sweeps(Json& document, const std::string& name) {
   document.erase("sweep");
 }
 
+/// Takes away what would be searched if it were not stated, and what only some of the plans may have.
+void forget_searched(Json& training) {
+  for (const char* key :
+       {"tensor", "pipeline", "virtual_pipeline", "data", "expert", "expert_tensor", "sequence_parallel", "schedule",
+        "shard", "reshard_after_forward", "prefetch", "hybrid", "recompute", "overlap"})
+    training["parallel"].erase(key);
+  training["workload"].erase("micro_batch_size");
+}
+
 void expect_plans(const Json& document, const std::string& name) {
   if (!document.contains("training") || !document["training"].is_object() ||
       !document["training"].contains("parallel") || !document["training"]["parallel"].is_object())
@@ -300,6 +309,7 @@ auto naming_training(const Work& work) {
 struct OpenPlans::Made {
   std::string name;
   Json machine, training;
+  bool drops_where;
   std::vector<SearchedKey> keys;
   std::vector<Json> trainings;
   Setup setup;
@@ -333,11 +343,18 @@ ScenarioFile file_of(Json document, const std::vector<Json>& trainings, const st
 
 }  // namespace
 
-OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name, const std::vector<std::string>& set) {
+OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name, const std::vector<std::string>& set,
+                                bool free) {
   Json document = parse_json(with_overrides(text, name, set), name);
   expect_plans(document, name);
   take_sweeps(document, name);
-  Json training = document["training"];
+  const Json stated = document["training"];
+  const bool drops_where = free && document.contains("where");
+  if (free) {
+    forget_searched(document["training"]);
+    document.erase("where");
+  }
+  const Json training = document["training"];
   Json conditions = document.contains("where") ? document["where"] : Json();
   document.erase("where");
 
@@ -365,7 +382,6 @@ OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name
                      "state some of the keys, or shorter lists");
     }
 
-  bare.erase("collective");
   Json machine = document;
   machine.erase("training");
   if (!conditions.is_null()) document["where"] = unplanned["where"] = conditions;
@@ -373,7 +389,8 @@ OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name
   ScenarioFile plain = file_of(unplanned, trainings, name), whole = file_of(document, trainings, name);
   return {name,
           std::move(machine),
-          std::move(training),
+          stated,
+          drops_where,
           std::move(keys),
           std::move(trainings),
           std::move(setup),
@@ -385,14 +402,15 @@ OpenPlans::OpenPlans(Made&& made)
     : name_(std::move(made.name)),
       machine_(std::move(made.machine)),
       training_(std::move(made.training)),
+      drops_where_(made.drops_where),
       keys_(std::move(made.keys)),
       trainings_(std::move(made.trainings)),
       setup_(std::move(made.setup)),
       plain_(std::move(made.plain)),
       whole_(std::move(made.whole)) {}
 
-OpenPlans::OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set)
-    : OpenPlans(make(text, name, set)) {}
+OpenPlans::OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free)
+    : OpenPlans(make(text, name, set, free)) {}
 
 Scenario OpenPlans::whole(std::size_t i) const {
   return naming_training([&] { return whole_.point(i); });
@@ -428,6 +446,9 @@ std::vector<std::string> OpenPlans::set_of(std::size_t i) const {
     const std::string stated = is_stated ? without_quotes(json_text(training_[pointer])) : default_of(path);
     if (stated != value) set.push_back(fmt::format("{}={}", path, value));
   }
+  for (const auto& [key, value] : training_["parallel"].items())
+    if (!training_of(i)["parallel"].contains(key)) set.push_back(fmt::format("{}{}=null", parallel_path, key));
+  if (drops_where_) set.emplace_back("where=null");
   return set;
 }
 

@@ -38,7 +38,8 @@ class OpenPlans {
   /// `text`: a scenario file's, `name` stands for it in errors; `set`: of --set. Throws InputError as
   /// ScenarioFile::parse() does, for a scenario without `training.parallel`, and for one that varies something other
   /// than plans.
-  OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set);
+  /// `free`: the keys that are searched are searched even if the scenario states them; `where` does not hold then.
+  OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free = false);
 
   /// Those that `where` of the scenario lets through; at least 1.
   std::size_t size() const { return whole_.size(); }
@@ -65,12 +66,13 @@ class OpenPlans {
 
  private:
   struct Made;
-  static Made make(const std::string& text, const std::string& name, const std::vector<std::string>& set);
+  static Made make(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free);
   explicit OpenPlans(Made&& made);
   const Json& training_of(std::size_t i) const;
 
   std::string name_;
   Json machine_, training_;  // of the document: all but training, sweep and where; the training as stated
+  bool drops_where_;         // the document has conditions that do not hold
   std::vector<SearchedKey> keys_;
   std::vector<Json> trainings_;  // of all plans, those too that `where` leaves out
   Setup setup_;
