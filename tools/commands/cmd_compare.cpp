@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/launch_text.hpp"
 #include "tools/explanations/mismatch_text.hpp"
 #include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
@@ -31,6 +33,7 @@
 #include "tools/sweep/workers.hpp"
 #include "validate/score/baselines.hpp"
 #include "validate/score/compare.hpp"
+#include "validate/score/given_launch.hpp"
 #include "validate/score/mismatch.hpp"
 
 namespace ringsim::tools {
@@ -44,6 +47,7 @@ struct CompareArguments {
   std::string algorithm;            ///< instead of the scenario's; empty: those
   std::string collective;           ///< what was measured; empty: the file says it
   std::optional<int> run;           ///< of a log with several; none: all, if they agree
+  std::string launch_from;          ///< a measured table; empty: the scenario's launch
   std::optional<double> max_error;  ///< a share: 0.15 is 15 %
   std::optional<Format> said_format;
   Format format = Format::table;  ///< `said_format`, or what the ending of `output` says
@@ -64,6 +68,10 @@ void declare(Options& options, CompareArguments& compare) {
   options.text("--algorithm", "NAME", compare.algorithm, "use this algorithm instead of the scenario's");
   options.collective(compare.collective);
   options.run_of_log(compare.run);
+  options.file(
+      "--launch-from", "FILE", compare.launch_from,
+      "set the launch, a fact of machine and harness, so that predictions agree with the smallest rows of FILE, "
+      "measured on the same machine; FILE may be MEASURED, whose smallest rows are then not compared");
   options.percentage(
       "--max-error", [&compare](double share) { compare.max_error = share; },
       "exit with 1 unless, for at least one algorithm, 90 % of the rows are within it");
@@ -297,20 +305,62 @@ std::string release_of(const MeasuredTable& table) {
   }
 }
 
+/// The launch that --launch-from gives, as an option of --set in `set`; what is left out because of it.
+std::optional<GivenLaunch> take_launch(const CompareArguments& arguments, const ScenarioText& input,
+                                       std::vector<std::string>& set, std::vector<std::string>& told) {
+  if (arguments.launch_from.empty()) return std::nullopt;
+  refuse_as_output(arguments.launch_from, arguments.output);
+  std::error_code unknown;
+  const bool is_measured = std::filesystem::equivalent(arguments.launch_from, arguments.measured, unknown);
+  const MeasuredFile from = read_measured_as(arguments.launch_from, arguments.collective);
+  const GivenLaunch given = launch_from_table(
+      input.text, input.name, set, from, is_measured ? arguments.run : std::nullopt, {.stop = &stop_requested}, told);
+  set.push_back(launch_setting(given.key, given.launch()));
+  return given;
+}
+
+/// What of the smallest prediction is launch, or where the launch is from, as a line; empty if neither is known.
+/// `smallest`: none if several predictions have the least bytes.
+std::string launch_line(const std::optional<GivenLaunch>& given, const CompareArguments& arguments,
+                        const Prediction* smallest, const ScenarioText& input, const std::vector<std::string>& set) {
+  std::string text;
+  if (given)
+    text = given_launch_text(*given, arguments.launch_from);
+  else if (smallest != nullptr)
+    text = launch_share_text(*smallest, input.text, input.name, set);
+  return text.empty() ? "" : wrapped(text) + '\n';
+}
+
+/// The prediction of least bytes; none if there are several.
+const Prediction* smallest_of(std::span<const Result> results) {
+  const auto bytes = [](const Result& each) { return each.prediction.request.bytes; };
+  const auto least = std::min_element(results.begin(), results.end(),
+                                      [&](const Result& a, const Result& b) { return bytes(a) < bytes(b); });
+  const bool is_one = least != results.end() && std::count_if(results.begin(), results.end(), [&](const Result& each) {
+                                                  return bytes(each) == bytes(*least);
+                                                }) == 1;
+  return is_one ? &least->prediction : nullptr;
+}
+
 int explain(const CompareArguments& arguments, const MeasuredTable& table, const ScenarioFile& file,
-            const ScenarioText& input, const std::vector<std::string>& set) {
+            const ScenarioText& input, const std::vector<std::string>& set, const std::optional<GivenLaunch>& given) {
   Output output(arguments.output);
   const std::vector<ComparedRow> rows = explained_rows(file, table, arguments.jobs);
   Warnings().say(unlike_table(table, rows));
   const std::vector<MismatchRange> ranges = explained_ranges(rows, release_of(table), input, set, arguments.jobs);
-  output.write(arguments.format == Format::json ? mismatch_json(file, table, rows, ranges)
-                                                : mismatch_text(table, rows, ranges));
+  const std::string launch = launch_line(given, arguments, &rows.front().result.prediction, input, set);
+  if (arguments.format == Format::json) {
+    output.write(mismatch_json(file, table, rows, ranges));
+    if (given) say("ringsim: " + launch);
+  } else {
+    output.write(mismatch_text(table, rows, ranges) + '\n' + launch);
+  }
   output.finish();
   return good;
 }
 
 std::string compare_page(const CompareArguments& arguments, const MeasuredTable& table, const ScenarioFile& file,
-                         const ScenarioText& input, const std::vector<Result>& results) {
+                         const ScenarioText& input, const std::vector<Result>& results, const std::string& launch) {
   const std::vector<Curve> curves = curves_of(results);
   std::vector<ResultRow> rows;
   for (const Result& result : results) rows.push_back(row_of(file, result));
@@ -321,11 +371,12 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
   if (!arguments.algorithm.empty()) command += " --algorithm " + shell_word(arguments.algorithm);
   if (!arguments.collective.empty()) command += " --collective " + shell_word(arguments.collective);
   if (arguments.run) command += fmt::format(" --run {}", *arguments.run);
+  if (!arguments.launch_from.empty()) command += " --launch-from " + shell_word(arguments.launch_from);
   command += (arguments.bound ? " --bound --report " : " --report ") + shell_word(arguments.report);
   const std::string body =
       fmt::format("<h1>{}</h1>\n", escaped_xml(sentence)) + report_plots(rows, {.bound = arguments.bound}) +
       html_section("Predicted and measured",
-                   report_preformatted(comparison_text(table, curves) + broken_bound_text(curves))) +
+                   report_preformatted(comparison_text(table, curves) + broken_bound_text(curves) + launch)) +
       report_table("Results", table_cells(results)) +
       report_end({input}, command, fmt::format(", scenario {}", file.hash()));
   return html_page(file.name(), body);
@@ -338,10 +389,13 @@ int execute(const CompareArguments& arguments) {
   if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
   std::vector<std::string> told;
   const ScenarioText input = read_input(arguments.scenario, arguments.machine);
-  const auto [file, table] = load_at_measured_sizes(input.text, input.name, set, measured, arguments.run, told);
+  const std::optional<GivenLaunch> launch = take_launch(arguments, input, set, told);
+  const std::vector<LaunchRow> left_out = launch ? launch->rows : std::vector<LaunchRow>{};
+  const auto [file, table] =
+      load_at_measured_sizes(input.text, input.name, set, measured, arguments.run, told, left_out);
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
-  if (arguments.explain) return explain(arguments, table, file, input, set);
+  if (arguments.explain) return explain(arguments, table, file, input, set, launch);
   std::optional<Output> page =
       open_report(arguments.report, {arguments.scenario, arguments.measured, arguments.output}, arguments.force);
   Output output(arguments.output);
@@ -354,16 +408,18 @@ int execute(const CompareArguments& arguments) {
   };
   predict_points(file, arguments.jobs, /*fold=*/true, take, {}, arguments.bound ? &bounds : nullptr);
   const std::vector<Curve> curves = curves_of(results);
+  const std::string about_launch = launch_line(launch, arguments, smallest_of(results), input, set);
   if (arguments.format == Format::table) {
     output.write(comparison_text(table, curves));
     output.write_styled(times_plotted(file, results, surface_of(output.descriptor())));
-    output.write(closing_text(curves));
+    output.write(about_launch + closing_text(curves));
   } else {
     output.write(report(file, results, arguments.format, /*explain=*/false));
+    if (launch) say("ringsim: " + about_launch);
   }
   output.finish();
   if (page) {
-    page->write(compare_page(arguments, table, file, input, results));
+    page->write(compare_page(arguments, table, file, input, results, about_launch));
     page->finish();
   }
   if (!arguments.max_error || !is_beyond(curves, *arguments.max_error)) return good;
@@ -388,7 +444,9 @@ Command compare_command() {
           "The scenario runs at the sizes that were measured. With --explain each row has one prediction, usually "
           "that of \"library\": \"nccl\". Rows that are more than 10 % off to one side, by one plan, are run "
           "again with other protocols, algorithms, channels, paths and launches: the change that comes nearest to "
-          "what was measured is named, or that none does.\n\nRuns of a log count as repetitions if they agree; --run "
+          "what was measured is named, or that none does.\n\nLaunch is a fact of GPU, driver and harness, and most of "
+          "the time of small sizes; --launch-from FILE takes it from the three smallest rows, up to 64 KiB, of a table "
+          "of the same machine.\n\nRuns of a log count as repetitions if they agree; --run "
           "chooses one.\n\nFormats of MEASURED:\n" +
           measured_formats(),
       .prepare = with<CompareArguments>(declare, execute)};

@@ -84,6 +84,9 @@ void declare(Options& options, ScorecardArguments& scorecard) {
                   "the predictions of ringsim alone, such as training.slowdown=1.03");
   options.flag("--only-library", scorecard.score.only_library,
                "leave out predictions without a library, which take most of the time");
+  options.flag("--launch-given", scorecard.score.launch_given,
+               "the launch of the library's column is what fits the three smallest scored rows, up to 64 KiB, of each "
+               "table; they are not scored");
   options.file("--limits", "FILE", scorecard.limits,
                "exit with 1 if a band of the library's column is worse than FILE allows");
   options.output(scorecard.output);
@@ -126,6 +129,7 @@ int execute_training(const ScorecardArguments& arguments) {
   if (arguments.format == ScorecardFormat::limits) alone("--format limits");
   if (!arguments.limits.empty()) alone("--limits");
   if (arguments.score.only_library) alone("--only-library");
+  if (arguments.score.launch_given) alone("--launch-given");
   const std::filesystem::path folder(arguments.training);
   const PlanFigures plans = plan_figures_in(arguments.training);
   std::error_code none;
@@ -187,6 +191,9 @@ int execute(const ScorecardArguments& arguments) {
   if (!arguments.training.empty()) return execute_training(arguments);
   if (arguments.format == ScorecardFormat::json)
     throw UsageError("--format", "expected table, csv, markdown or limits without --training, found json");
+  if (arguments.score.launch_given && (arguments.format == ScorecardFormat::limits || !arguments.limits.empty()))
+    throw UsageError("", "--launch-given cannot be combined with --limits and --format limits",
+                     "limits are of predictions that know no measured row");
   const std::vector<PublishedTable> published =
       arguments.folder.empty() ? published_tables() : tables_in(arguments.folder);
   for (const PublishedTable& each : published)
@@ -201,7 +208,7 @@ int execute(const ScorecardArguments& arguments) {
   const PredictAll predict_all = predict_with(arguments.jobs);
   std::vector<ScoredTable> scored;
   for (const PublishedTable& each : published) scored.push_back(score(each, predict_all, arguments.score));
-  output.write(scorecard_text(scored, arguments.format));
+  output.write(scorecard_text(scored, arguments.format, arguments.score.launch_given));
   output.finish();
   return limits.empty() ? good : verdict_on_limits(scored, limits, arguments.limits);
 }

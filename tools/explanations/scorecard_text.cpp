@@ -1,14 +1,17 @@
 #include "tools/explanations/scorecard_text.hpp"
-#include "sim/text/table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/table.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/page.hpp"
 #include "validate/score/score_limits.hpp"
@@ -106,7 +109,7 @@ std::vector<CardRow> unscored_rows(Tables tables) {
   for (const ScoredTable& table : tables) {
     std::vector<const ScoredRow*> out;
     for (const ScoredRow& row : table.rows)
-      if (!row.scored) out.push_back(&row);
+      if (!row.scored && !row.gives_launch) out.push_back(&row);
     if (out.empty()) continue;
     CardRow cells{table.id, rows_that_count(table.sizes), table.sizes.reason};
     for (const ScoredRow* row : {out.front(), out.back()}) {
@@ -135,6 +138,70 @@ std::vector<CardRow> worst_rows(Tables tables) {
   return rows;
 }
 
+/// A row for each band of sizes of a family, or of all: the library's errors without and with the tables' launches.
+std::vector<CardRow> launch_band_rows(Tables tables, const std::string& name, const std::optional<Family>& family) {
+  const LaunchErrors errors = launch_errors_of(tables, family);
+  if (errors.with.empty()) return {};
+  const auto bands_and_all = [](const std::vector<SizedError>& of) {
+    std::vector<ErrorBand> bands = error_bands(of);
+    bands.push_back(error_band("all sizes", of));
+    return bands;
+  };
+  const std::vector<ErrorBand> without = bands_and_all(errors.without), with = bands_and_all(errors.with);
+  ensure(without.size() == with.size(), "both are errors of the same rows");
+  std::vector<CardRow> rows;
+  for (std::size_t i = 0; i < with.size(); ++i)
+    rows.push_back({name, with[i].name, fmt::to_string(with[i].rows), cell(without[i], with[i].rows),
+                    cell(with[i], with[i].rows), fmt::format("{:+.0f}", 100 * without[i].median_signed),
+                    fmt::format("{:+.0f}", 100 * with[i].median_signed)});
+  return rows;
+}
+
+/// How many tables give a launch, and that their rows do not count.
+std::string about_launch(Tables tables) {
+  const auto n = std::count_if(tables.begin(), tables.end(), [](const ScoredTable& each) { return each.launch; });
+  return fmt::format(
+      "Launch is a fact of GPU, driver and harness. It is known if the smallest sizes were measured: the median of "
+      "what "
+      "fits a table's\n{} smallest scored rows up to {} takes the place of the library's launch. These rows are input "
+      "and "
+      "not scored. {} of {} tables\nhave such rows.",
+      rows_for_launch, format(most_for_launch), n, tables.size());
+}
+
+/// Both columns on the same rows.
+void launch_section(Page& page, Tables tables) {
+  std::vector<CardRow> rows = launch_band_rows(tables, "all tables", std::nullopt);
+  if (rows.empty()) return;
+  for (const Family family : families)
+    for (CardRow& row : launch_band_rows(tables, std::string(to_string(family)), family))
+      rows.push_back(std::move(row));
+  page.heading("With the launch given");
+  page.lines(about_launch(tables) + '\n');
+  page.table({"tables", "sizes", "rows", "ringsim, library", "launch given", "bias", "bias, launch given"}, rows);
+}
+
+/// The launches that the tables give, in us, and why not.
+void launches_of_tables(Page& page, Tables tables) {
+  std::vector<CardRow> rows;
+  for (const ScoredTable& table : tables) {
+    if (!table.launch && table.no_launch.empty()) continue;
+    CardRow row{table.id};
+    if (!table.launch) {
+      row.insert(row.end(), {"-", "-", "-", table.no_launch});
+    } else {
+      const GivenLaunch& given = *table.launch;
+      const std::vector<std::string> doubts = doubts_of(given);
+      row.insert(row.end(),
+                 {sizes_text(given.rows), fmt::format("{:.2f}", microseconds(given.own)),
+                  fmt::format("{:.2f}", microseconds(given.launch())), doubts.empty() ? "" : doubts.front()});
+    }
+    rows.push_back(std::move(row));
+  }
+  page.heading("Launches");
+  page.table({"table", "from", "library", "given", ""}, rows);
+}
+
 constexpr const char* introduction = R"(# How accurate are the predictions?
 
 Made by `ringsim scorecard --format markdown`; a test fails when this page is not what it prints. Every table of `validate/measured/tables` against
@@ -155,7 +222,7 @@ GPUs, so that NCCL uses no LL128 there.
 - **alpha + S/beta**: fitted to every other row of the table, tested on the rest, both ways round.
 )";
 
-std::string page(Tables tables, bool markdown) {
+std::string page(Tables tables, bool markdown, bool launch_given) {
   Page page(markdown);
   if (markdown) page.lines(introduction);
   int scored = 0, rows = 0;
@@ -165,6 +232,7 @@ std::string page(Tables tables, bool markdown) {
         std::count_if(table.rows.begin(), table.rows.end(), [](const ScoredRow& row) { return row.scored; }));
   }
   page.lines(fmt::format("{} tables, {} rows, {} of them scored.", tables.size(), rows, scored));
+  if (launch_given) page.lines('\n' + about_launch(tables));
   page.heading("By size");
   page.table(band_head(), band_rows(tables, std::nullopt));
   for (const Family family : families) {
@@ -173,6 +241,10 @@ std::string page(Tables tables, bool markdown) {
     page.heading("By size: " + std::string(to_string(family)));
     page.table(band_head(), of_family);
   }
+  if (launch_given)
+    launches_of_tables(page, tables);
+  else
+    launch_section(page, tables);
   page.heading("By table");
   CardRow head = model_head({"table", "family", "rows"});
   head.emplace_back("bias, library");
@@ -192,7 +264,7 @@ std::string page(Tables tables, bool markdown) {
   return page.text();
 }
 
-std::string csv(Tables tables) {
+std::string csv(Tables tables, bool launch_given) {
   std::string text = "table,collective,ranks,family,bytes,measured_us,scored";
   for (const char* model : {"library", "plain", "protocols", "textbook", "tuner", "line"})
     text += fmt::format(",{}_us", model);
@@ -201,7 +273,10 @@ std::string csv(Tables tables) {
     for (const ScoredRow& row : table.rows) {
       text += fmt::format("{},{},{},{},{},{},{}", table.id, to_string(table.op), table.ranks,
                           table.family ? '"' + std::string(to_string(*table.family)) + '"' : "", row.bytes.count,
-                          row.measured_us, row.scored);
+                          row.measured_us,
+                          row.scored                         ? "true"
+                          : launch_given && row.gives_launch ? "launch"
+                                                             : "false");
       for (const Model model : models) text += row.of(model) ? fmt::format(",{}", row.of(model)->us) : ",";
       for (const Model model : {Model::library, Model::plain, Model::protocols, Model::tuner})
         text += "," + (row.of(model) ? row.of(model)->by : "");
@@ -213,14 +288,14 @@ std::string csv(Tables tables) {
 
 }  // namespace
 
-std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat format) {
+std::string scorecard_text(std::span<const ScoredTable> tables, ScorecardFormat format, bool launch_given) {
   switch (format) {
     case ScorecardFormat::table:
-      return page(tables, false);
+      return page(tables, false, launch_given);
     case ScorecardFormat::markdown:
-      return page(tables, true);
+      return page(tables, true, launch_given);
     case ScorecardFormat::csv:
-      return csv(tables);
+      return csv(tables, launch_given);
     case ScorecardFormat::limits:
       return to_json(score_limits_of(tables));
     case ScorecardFormat::json:

@@ -43,6 +43,22 @@ void require_one_op(const ScenarioFile& file, const std::string& path) {
   }
 }
 
+/// Rows that gave the launch would be compared with themselves.
+void leave_out(MeasuredTable& table, std::span<const LaunchRow> input, std::vector<std::string>& warnings) {
+  std::vector<LaunchRow> out;
+  for (const LaunchRow& each : input)
+    if (std::erase_if(table.rows, [&](const MeasuredRow& row) {
+          return each.bytes == row.bytes && each.measured_us == row.time_us;
+        }) > 0)
+      out.push_back(each);
+  if (out.empty()) return;
+  if (table.rows.empty())
+    throw InputError(table.file, "expected more rows than those that give the launch, found none",
+                     "they would be compared with themselves");
+  warnings.push_back(fmt::format("{}: {} give{} the launch and {} not compared", table.file, sizes_text(out),
+                                 out.size() == 1 ? "s" : "", out.size() == 1 ? "is" : "are"));
+}
+
 std::string with_size(std::int64_t bytes) { return fmt::format("\"{} B\"", bytes); }
 
 /// "ring", "nccl 2.22.3", "parameter_server servers=2, topology.nodes 4".
@@ -69,7 +85,7 @@ ComparedWith compared_with(const ScenarioFile& file) {
 
 ComparedFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
                                     const MeasuredFile& measured, std::optional<int> run,
-                                    std::vector<std::string>& warnings) {
+                                    std::vector<std::string>& warnings, std::span<const LaunchRow> input) {
   // Once at any size that was measured, for its collective and ranks.
   overrides.push_back("collective.bytes=" + with_size(measured.first_size().count));
   const ScenarioFile at_one_size = ScenarioFile::parse(text, name, overrides);
@@ -78,6 +94,7 @@ ComparedFile load_at_measured_sizes(std::string_view text, const std::string& na
   warnings.insert(warnings.end(), table.warnings.begin(), table.warnings.end());
   if (!table.ranks)
     warnings.push_back(table.file + ": nothing in it tells the number of ranks; it is taken to be the scenario's");
+  leave_out(table, input, warnings);
   std::string sizes;
   for (const MeasuredRow& row : table.rows) sizes += (sizes.empty() ? "" : ", ") + with_size(row.bytes.count);
   overrides.back() = "collective.bytes=[" + sizes + "]";

@@ -12,6 +12,7 @@
 #include "scenarios/scenario.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/results/result.hpp"
+#include "validate/score/given_launch.hpp"
 
 namespace ringsim {
 
@@ -27,10 +28,12 @@ struct ComparedFile {
 /// Reads a scenario (as ScenarioFile::parse) at the measured sizes of its collective; its own, if it has any, do not
 /// count. `run`: as MeasuredFile::table(). Throws InputError if its points are of several collectives, of one that
 /// the file has not, of another number of ranks than was measured, or of several jobs. Appends to `warnings` what of
-/// the file is not compared, and that ranks are not known to agree.
+/// the file is not compared, and that ranks are not known to agree. `input`: rows that gave the launch; those of the
+/// file with the same size and time are left out, as they would be compared with themselves. Throws InputError if no
+/// other is left.
 ComparedFile load_at_measured_sizes(std::string_view text, const std::string& name, std::vector<std::string> overrides,
                                     const MeasuredFile& measured, std::optional<int> run,
-                                    std::vector<std::string>& warnings);
+                                    std::vector<std::string>& warnings, std::span<const LaunchRow> input = {});
 
 /// Throws InputError if a point of the scenario has another number of ranks than was measured.
 void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table);

@@ -108,6 +108,46 @@ void add_baselines(ScoredTable& scored, const Scenario& scenario, const Measured
   fit_lines(scored.rows);
 }
 
+/// Solves for the launch of the library's column from the table's smallest scored rows. `set`: with which that column
+/// was predicted.
+void find_launch(ScoredTable& scored, const PublishedTable& published, std::vector<std::string> set) {
+  std::vector<ScoredRow*> own;
+  std::vector<Bytes> sizes;
+  for (ScoredRow& row : scored.rows) {
+    if (!row.scored || !row.of(Model::library)) continue;
+    own.push_back(&row);
+    sizes.push_back(row.bytes);
+  }
+  if (own.empty()) return;
+  const std::vector<std::size_t> places = rows_that_give_launch(sizes);
+  if (places.empty()) {
+    scored.no_launch = fmt::format("no scored row of {} or less", format(most_for_launch));
+    return;
+  }
+  std::vector<LaunchRow> rows;
+  for (const std::size_t place : places)
+    rows.push_back({own[place]->bytes, own[place]->measured_us, own[place]->of(Model::library)->us});
+  set.push_back(fmt::format("collective.bytes={} B", rows.front().bytes.count));
+  GivenLaunch given = solve_launch(std::move(rows), own_launch(published.scenario, published.scenario_file, set));
+  given.key = "devices.gpu.launch";
+  if (given.is_implausible()) {
+    scored.no_launch = implausible_text(given);
+    return;
+  }
+  for (const std::size_t place : places) own[place]->gives_launch = true;
+  scored.launch = std::move(given);
+}
+
+/// Puts the launch into the library's column: it shifts all times alike.
+void give_launch(ScoredTable& scored) {
+  if (!scored.launch) return;
+  const double shift = microseconds(scored.launch->shift());
+  for (ScoredRow& row : scored.rows) {
+    if (auto& time = row.times[static_cast<std::size_t>(Model::library)]) time->us += shift;
+    row.scored = row.scored && !row.gives_launch;
+  }
+}
+
 /// Those of --set that hold for a scenario with a library, or for one without.
 std::vector<std::string> changes_of(const ScoreOptions& options, bool with_library) {
   std::vector<std::string> out;
@@ -207,9 +247,12 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
                      .family = {},
                      .sizes = scored_sizes(table),
                      .missing = said(table, "missing"),
-                     .rows = {}};
+                     .rows = {},
+                     .launch = {},
+                     .no_launch = {}};
   for (const MeasuredRow& row : table.rows)
-    scored.rows.push_back({row.bytes, row.time_us, scored.sizes.contains(row.bytes), {}});
+    scored.rows.push_back(
+        {.bytes = row.bytes, .measured_us = row.time_us, .scored = scored.sizes.contains(row.bytes), .times = {}});
   if (published.scenario_file.empty()) {
     if (scored.sizes.from <= scored.sizes.to)
       throw InputError(published.csv_file,
@@ -223,16 +266,20 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
   scored.ranks = scenario.main().request.ranks;
   std::vector<Prediction> predictions;
   if (by_library || !options.only_library) predictions = predict_all(file);
+  std::vector<std::string> library_set = changes_of(options, by_library);
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
   if (const std::optional<SaidLibrary> library = said_library(table.about);
       library && !by_library && cluster != nullptr && cluster->parts.size() == 1) {
     std::vector<std::string> set = library_instead(*library);
     for (std::string& each : changes_of(options, /*with_library=*/true)) set.push_back(std::move(each));
-    for (Prediction& each : predict_all(scenario_at_its_sizes(published, table, std::move(set))))
+    for (Prediction& each : predict_all(scenario_at_its_sizes(published, table, set)))
       predictions.push_back(std::move(each));
+    library_set = std::move(set);
   }
   if (!predictions.empty()) scored.family = family_of(scenario, predictions.front());
   add_predictions(scored, predictions);
+  find_launch(scored, published, std::move(library_set));
+  if (options.launch_given) give_launch(scored);
   add_baselines(scored, scenario, table);
   return scored;
 }
@@ -253,6 +300,21 @@ std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model mod
     all.insert(all.end(), errors.begin(), errors.end());
   }
   return all;
+}
+
+LaunchErrors launch_errors_of(std::span<const ScoredTable> tables, const std::optional<Family>& family) {
+  LaunchErrors errors;
+  for (const ScoredTable& table : tables) {
+    if (family && table.family != family) continue;
+    const double shift = table.launch ? microseconds(table.launch->shift()) : 0;
+    for (const ScoredRow& row : table.rows) {
+      if (!row.scored || row.gives_launch || !row.of(Model::library)) continue;
+      const double us = row.of(Model::library)->us;
+      errors.without.push_back({row.bytes, us / row.measured_us - 1});
+      errors.with.push_back({row.bytes, (us + shift) / row.measured_us - 1});
+    }
+  }
+  return errors;
 }
 
 Model best_model(const ScoredTable& table) {

@@ -14,6 +14,7 @@
 #include "scenarios/scenario.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/score/baselines.hpp"
+#include "validate/score/given_launch.hpp"
 
 namespace ringsim {
 
@@ -60,6 +61,7 @@ struct ScoredRow {
   Bytes bytes;
   double measured_us = 0;
   bool scored = true;
+  bool gives_launch = false;                                  ///< it is one of ScoredTable::launch
   std::array<std::optional<ModelTime>, models.size()> times;  ///< [model]; nothing if it says nothing of the row
 
   const std::optional<ModelTime>& of(Model model) const { return times[static_cast<std::size_t>(model)]; }
@@ -73,6 +75,9 @@ struct ScoredTable {
   ScoredSizes sizes;
   std::string missing;  ///< what the model leaves out that the table may show; the table's line `# missing: TEXT`
   std::vector<ScoredRow> rows;
+  /// The launch that fits the smallest scored rows of the library's column; none if no row gives it.
+  std::optional<GivenLaunch> launch;
+  std::string no_launch;  ///< why there is none, though the library's column has scored rows
 };
 
 /// What is scored.
@@ -80,6 +85,9 @@ struct ScoreOptions {
   /// Options of --set for every scenario. Those of the key `library` change what the library decides, and nothing else.
   std::vector<std::string> set;
   bool only_library = false;  ///< no Model::plain, no Model::protocols: their runs take most of the time
+  /// Model::library has the launch that its table's smallest scored rows give, and these rows are not scored. So the
+  /// scores are those of a machine whose launch is known.
+  bool launch_given = false;
 };
 
 /// How the points of a scenario are predicted, in any order.
@@ -100,6 +108,14 @@ std::vector<SizedError> errors_of(const ScoredTable& table, Model model);
 /// Errors of several tables: of one family, or of all.
 std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model model,
                                   const std::optional<Family>& family = std::nullopt);
+
+/// predicted/measured - 1 of the library's column with and without the launch that each table gives, for the scored
+/// rows that do not give it. A table that gives none has the same times in both. Of one family, or of all. Requires
+/// scores without ScoreOptions::launch_given.
+struct LaunchErrors {
+  std::vector<SizedError> without, with;
+};
+LaunchErrors launch_errors_of(std::span<const ScoredTable> tables, const std::optional<Family>& family = std::nullopt);
 
 /// What ringsim says of the table, at its best: library, else protocols, else plain.
 Model best_model(const ScoredTable& table);
