@@ -584,13 +584,34 @@ bool is_idle_at(std::string_view values, const Json& written) {
   return false;
 }
 
-/// Variables that change times in NCCL, and none here.
-void warn_of_other_variables(const Json& written, const Blame& blame, Scenario& scenario) {
+/// True if NCCL does not read that variable's setting on this machine: no collective leaves its node, or GPUs of a node
+/// exchange nothing through host memory (NVIDIA/nccl 5067397c2676 src/transport.cc, selectTransport: peer access, then
+/// shared memory, then the network).
+bool is_idle_here(std::string_view variable, const std::vector<LibraryUse>& uses, PathType p2p_level,
+                  bool shared_memory) {
+  const bool all_reach = p2p_level > PathType::loc && std::none_of(uses.begin(), uses.end(), [](const LibraryUse& use) {
+                           return use.run.machine.through_host;
+                         });
+  const bool one_node =
+      std::all_of(uses.begin(), uses.end(), [](const LibraryUse& use) { return use.run.machine.nodes == 1; });
+  if (variable.starts_with("NCCL_SHM_")) return all_reach;
+  const bool is_of_network =
+      variable.starts_with("NCCL_IB_") || variable.starts_with("NCCL_NET") || variable.starts_with("NCCL_GDR");
+  return is_of_network && one_node && (all_reach || shared_memory);
+}
+
+/// Variables that change times in NCCL, and none here. Those that NCCL does not read on this machine pass in silence:
+/// command lines have them for all machines.
+void warn_of_other_variables(const Json& written, const std::vector<LibraryUse>& uses, const Blame& blame,
+                             Scenario& scenario) {
   const Json& library = written["library"];
   if (!library.is_object() || !library.contains("env") || !library["env"].is_object()) return;
-  for (const auto& [name, value] : library["env"].items()) {
+  const Json& env = library["env"];
+  const bool shared_memory = !env.contains("NCCL_SHM_DISABLE") || is_idle_at("0", env["NCCL_SHM_DISABLE"]);
+  for (const auto& [name, value] : env.items()) {
     const nccl::OtherVariable* known = nccl::find_other_variable(name);
     if (known == nullptr || !known->changes_time || is_idle_at(known->idle, value)) continue;
+    if (!uses.empty() && is_idle_here(name, uses, scenario.transport.p2p_level, shared_memory)) continue;
     scenario.warnings.push_back(fmt::format("{}: its effect is not modeled: {}{}{}",
                                             blame.where(fmt::format("/library/env/{}", name)), known->what,
                                             known->instead.empty() ? "" : "; ", known->instead));
@@ -634,9 +655,9 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
       if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
         warn(fmt::format("/library/env/{}", name), "what it changes is not modeled");
-    warn_of_other_variables(written, blame, scenario);
-    warn_of_releases(env, canonical["library"]["version"], blame, scenario);
     const std::vector<LibraryUse> uses = uses_of(scenario);
+    warn_of_other_variables(written, uses, blame, scenario);
+    warn_of_releases(env, canonical["library"]["version"], blame, scenario);
     if (!uses.empty()) {
       const auto idle = idle_variables(uses);
       for (const auto& [name, because] : idle)

@@ -34,7 +34,13 @@ std::string variable(std::string_view name, const std::string& value) {
 }  // namespace
 
 TEST_CASE("every variable of the table is taken, changes neither scenario nor time, and says so if NCCL's would") {
-  const Scenario without = point();
+  // GPUs that have only host memory between them, on two nodes: NCCL reads all variables there.
+  const auto at = [](std::vector<std::string> set) {
+    set.emplace_back("topology.node=rtxpro6000-pcie");
+    set.emplace_back("library.version=2.30.7");
+    return point(set);
+  };
+  const Scenario without = at({});
   std::size_t neutral = 0, unmodeled = 0;
   std::set<std::string_view> names;
   for (const nccl::OtherVariable& each : nccl::other_variables()) {
@@ -45,17 +51,17 @@ TEST_CASE("every variable of the table is taken, changes neither scenario nor ti
     CHECK(nccl::find_other_variable(each.name) == &each);
     (each.changes_time ? unmodeled : neutral)++;
     for (const char* value : {"77", "\"a text\""}) {
-      const Scenario with = point({variable(each.name, value)});
+      const Scenario with = at({variable(each.name, value)});
       CHECK(with.hash == without.hash);
       REQUIRE(with.warnings.size() == (each.changes_time ? 1U : 0U));
       if (!each.changes_time) continue;
       CHECK(with.warnings.front().find(fmt::format("/library/env/{}: its effect is not modeled: {}", each.name,
                                                    each.what)) != std::string::npos);
     }
-    for (std::size_t at = 0; at < each.idle.size();) {
-      const std::size_t comma = std::min(each.idle.find(',', at), each.idle.size());
-      CHECK(point({variable(each.name, fmt::format("\"{}\"", each.idle.substr(at, comma - at)))}).warnings.empty());
-      at = comma + 1;
+    for (std::size_t from = 0; from < each.idle.size();) {
+      const std::size_t comma = std::min(each.idle.find(',', from), each.idle.size());
+      CHECK(at({variable(each.name, fmt::format("\"{}\"", each.idle.substr(from, comma - from)))}).warnings.empty());
+      from = comma + 1;
     }
   }
   CHECK(neutral + unmodeled > 200);
@@ -71,12 +77,37 @@ TEST_CASE("the variables of real command lines run, with a warning for what is n
     "NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": 106, "NCCL_TOPO_DUMP_FILE": "/tmp/t.xml", "NCCL_CUMEM_ENABLE": 0,
     "NCCL_IB_QPS_PER_CONNECTION": 4, "NCCL_SHM_DISABLE": "0", "NCCL_IB_DISABLE": 1})"});
   REQUIRE(scenario.warnings.size() == 2);
-  CHECK(
-      scenario.warnings[0].ends_with("/library/env/NCCL_IB_QPS_PER_CONNECTION: its effect is not modeled: how many "
-                                     "queue pairs a connection between two ranks has"));
+  CHECK(scenario.warnings[0].ends_with(
+      "/library/env/NCCL_IB_QPS_PER_CONNECTION: its effect is not modeled: how many queue pairs a connection between "
+      "two "
+      "ranks has, and so over how many ways of the fabric its messages are spread; \"network\": {\"routing\": "
+      "\"flow_spray\"} spreads them over all ways"));
   CHECK(scenario.warnings[1].ends_with(
       "/library/env/NCCL_IB_DISABLE: its effect is not modeled: sockets in place of InfiniBand and RoCE"));
   CHECK(predict(scenario).time == predict(point()).time);
+}
+
+TEST_CASE("a variable warns only on machines where NCCL reads it") {
+  const auto warnings = [](const std::string& node, int nodes, const std::string& env) {
+    return point({"topology.node=" + node, fmt::format("topology.nodes={}", nodes), "library.env=" + env}).warnings;
+  };
+  // All GPUs reach each other over NVLink: nothing rests in host memory.
+  CHECK(warnings("dgx-a100", 2, R"({"NCCL_SHM_DISABLE": 1})").empty());
+  CHECK(warnings("dgx-a100", 1, R"({"NCCL_SHM_DISABLE": 1, "NCCL_IB_QPS_PER_CONNECTION": 4})").empty());
+  CHECK(warnings("dgx-a100", 1, R"({"NCCL_NETDEVS_POLICY": "MAX:1", "NCCL_GDRCOPY_ENABLE": 1})").empty());
+  CHECK(warnings("dgx-a100", 2, R"({"NCCL_IB_QPS_PER_CONNECTION": 4})").size() == 1);
+  CHECK(warnings("dgx-a100", 2, R"({"NCCL_IB_MERGE_NICS": 1})").empty());  // the default
+  CHECK(warnings("dgx-a100", 2, R"({"NCCL_IB_MERGE_NICS": 0})").size() == 1);
+  // Eight GPUs of two sockets exchange data through host memory, or without it through the network.
+  CHECK(warnings("rtx4090-pcie", 1, R"({"NCCL_IB_QPS_PER_CONNECTION": 4})").empty());
+  const auto two = warnings("rtx4090-pcie", 1, R"({"NCCL_SHM_DISABLE": 1, "NCCL_IB_QPS_PER_CONNECTION": 4})");
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].ends_with(
+      "/library/env/NCCL_SHM_DISABLE: its effect is not modeled: the network in place of host memory between GPUs of a "
+      "node; NCCL then takes each group of GPUs with peer access for a node: give the scenario such nodes "
+      "(docs/guide/nccl.md, Your own nodes)"));
+  // Without peer access NVLink is not used either.
+  CHECK(warnings("dgx-a100", 1, R"({"NCCL_SHM_DISABLE": 1, "NCCL_P2P_DISABLE": 1})").size() == 1);
 }
 
 TEST_CASE("a name that NCCL does not have is an error with the nearest one, and other software's with what to do") {

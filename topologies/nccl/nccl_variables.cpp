@@ -91,7 +91,8 @@ constexpr OtherVariable variables[] = {
     {"NCCL_IB_FIFO_TC", "how packets are marked, addressed and repeated on the fabric"},
     {"NCCL_IB_GDR_LEVEL", "GPUDirect, in releases before 2.4", true, "", "NCCL_NET_GDR_LEVEL has taken its place"},
     {"NCCL_IB_GID_INDEX", "how packets are marked, addressed and repeated on the fabric"},
-    {"NCCL_IB_MERGE_NICS", "whether the ports of a NIC are one device", true},
+    {"NCCL_IB_MERGE_NICS", "whether the ports of a NIC are one device", true, "1",
+     "here the adapters behind one of NCCL's NICs always are one"},
     {"NCCL_IB_MERGE_VFS", "whether virtual functions of a NIC are one device", true},
     {"NCCL_IB_MQP_RETRY_ALL", "how packets are marked, addressed and repeated on the fabric"},
     {"NCCL_IB_MQP_RETRY_CNT", "how packets are marked, addressed and repeated on the fabric"},
@@ -100,7 +101,11 @@ constexpr OtherVariable variables[] = {
     {"NCCL_IB_PCI_RELAXED_ORDERING", "relaxed ordering of a NIC's writes", true, "1,2"},
     {"NCCL_IB_PKEY", "how packets are marked, addressed and repeated on the fabric"},
     {"NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS", "receives that are posted in advance", true},
-    {"NCCL_IB_QPS_PER_CONNECTION", "how many queue pairs a connection between two ranks has", true, "1"},
+    {"NCCL_IB_QPS_PER_CONNECTION",
+     "how many queue pairs a connection between two ranks has, and so over how many ways of the fabric its messages "
+     "are "
+     "spread",
+     true, "1", "\"network\": {\"routing\": \"flow_spray\"} spreads them over all ways"},
     {"NCCL_IB_QUERY_PORT_SPEED", "how packets are marked, addressed and repeated on the fabric"},
     {"NCCL_IB_RECEIVER_SIDE_MATCHING_SCHEME", "how a receiver matches messages", true},
     {"NCCL_IB_RESILIENCY_PORT_FAILOVER", "how packets are marked, addressed and repeated on the fabric"},
@@ -227,7 +232,10 @@ constexpr OtherVariable variables[] = {
     {"NCCL_SHADOW_MEMPOOL_MAX_SIZE", "how memory is allocated and registered"},
     {"NCCL_SHARED_BUFF_COUNT", "how memory is allocated and registered"},
     {"NCCL_SHARP_DISABLE", "reduction in InfiniBand's switches", true, "1"},
-    {"NCCL_SHM_DISABLE", "the network in place of host memory between GPUs of a node", true, "0"},
+    {"NCCL_SHM_DISABLE", "the network in place of host memory between GPUs of a node", true, "0",
+     "NCCL then takes each group of GPUs with peer access for a node: give the scenario such nodes "
+     "(docs/guide/nccl.md, "
+     "Your own nodes)"},
     {"NCCL_SHM_LOCALITY", "whether sender or receiver has the buffer in host memory", true, "2"},
     {"NCCL_SHM_MEMCPY_MODE", "who copies by copy engines through host memory", true},
     {"NCCL_SHM_USE_CUDA_MEMCPY", "copies by the copy engines through host memory", true, "0"},
