@@ -290,6 +290,34 @@ TEST_CASE("every point has the ranks that were measured, not the first one alone
   CHECK(complaint("[8, 4]") == "expected as many ranks as s.json has, 4, found measurements of 8");
 }
 
+TEST_CASE("a table of a release that is not modeled is compared with a warning, and a scenario of one is refused") {
+  const auto machine = [](const std::string& library) {
+    return temporary_file("one.json", R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
+      "library": )" + library + R"(, "collective": {"op": "all_reduce", "bytes": "1 MiB"}})");
+  };
+  const auto err = [&](const std::string& library, const std::string& measured_with) {
+    const std::string file = temporary_file(
+        "m.csv", "# collective: all_reduce\n# ranks: 8\n# library: " + measured_with + "\nbytes,time_us\n1048576,60\n");
+    const Outcome outcome = run_command({"compare", machine(library), file});
+    std::string said = outcome.err;
+    if (const std::size_t at = said.find(file); at != std::string::npos) said.replace(at, file.size(), "FILE");
+    return fmt::format("{} {}", outcome.code, said);
+  };
+  CHECK(
+      err("\"nccl\"", "NCCL 2.32.6") ==
+      "0 ringsim: warning: FILE: it is of NCCL 2.32.6, which is newer than any release that is modeled; nccl 2.30.7 is "
+      "predicted, which chooses by other rules (docs/guide/nccl.md, Newer releases)\n");
+  CHECK(err("\"nccl\"", "NCCL 2.31.2").starts_with("0 ringsim: warning: FILE: it is of NCCL 2.31.2, "));
+  CHECK(err("\"nccl\"", "NCCL 2.30.7") == "0 ");
+  CHECK(err("\"nccl\"", "RCCL 2.99.1") == "0 ");
+  const std::string refused = err(R"({"name": "nccl", "version": "2.31.2"})", "NCCL 2.31.2");
+  CHECK(refused.starts_with("3 "));
+  CHECK(
+      refused.ends_with("/library/version: expected a version up to 2.30.7, the newest that is modeled, found 2.31.2\n"
+                        "  hint: newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"2.30.7\" "
+                        "shows what that one would do\n"));
+}
+
 TEST_CASE("the headline has the worst tenth from ten rows on") {
   const auto headline = [](int rows) {
     std::vector<ringsim::Result> results(static_cast<std::size_t>(rows));

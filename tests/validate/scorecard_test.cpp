@@ -99,6 +99,27 @@ TEST_CASE(
             ->by.starts_with("double_binary_tree"));
 }
 
+TEST_CASE("a table of a release that is not modeled is scored only if its scenario names the library") {
+  const std::string machine = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1}, )";
+  const std::string csv = "# collective: all_reduce\n# ranks: 8\n# library: NCCL 2.32.6\nbytes,time_us\n1024,21.77\n";
+  const ScoredTable table =
+      score(published(csv, machine + R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 B"}})"),
+            predict_all);
+  CHECK(table.warnings == std::vector<std::string>{
+                              "four.csv: it is of NCCL 2.32.6, which is newer than any release that is modeled; nccl "
+                              "2.30.7 is predicted, which chooses by other rules (docs/guide/nccl.md, Newer "
+                              "releases)"});
+  CHECK(table.rows[0].of(Model::library).has_value());
+  CHECK_FALSE(table.rows[0].of(Model::tuner).has_value());  // its formula is not known
+  CHECK(test::complaint([&] {
+          score(published(csv, machine + R"("collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}})"),
+                predict_all);
+        }) ==
+        "four.csv: # library: expected a release of NCCL up to 2.30.7, the newest that is modeled, found NCCL 2.32.6\n"
+        "  hint: newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"library\": \"nccl\" in "
+        "four.json predicts 2.30.7, with a warning");
+}
+
 TEST_CASE("every other row is predicted from a line through the rest, and only rows that count are fitted") {
   // Odd rows lie on 10 us + p/1 GB/s, even ones take twice as long; the fifth does not count.
   const ScoredTable table = score(

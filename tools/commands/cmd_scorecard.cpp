@@ -208,6 +208,7 @@ int execute(const ScorecardArguments& arguments) {
   const PredictAll predict_all = predict_with(arguments.jobs);
   std::vector<ScoredTable> scored;
   for (const PublishedTable& each : published) scored.push_back(score(each, predict_all, arguments.score));
+  for (const ScoredTable& each : scored) Warnings().say(each.warnings);
   output.write(scorecard_text(scored, arguments.format, arguments.score.launch_given));
   output.finish();
   return limits.empty() ? good : verdict_on_limits(scored, limits, arguments.limits);

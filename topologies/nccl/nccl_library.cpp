@@ -193,7 +193,11 @@ Release release_of_version(const std::string& version) {
                      fmt::format("expected a version of NCCL 2 such as \"{}\", found \"{}\"", newest_version, version));
   if (found > newest)
     throw InputError(
-        "", fmt::format("expected a version up to {}, the newest that is modeled, found {}", newest_version, version));
+        "", fmt::format("expected a version up to {}, the newest that is modeled, found {}", newest_version, version),
+        fmt::format(
+            "newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"{}\" shows what that one "
+            "would do",
+            newest_version));
   using enum Release;
   constexpr std::tuple<int, int, Release> from[] = {
       {30, 0, v2_30_7}, {29, 7, v2_29_7}, {29, 0, v2_29}, {28, 9, v2_28_9}, {28, 0, v2_28},
@@ -209,6 +213,10 @@ std::span<const std::string_view> versions_told_apart() {
                                                   "2.20.5", "2.21.5", "2.22.3",  "2.23.4", "2.24.3", "2.26.2", "2.27.3",
                                                   "2.28.3", "2.28.9", "2.29.2",  "2.29.7", "2.30.7"};
   return versions;
+}
+
+bool is_after_newest(const std::string& version) {
+  return numbers_of(version) > numbers_of(std::string(newest_version));
 }
 
 bool is_before_oldest(const std::string& version) {

@@ -25,6 +25,9 @@ inline constexpr std::string_view without_a_library =
 /// no version of NCCL 2, or is newer than newest_version.
 Release release_of_version(const std::string& version);
 
+/// True if a version is newer than newest_version, and so not modeled; false for what is no version.
+bool is_after_newest(const std::string& version);
+
 /// A version of each release whose choices or costs may differ here from those of its neighbors, the oldest first.
 std::span<const std::string_view> versions_told_apart();
 

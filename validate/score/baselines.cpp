@@ -156,6 +156,15 @@ std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>
   return out;
 }
 
+std::string newer_release_text(const std::map<std::string, std::string>& about, const std::string& predicted) {
+  const std::optional<SaidLibrary> said = said_library(about);
+  if (!said || said->version.empty() || !nccl::is_after_newest(said->version)) return "";
+  return fmt::format(
+      "it is of NCCL {}, which is newer than any release that is modeled; {} is predicted, which chooses by "
+      "other rules (docs/guide/nccl.md, Newer releases)",
+      said->version, predicted);
+}
+
 TunerBaseline::TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about) {
   const std::optional<SaidLibrary> said = said_library(about);
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
@@ -163,7 +172,10 @@ TunerBaseline::TunerBaseline(const Scenario& scenario, const std::map<std::strin
   int nodes = 0;
   const std::vector<std::string> gpus = gpus_of_a_node(scenario, topology_of(scenario), nodes);
   if (gpus.empty()) return;
-  if (!said->version.empty()) release_ = nccl::release_of_version(said->version);
+  if (!said->version.empty()) {
+    if (nccl::is_after_newest(said->version)) return;
+    release_ = nccl::release_of_version(said->version);
+  }
   algorithm_ = said->algorithm;
   protocol_ = said->protocol;
   Bandwidth nic;

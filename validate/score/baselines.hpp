@@ -46,6 +46,10 @@ struct SaidLibrary {
 /// begin with one of NCCL's names, what was forced. Nothing if it was not NCCL.
 std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>& about);
 
+/// Why a table is not compared with its own release of NCCL, as a sentence without an end: it names one that is newer
+/// than all that are modeled, and `predicted`, "nccl 2.30.7", has other rules. Empty: it does not.
+std::string newer_release_text(const std::map<std::string, std::string>& about, const std::string& predicted);
+
 /// NCCL's tuner (topologies/nccl/nccl_tuner.hpp) for the nodes of a scenario, as a table says which release ran and
 /// how.
 class TunerBaseline {
@@ -54,7 +58,8 @@ class TunerBaseline {
   /// only that to choose from.
   TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about);
 
-  /// What it would choose; nothing if it was not NCCL, if the formula does not cover it, or if nodes differ.
+  /// What it would choose; nothing if it was not NCCL, if the release is newer than all that are modeled, if the
+  /// formula does not cover it, or if nodes differ.
   std::optional<ModelTime> time(CollectiveOp op, Bytes bytes) const;
 
  private:

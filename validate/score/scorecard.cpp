@@ -156,6 +156,25 @@ std::vector<std::string> changes_of(const ScoreOptions& options, bool with_libra
   return out;
 }
 
+/// A table of a release that is not modeled is scored only if its scenario names the one to predict.
+void warn_of_newer_release(ScoredTable& scored, const PublishedTable& published, const MeasuredTable& table,
+                           const Scenario& scenario) {
+  const std::string predicted = scenario.library
+                                    ? fmt::format("{} {}", scenario.library->name, scenario.library->version)
+                                    : fmt::format("nccl {}", nccl::newest_version);
+  const std::string newer = newer_release_text(table.about, predicted);
+  if (newer.empty()) return;
+  if (!scenario.library)
+    throw InputError(
+        published.csv_file + ": # library",
+        fmt::format("expected a release of NCCL up to {}, the newest that is modeled, found {}", nccl::newest_version,
+                    table.about.at("library")),
+        fmt::format("newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"library\": "
+                    "\"nccl\" in {} predicts {}, with a warning",
+                    published.scenario_file, nccl::newest_version));
+  scored.warnings.push_back(fmt::format("{}: {}", published.csv_file, newer));
+}
+
 bool names_library(const PublishedTable& published) {
   return ScenarioFile::parse(published.scenario, published.scenario_file).point(0).library.has_value();
 }
@@ -248,6 +267,7 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
                      .sizes = scored_sizes(table),
                      .missing = said(table, "missing"),
                      .rows = {},
+                     .warnings = {},
                      .launch = {},
                      .no_launch = {}};
   for (const MeasuredRow& row : table.rows)
@@ -263,6 +283,7 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
   const bool by_library = names_library(published);
   const ScenarioFile file = scenario_at_its_sizes(published, table, changes_of(options, by_library));
   const Scenario scenario = file.point(0);
+  warn_of_newer_release(scored, published, table, scenario);
   scored.ranks = scenario.main().request.ranks;
   std::vector<Prediction> predictions;
   if (by_library || !options.only_library) predictions = predict_all(file);

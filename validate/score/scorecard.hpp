@@ -75,6 +75,7 @@ struct ScoredTable {
   ScoredSizes sizes;
   std::string missing;  ///< what the model leaves out that the table may show; the table's line `# missing: TEXT`
   std::vector<ScoredRow> rows;
+  std::vector<std::string> warnings;  ///< FILE: what is predicted otherwise than the table says
   /// The launch that fits the smallest scored rows of the library's column; none if no row gives it.
   std::optional<GivenLaunch> launch;
   std::string no_launch;  ///< why there is none, though the library's column has scored rows
