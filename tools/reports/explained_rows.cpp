@@ -16,6 +16,7 @@
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
+#include "validate/closed_forms/bound.hpp"
 #include "validate/results/columns.hpp"
 #include "validate/score/baselines.hpp"
 #include "validate/score/compare.hpp"

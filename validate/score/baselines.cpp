@@ -1,5 +1,7 @@
 #include "validate/score/baselines.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -15,7 +15,7 @@
 namespace ringsim {
 
 /// Rows above this size do not give a launch: transfers are most of their time.
-inline constexpr Bytes most_for_launch{64 * 1024};
+inline constexpr Bytes most_for_launch{65'536};
 /// The median of this many rows counts, as one of the first rows of a benchmark may be an outlier: two nodes of H100
 /// took 68.5 us for 8 B and 25.0 us for 16 B (NVIDIA/nccl-tests issue 309).
 inline constexpr std::size_t rows_for_launch = 3;
