@@ -165,14 +165,16 @@ def bound(scenario: Scenario, *, set: Optional[Settings] = None, all_links: bool
 
 
 def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]]], *, set: Optional[Settings] = None,
-            collective: Optional[str] = None, run: Optional[int] = None, max_error: Optional[str] = None, bound: bool = False,
-            jobs: Optional[int] = None, command: Optional[Path] = None) -> Results:
+            collective: Optional[str] = None, run: Optional[int] = None, launch_from: Optional[Path] = None,
+            max_error: Optional[str] = None, bound: bool = False, jobs: Optional[int] = None,
+            command: Optional[Path] = None) -> Results:
     """Predictions next to measurements: columns measured_us and error (predicted / measured - 1).
 
     `measured`: a log of nccl-tests or another file that `ringsim compare` reads, or rows of your own:
-    [{"bytes": 1048576, "time_us": 85.0}, ...], which need `collective`.
+    [{"bytes": 1048576, "time_us": 85.0}, ...], which need `collective`. `launch_from`: a file whose smallest rows give the
+    launch; of `measured` these rows are left out.
     """
-    options = _options(collective=collective, run=run, max_error=max_error, bound=bound, jobs=jobs)
+    options = _options(collective=collective, run=run, launch_from=launch_from, max_error=max_error, bound=bound, jobs=jobs)
     with _given(scenario, set) as given, _measured(measured) as file:
         ended = _command.run(["compare", *given.arguments[:1], file, *given.arguments[1:], *options, "--format", "jsonl"],
                              stdin=given.stdin, command=command, accept=(0, _command.CHECK_FAILED))
@@ -183,10 +185,10 @@ def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]
 
 
 def compare_explain(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]]], *, set: Optional[Settings] = None,
-                    collective: Optional[str] = None, run: Optional[int] = None, jobs: Optional[int] = None,
-                    command: Optional[Path] = None) -> Document:
+                    collective: Optional[str] = None, run: Optional[int] = None, launch_from: Optional[Path] = None,
+                    jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
     """Row by row what limits it, where measured and predicted differ, and the change that explains it (`--explain`)."""
-    options = [*_options(collective=collective, run=run, jobs=jobs), "--explain"]
+    options = [*_options(collective=collective, run=run, launch_from=launch_from, jobs=jobs), "--explain"]
     kept = measured if isinstance(measured, (str, os.PathLike)) else [dict(row) for row in measured]
 
     def once(form: str) -> _command.Ended:

@@ -127,6 +127,17 @@ class Compared(Case):
             self.assertAlmostEqual(row.error, row.time_us / row.measured_us - 1)
         self.assertIn("measured us", str(results))
 
+    def test_the_smallest_rows_give_the_launch(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # which rows they are
+            results = ringsim.compare(A100, MEASURED, launch_from=MEASURED)
+        self.assertEqual(len(results), 26)
+        without = {row.bytes: row.time_us for row in ringsim.compare(A100, MEASURED)}
+        more = [row.time_us - without[row.bytes] for row in results]
+        self.assertGreater(more[0], 0.1)
+        for each in more:
+            self.assertAlmostEqual(each, more[0], places=4)
+
     def test_rows_of_my_own_are_measurements(self):
         predicted = ring_us(4, 64 * 1024)
         rows = [{"collective": "all_reduce", "ranks": 4, "bytes": 65536, "time_us": predicted / 2}]

@@ -110,9 +110,10 @@ TEST_CASE("compare takes the launch from another table, and predicts as with dev
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   std::string flat = outcome.err;  // lines break where the file's name says
   for (std::size_t at = flat.find("\n  "); at != std::string::npos; at = flat.find("\n  ")) flat.replace(at, 3, " ");
-  CHECK(flat == fmt::format("ringsim: Launch is 7.70 us in place of 4.70 (devices.gpu.launch), the median of what fits "
-                            "512 B, 1 KiB and 2 KiB of {}.\n",
-                            from));
+  CHECK(flat ==
+        fmt::format("ringsim: note: Launch is 7.70 us in place of 4.70 (devices.gpu.launch), the median of what fits "
+                    "512 B, 1 KiB and 2 KiB of {}.\n",
+                    from));
   const auto results = nlohmann::json::parse(outcome.out).at("results");
   const std::vector<double> stated = predicted(sizes, {"devices.gpu.launch=7.7 us"});
   REQUIRE(results.size() == 2);

@@ -230,7 +230,7 @@ int explain(const CompareArguments& arguments, const MeasuredTable& table, const
   const std::string launch = launch_line(given, arguments, &rows.front().result.prediction, input, set);
   if (arguments.format == Format::json) {
     output.write(mismatch_json(file, table, rows, ranges));
-    if (given) say("ringsim: " + launch);
+    if (given) say("ringsim: note: " + launch);
   } else {
     output.write(mismatch_text(table, rows, ranges) + '\n' + launch);
   }
@@ -299,7 +299,7 @@ int execute(const CompareArguments& arguments) {
     output.write(about_launch + closing_text(curves));
   } else {
     output.write(report(file, results, arguments.format, /*explain=*/false));
-    if (launch) say("ringsim: " + about_launch);
+    if (launch) say("ringsim: note: " + about_launch);
   }
   output.finish();
   if (page) {
