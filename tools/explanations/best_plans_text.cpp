@@ -52,7 +52,7 @@ std::string heading_of(const std::string& path) {
 std::string value_of(const std::vector<std::pair<std::string, std::string>>& values, const SearchedKey& key) {
   const auto found =
       std::find_if(values.begin(), values.end(), [&](const auto& each) { return each.first == key.path; });
-  return found == values.end() ? "-" : found->second;
+  return found == values.end() ? "-" : without_quotes(found->second);
 }
 
 /// What can overlap and sequence_parallel follow from the other keys.

@@ -53,15 +53,14 @@ struct PlanFacts {
 /// The scenario's words about plans.
 class StatedPlan {
  public:
-  explicit StatedPlan(const Json& parallel) : parallel_(parallel) {}
+  StatedPlan(const Json& parallel, bool falls_back) : parallel_(parallel), falls_back_(falls_back) {}
 
   bool has(const char* key) const { return parallel_.contains(key); }
-  /// The values of a key: those stated, else those that are searched; never none, so that a plan which cannot be is
-  /// refused with its reason.
+  /// The values of a key: the stated one, else those that are searched.
   std::vector<Json> values(const char* key, const std::function<std::vector<Json>()>& searched, Json fallback) const {
     if (has(key)) return {parallel_[key]};
     std::vector<Json> found = searched();
-    if (found.empty()) found.push_back(std::move(fallback));
+    if (found.empty() && falls_back_) found.push_back(std::move(fallback));
     return found;
   }
   std::int64_t number(const char* key, std::int64_t fallback) const {
@@ -75,9 +74,11 @@ class StatedPlan {
     return found != parallel_.end() && found->is_string() ? found->get<std::string>() : "";
   }
   const Json& all() const { return parallel_; }
+  bool falls_back() const { return falls_back_; }
 
  private:
   const Json& parallel_;
+  bool falls_back_;
 };
 
 std::vector<Json> divisors_that_fit(std::int64_t of, std::int64_t most, const std::function<bool(std::int64_t)>& fits) {
@@ -94,8 +95,10 @@ std::int64_t size_in(const Json& value) {
 /// Every plan of a scenario whose `parallel` has one value for each key that it states.
 class PlanWriter {
  public:
-  PlanWriter(const PlanFacts& facts, const Json& training, const Json& parallel, std::vector<Json>& out)
-      : facts_(facts), training_(training), stated_(parallel), out_(out) {}
+  /// `falls_back`: where no value of a key can be, the first one is taken, so that its refusal says why.
+  PlanWriter(const PlanFacts& facts, const Json& training, const Json& parallel, bool falls_back,
+             std::vector<Json>& out)
+      : facts_(facts), training_(training), stated_(parallel, falls_back), out_(out) {}
 
   void add_all() {
     const std::int64_t context = stated_.number("context", 1);
@@ -129,7 +132,7 @@ class PlanWriter {
     else
       for (std::int64_t b = 1; b * data <= facts_.global_batch; b *= 2)
         if (facts_.global_batch % (b * data) == 0) sizes.emplace_back(b);
-    if (sizes.empty()) sizes.emplace_back(1);
+    if (sizes.empty() && stated_.falls_back()) sizes.emplace_back(1);
     for (const Json& size : sizes) {
       const std::int64_t micro_batches = facts_.global_batch / (size_in(size) * data);
       const std::string schedule = stated_.text("schedule");
@@ -371,16 +374,19 @@ OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name
   std::vector<Json> parallels = single(training["parallel"]);
   std::vector<Json> sizes{training["workload"].value("micro_batch_size", Json())};
   if (sizes.front().is_array()) sizes = sizes.front().get<std::vector<Json>>();
-  for (const Json& parallel : parallels)
-    for (const Json& size : sizes) {
-      Json one = training;
-      one["workload"].erase("micro_batch_size");
-      if (!size.is_null()) one["workload"]["micro_batch_size"] = size;
-      PlanWriter(facts, one, parallel, trainings).add_all();
-      if (trainings.size() > most_plans)
-        refuse_plans(name, "/training/parallel", fmt::format("expected at most {} plans, found more", most_plans),
-                     "state some of the keys, or shorter lists");
-    }
+  for (const bool falls_back : {false, true}) {
+    if (!trainings.empty()) break;
+    for (const Json& parallel : parallels)
+      for (const Json& size : sizes) {
+        Json one = training;
+        one["workload"].erase("micro_batch_size");
+        if (!size.is_null()) one["workload"]["micro_batch_size"] = size;
+        PlanWriter(facts, one, parallel, falls_back, trainings).add_all();
+        if (trainings.size() > most_plans)
+          refuse_plans(name, "/training/parallel", fmt::format("expected at most {} plans, found more", most_plans),
+                       "state some of the keys, or shorter lists");
+      }
+  }
 
   Json machine = document;
   machine.erase("training");
@@ -432,7 +438,7 @@ std::vector<std::pair<std::string, std::string>> OpenPlans::values_of(std::size_
   const Json& training = training_of(i);
   std::vector<std::pair<std::string, std::string>> values;
   for (const auto& [key, value] : training["parallel"].items())
-    values.emplace_back(parallel_path + key, without_quotes(json_text(value)));
+    values.emplace_back(parallel_path + key, json_text(value));
   values.emplace_back(micro_path, json_text(training["workload"]["micro_batch_size"]));
   return values;
 }
@@ -443,8 +449,9 @@ std::vector<std::string> OpenPlans::set_of(std::size_t i) const {
     const Json::json_pointer pointer(path == micro_path ? "/workload/micro_batch_size"
                                                         : "/parallel/" + path.substr(parallel_path.size()));
     const bool is_stated = training_.contains(pointer);
-    const std::string stated = is_stated ? without_quotes(json_text(training_[pointer])) : default_of(path);
-    if (stated != value) set.push_back(fmt::format("{}={}", path, value));
+    const std::string word = without_quotes(value),
+                      stated = is_stated ? without_quotes(json_text(training_[pointer])) : default_of(path);
+    if (stated != word) set.push_back(fmt::format("{}={}", path, word));
   }
   for (const auto& [key, value] : training_["parallel"].items())
     if (!training_of(i)["parallel"].contains(key)) set.push_back(fmt::format("{}{}=null", parallel_path, key));

@@ -50,7 +50,7 @@ class OpenPlans {
   /// Plan i without the decisions of a library, which take most of the time: its kernels, exchanges and memory are the
   /// same.
   Scenario plain(std::size_t i) const;
-  /// Path and value of each key of plan i's `parallel`, and of micro_batch_size.
+  /// Path and value, as JSON text, of each key of plan i's `parallel`, and of micro_batch_size.
   std::vector<std::pair<std::string, std::string>> values_of(std::size_t i) const;
   /// Those that make the scenario plan i, as --set takes them.
   std::vector<std::string> set_of(std::size_t i) const;

@@ -26,6 +26,17 @@ class AloneTimes {
     Program::Groups groups = plan_groups(program, use, 0);
     if (use == PlanUse::tensor || use == PlanUse::forward) groups.resize(1);
     if (groups.front().size() == 1) return Picoseconds{0};
+    if (bytes <= 2 * large) return simulated(op, bytes, groups);
+    const Picoseconds first = simulated(op, large, groups), second = simulated(op, 2 * large, groups) - first;
+    const auto more = static_cast<double>((bytes - large).count) / static_cast<double>(large.count);
+    return first + Picoseconds{static_cast<std::int64_t>(more * static_cast<double>(second.count()))};
+  }
+  std::size_t size() const { return known_.size(); }
+
+ private:
+  using Key = std::tuple<CollectiveOp, Bytes, Program::Groups>;
+
+  Picoseconds simulated(CollectiveOp op, Bytes bytes, const Program::Groups& groups) {
     const Key key{op, bytes, groups};
     {
       const std::lock_guard lock(mutex_);
@@ -35,10 +46,11 @@ class AloneTimes {
     const std::lock_guard lock(mutex_);  // two threads may have found the same
     return known_.emplace(key, time).first->second;
   }
-  std::size_t size() const { return known_.size(); }
 
- private:
-  using Key = std::tuple<CollectiveOp, Bytes, Program::Groups>;
+  /// Beyond twice that, time grows with the bytes as from it to twice it: a library cuts large messages into chunks of
+  /// one size, and to simulate all of them would take longer than the plan.
+  static constexpr Bytes large{std::int64_t{1} << 31};
+
   const OpenPlans& plans_;
   const PredictOptions& options_;
   std::mutex mutex_;
