@@ -119,7 +119,7 @@ int execute(const PlanArguments& arguments) {
 Command plan_command() {
   return {.name = "plan",
           .group = Group::predict,
-          .summary = "Find the fastest plan of tensor, pipeline, data and expert parallelism for a model",
+          .summary = "Find the fastest way to divide a model among GPUs",
           .example = "ringsim plan scenarios/examples/training/plans.json --free",
           .details =
               "The scenario's training.parallel says what is searched: a key that it states holds, one with a list of "

@@ -42,7 +42,7 @@ std::string heading_of(const std::string& path) {
   static const std::pair<std::string, std::string> short_words[] = {
       {"tensor", "tp"}, {"pipeline", "pp"},       {"virtual_pipeline", "vp"},  {"context", "cp"},
       {"expert", "ep"}, {"expert_tensor", "etp"}, {"micro_batch_size", "mbs"}, {"sequence_parallel", "sp"}};
-  const std::string key = path.substr(path.rfind('.') + 1);
+  std::string key = path.substr(path.rfind('.') + 1);
   for (const auto& [word, its] : short_words)
     if (word == key) return its;
   return key;
