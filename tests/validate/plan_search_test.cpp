@@ -125,6 +125,9 @@ TEST_CASE("the plans of a scenario that states nothing are all that it may have"
     const Json document = small(gpus, batch);
     CHECK(sets_of(plans_of(document)) == by_force(document, gpus, batch));
   }
+  Json document = small(8);  // two heads of keys and values: tensor 4 cannot be
+  document["training"]["workload"]["transformer"]["kv_heads"] = 2;
+  CHECK(sets_of(plans_of(document)) == by_force(document, 8, 16));
 }
 
 TEST_CASE("what a scenario states holds, and a list gives each of its values") {
@@ -234,7 +237,12 @@ TEST_CASE("plans that GPUs have no room for are not ranked") {
   CHECK(found.least > found.room);
   CHECK(found.room == Bytes{150'000'000});
   CHECK(found.too_large + found.ranked.size() == found.plans);
-  for (const RankedPlan& plan : found.ranked) CHECK(plan.memory <= Bytes{150'000'000});
+  for (const RankedPlan& plan : found.ranked) {
+    CHECK(plan.memory <= Bytes{150'000'000});
+    Bytes most;
+    for (const PlanMemory& stage : plans.whole(plan.plan).training->plan->memory) most = std::max(most, stage.total());
+    CHECK(plan.memory == most);
+  }
   document["training"]["memory"] = "ignore";
   CHECK(search_plans(plans_of(document), in_turn(1000, all)).too_large == 0);
 }
