@@ -120,7 +120,8 @@ std::set<std::vector<std::string>> by_force(const Json& document, int gpus, int 
 
 // 3 ranks divide neither heads nor MLP, 6 the layers in no way: few plans; 8 many.
 TEST_CASE("the plans of a scenario that states nothing are all that it may have") {
-  for (const auto& [gpus, batch] : {std::pair{1, 2}, {2, 4}, {3, 6}, {6, 12}, {8, 16}}) {
+  for (const auto& each : {std::pair{1, 2}, {2, 4}, {3, 6}, {6, 12}, {8, 16}}) {
+    const int gpus = each.first, batch = each.second;
     CAPTURE(gpus);
     const Json document = small(gpus, batch);
     CHECK(sets_of(plans_of(document)) == by_force(document, gpus, batch));
@@ -273,7 +274,8 @@ TEST_CASE("no plan takes less than its bound") {
 // Kernels, tensor collectives and a reduction in turn: nothing overlaps, so the bound is the step. With a
 // pipeline a transfer may wait for the one before it, which the recurrence does not count.
 TEST_CASE("the bound of a plan in which nothing overlaps is its step") {
-  for (const auto& [t, p] : {std::pair{1, 1}, {2, 1}, {4, 1}, {1, 4}, {2, 2}, {8, 1}}) {
+  for (const auto& each : {std::pair{1, 1}, {2, 1}, {4, 1}, {1, 4}, {2, 2}, {8, 1}}) {
+    const int t = each.first, p = each.second;
     CAPTURE(t);
     CAPTURE(p);
     Json document = small(8);
