@@ -24,21 +24,19 @@ struct SearchedKey {
 /// state some are searched:
 ///
 /// - tensor: divisors of the heads, of the heads of keys and values and of the MLP, up to the GPUs of a host;
-/// - pipeline and virtual_pipeline: divisors of the layers; virtual_pipeline only if the micro-batches are a multiple
-/// of
+/// - pipeline and virtual_pipeline: divisors of the layers; several chunks only if the micro-batches are a multiple of
 ///   pipeline, as Megatron-LM's interleaved schedule requires;
-/// - expert: divisors of the experts;
+/// - expert: divisors of the experts; expert_tensor: 1 and tensor;
 /// - micro_batch_size: powers of two;
 /// - shard: all (optimizer_gradients without a pipeline); recompute: all (selective if the attention keeps its scores).
 ///
-/// sequence_parallel is true with tensor above 1, and whatever can overlap does, unless stated: both save memory or
-/// time and cost neither here. Other keys keep their defaults; context is one of them.
+/// Unless stated, sequence_parallel is true with tensor above 1, and whatever can overlap does: the model charges
+/// nothing for either. Other keys keep their defaults; context is one of them.
 class OpenPlans {
  public:
   /// `text`: a scenario file's, `name` stands for it in errors; `set`: of --set. Throws InputError as
   /// ScenarioFile::parse() does, for a scenario without `training.parallel`, and for one that varies something other
-  /// than plans.
-  /// `free`: the keys that are searched are searched even if the scenario states them; `where` does not hold then.
+  /// than plans. `free`: these keys are searched even if the scenario states them; `where` does not hold then.
   OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free = false);
 
   /// Those that `where` of the scenario lets through; at least 1.
