@@ -25,9 +25,9 @@ struct InferencePlan {
   /// of the prompt.
   std::int64_t context = 1;
   int tensor = 1;
-  int expert = 1;             ///< ranks that have different experts; each has sequences of its own, and all else whole
-  int weight_bytes = 2;       ///< per element of the layers' matrices, and of what these are multiplied with
-  int kv_bytes = 2;           ///< per element of the KV cache
+  int expert = 1;        ///< ranks with different experts; each has its own sequences and a copy of all other weights
+  int weight_bytes = 2;  ///< per element of the layers' matrices and of their inputs
+  int kv_bytes = 2;      ///< per element of the KV cache
   Picoseconds kernel_gap{0};  ///< from the end of what comes before a kernel to its start
   Picoseconds host{0};        ///< once a step, before its first kernel
 

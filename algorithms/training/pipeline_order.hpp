@@ -52,7 +52,7 @@ Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picos
 struct PassTimes {
   std::vector<std::vector<Picoseconds>> forward, backward;
 };
-/// As above, of such stages. No closed form is known.
+/// For stages of different times; without a closed form.
 Picoseconds pipeline_time(const PipelineShape& shape, const PassTimes& times, Picoseconds hop);
 
 }  // namespace ringsim

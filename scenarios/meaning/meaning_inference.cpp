@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -73,8 +74,8 @@ void expect_countable(const InferencePlan& plan, const Blame& blame) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
   const double cache =
       4 * real(plan.batch) * real(plan.context) * real(card.layers) * real(card.kv_heads) * real(card.head_dim);
-  const double vectors =
-      4 * real(plan.phase == InferencePhase::prefill ? plan.batch * plan.context : plan.batch) * real(card.hidden);
+  const double vectors = 4 * real(plan.batch) * (plan.phase == InferencePhase::prefill ? real(plan.context) : 1) *
+                         real(card.hidden) * std::max(1.0, real(card.top_k));
   const double logits = 4 * real(plan.batch) * (real(card.vocabulary) + real(plan.tensor));
   for (const double bytes : {cache, vectors, logits})
     if (bytes > most)
@@ -135,7 +136,8 @@ void name_serving_ranks(Canonical& canonical, const std::vector<std::string>& gp
   if (gpus.size() < n)
     blame.fail(parallel["tensor"] == 1 ? "/inference/parallel/expert" : "/inference/parallel/tensor",
                fmt::format("expected at most the GPUs of the topology, {}, found {}", gpus.size(), n),
-               "pipeline parallel inference is not modeled");
+               parallel["tensor"] == 1 ? "one copy of the model serves: take fewer expert ranks, or more nodes"
+                                       : "pipeline parallel inference is not modeled: take fewer tensor ranks");
   canonical["ranks"] = std::vector<std::string>(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(n));
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
              "  hint: each rank has whole heads; copies of one head on several ranks are not modeled");
   CHECK(refused({{"/inference/parallel/tensor", 8}}) ==
         at + "/parallel/tensor: expected at most the GPUs of the topology, 4, found 8\n"
-             "  hint: pipeline parallel inference is not modeled");
+             "  hint: pipeline parallel inference is not modeled: take fewer tensor ranks");
   CHECK(refused({{"/inference/ranks", {"port0"}}}) ==
         at + "/ranks: expected as many gpus as tensor times expert, 4, found 1\n"
              "  hint: one copy of the model serves; others do the same on GPUs of their own");
@@ -328,7 +328,7 @@ TEST_CASE("experts that do not fit their ranks are refused") {
             "its own");
   CHECK(refused({{"/inference/parallel/expert", 8}}) ==
         at + "/parallel/expert: expected at most the GPUs of the topology, 4, found 8\n"
-             "  hint: pipeline parallel inference is not modeled");
+             "  hint: one copy of the model serves: take fewer expert ranks, or more nodes");
 }
 
 TEST_CASE("NCCL does the all_to_alls of experts, between nodes too") {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "validate/analysis/plan_bound.hpp"
 
@@ -216,6 +217,44 @@ TEST_CASE("a search is refused with its place") {
   CHECK(refusal(document).starts_with("s.json: /jobs: expected a training alone on its machine"));
 }
 
+TEST_CASE("what varies besides plans is refused, and so are values that no list has") {
+  const auto refusal = [](const std::string& path, const Json& value) {
+    Json document = small(4);
+    document[Json::json_pointer(path)] = value;
+    return complaint([&] { plans_of(document); });
+  };
+  const std::string one = "s.json: /: expected one scenario but for its plans, found lists or ranges of 2 points";
+  CHECK(refusal("/training/workload/sequence", {256, 512}).starts_with(one));
+  CHECK(refusal("/training/workload/compute/gemm", {"60%", "70%"}).starts_with(one));
+  CHECK(refusal("/topology/ranks", {4, 8}).starts_with(one));
+  CHECK(refusal("/training/parallel/tensor", {{"from", 1}, {"to", 4}})
+            .starts_with("s.json: /training/parallel/tensor: expected a value or a list of values, found a range"));
+  CHECK(
+      refusal("/training/workload/micro_batch_size", Json::array())
+          .starts_with("s.json: /training/workload/micro_batch_size: expected a value or a list of values, found an"));
+  CHECK(refusal("/sweep", {{"training.parallel.tensor", 2}}).starts_with("s.json: /sweep: expected a list of values"));
+  CHECK(refusal("/training/parallel/algorithm", {"ring", "direct"})
+            .starts_with("s.json: /training/parallel/algorithm: expected one algorithm, found a list"));
+  CHECK(has(refusal("/training/ranks", {"r0"}), "/training/ranks/0: expected the name of a gpu"));
+  for (const char* path : {"/training/workload/micro_batch_size", "/training/parallel/tensor"}) {
+    Json document = small(4);  // products of such sizes pass 64 bits
+    document[Json::json_pointer(path)] = std::int64_t{1} << 62;
+    CHECK(has(complaint([&] { search_plans(plans_of(document), in_turn()); }), path));
+  }
+}
+
+TEST_CASE("a value that a list has twice is one plan, and a sequence that tensor does not divide is searched") {
+  Json document = small(4);
+  document["training"]["parallel"] = {{"tensor", {2, 2}}};
+  const std::size_t twice = plans_of(document).size();
+  document["training"]["parallel"] = {{"tensor", 2}};
+  CHECK(twice == plans_of(document).size());
+  document["training"]["workload"]["sequence"] = 255;  // without sequence_parallel, which would divide it
+  const PlanSearch found = search_plans(plans_of(document), in_turn());
+  CHECK(refused_of(found) == 0);
+  CHECK(found.simulated > 0);
+}
+
 TEST_CASE("plans that cannot be are counted with the reason; if none can, the reason is the error") {
   Json document = small(8);
   document["training"]["parallel"] = {{"overlap", {"param_gather"}}, {"tensor", 1}, {"pipeline", 1}};
@@ -223,6 +262,12 @@ TEST_CASE("plans that cannot be are counted with the reason; if none can, the re
   REQUIRE(found.refused.size() == 1);
   CHECK(found.refused[0].first == "expected param_gather only with shard optimizer, found it without");
   CHECK(found.refused[0].second == 4);  // shard none: two micro-batch sizes, two kinds of recomputation
+  // NCCL refuses groups that lie unlike: each plan is refused only when it is simulated, or its collectives are.
+  Json unlike = on_two_nodes();
+  unlike["training"]["parallel"] = {{"tensor", 1}, {"pipeline", 2}};
+  unlike["training"]["ranks"] = {"node0.gpu0", "node0.gpu1", "node0.gpu2", "node0.gpu3", "node1.gpu0", "node1.gpu1"};
+  unlike["training"]["workload"]["global_batch_size"] = 12;
+  CHECK(has(complaint([&] { search_plans(plans_of(unlike), in_turn()); }), "expected the same GPUs of every node"));
   document["training"]["parallel"] = {{"tensor", 3}};
   CHECK(complaint([&] {
           search_plans(plans_of(document), in_turn());
@@ -241,7 +286,8 @@ TEST_CASE("plans that GPUs have no room for are not ranked") {
   for (const RankedPlan& plan : found.ranked) {
     CHECK(plan.memory <= Bytes{150'000'000});
     Bytes most;
-    for (const PlanMemory& stage : plans.whole(plan.plan).training->plan->memory) most = std::max(most, stage.total());
+    const Scenario scenario = plans.whole(plan.plan);
+    for (const PlanMemory& stage : scenario.training->plan->memory) most = std::max(most, stage.total());
     CHECK(plan.memory == most);
   }
   document["training"]["memory"] = "ignore";
@@ -256,7 +302,14 @@ TEST_CASE("no plan takes less than its bound") {
   Json nodes = on_two_nodes();
   nodes["training"]["parallel"] = {{"recompute", "none"}};
   nodes["training"]["workload"]["micro_batch_size"] = {1, 2};
-  for (const Json& document : {small(8), slow, small(6, 12), nodes}) {
+  // Experts in later chunks alone, more than half of the parameters; a rank that is late once, not in each collective.
+  Json experts = slow;
+  experts["training"]["workload"]["transformer"].update(
+      Json{{"layers", 8}, {"experts", 8}, {"top_k", 2}, {"dense_layers", 4}});
+  experts["training"]["parallel"] = {{"recompute", "none"}, {"tensor", 1}};
+  Json late = small(4);
+  late["disturbance"] = {{"late", {{{"rank", 3}, {"by", "1 ms"}}}}};
+  for (const Json& document : {small(8), slow, small(6, 12), nodes, experts, late}) {
     const PlanSearch found = search_plans(plans_of(document), in_turn(100'000, all));
     CHECK(found.simulated + refused_of(found) == found.plans);
     CHECK(!found.others);

@@ -50,9 +50,9 @@ void declare(Options& options, PlanArguments& plan) {
   options
       .percentage(
           "--within", [&](double share) { plan.within = share; },
-          "simulate the plans that may take at most so much longer than the fastest")
+          "simulate plans whose bound is at most that much above the fastest")
       .fallback = "5%";
-  options.flag("--bounds", plan.simulate, "simulate no plan: rank them by what each takes at the least", false);
+  options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
   options.format(plan.said_format, "; the table says what became of the other plans");
   options.output(plan.output);
   options.flag("--force", plan.force, "let -o replace a file that holds something other than results");
@@ -69,6 +69,7 @@ class Stages {
       line_->now(stage);
       last_ = 0;
     }
+    if (!line_) return;
     line_->add(done - last_);
     last_ = done;
     if (done == 1) line_.reset();
@@ -117,19 +118,19 @@ int execute(const PlanArguments& arguments) {
 }  // namespace
 
 Command plan_command() {
-  return {.name = "plan",
-          .group = Group::predict,
-          .summary = "Find the fastest way to divide a model among GPUs",
-          .example = "ringsim plan scenarios/examples/training/plans.json --free",
-          .details =
-              "The scenario's training.parallel says what is searched: a key that it states holds, one with a list of "
-              "values takes each of them, and those that it leaves out are tried: tensor, pipeline, virtual_pipeline, "
-              "expert, micro_batch_size, shard and recompute. Plans that GPUs have no room for are left out. The "
-              "others are ranked by what they take at the least and simulated best first, until no other can be among "
-              "those asked for. Bounds count kernels, the pipeline and each collective by itself, not what meets on a "
-              "link.\n\n"
-              "Exit code 1: no plan fits.",
-          .prepare = with<PlanArguments>(declare, execute)};
+  return {
+      .name = "plan",
+      .group = Group::predict,
+      .summary = "Find the fastest way to divide a model among GPUs",
+      .example = "ringsim plan scenarios/examples/training/plans.json --free",
+      .details =
+          "training.parallel says what is searched: keys that it states are fixed, of a list each value is tried, and "
+          "these are searched if they are left out: tensor, pipeline, virtual_pipeline, expert, expert_tensor, "
+          "micro_batch_size, shard and recompute. Plans that exceed the memory of a GPU are left out. The others are "
+          "ranked by a lower bound of their step and simulated best first, until no other can be among those asked "
+          "for. Bounds count kernels, the pipeline and each collective by itself, not contention on links.\n\n"
+          "Exit code 1: no plan fits.",
+      .prepare = with<PlanArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

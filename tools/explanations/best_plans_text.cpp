@@ -17,7 +17,9 @@ double seconds(Picoseconds time) {
   return static_cast<double>(time.count()) / static_cast<double>(picoseconds_per_second);
 }
 
-std::string gigabytes(Bytes size) { return fmt::format("{:.2f}", static_cast<double>(size.count) / 1e9); }
+std::string gigabytes(Bytes size, int digits = 2) {
+  return fmt::format("{:.{}f}", static_cast<double>(size.count) / 1e9, digits);
+}
 
 /// What a step spends on other things than passes.
 std::string losses_of(const PlanSplit& split, Picoseconds step) {
@@ -55,24 +57,23 @@ std::string value_of(const std::vector<std::pair<std::string, std::string>>& val
   return found == values.end() ? "-" : without_quotes(found->second);
 }
 
-/// What can overlap and sequence_parallel follow from the other keys.
-bool is_shown(const SearchedKey& key) {
-  return !key.path.ends_with(".overlap") && !key.path.ends_with(".sequence_parallel");
+/// Unless the scenario lists them, what overlaps and sequence_parallel follow from the other keys.
+bool is_shown(const OpenPlans& plans, const SearchedKey& key) {
+  return plans.lists(key.path) || (!key.path.ends_with(".overlap") && !key.path.ends_with(".sequence_parallel"));
 }
 
 std::string table_of(const OpenPlans& plans, const PlanSearch& found, std::size_t top) {
   std::vector<std::string> head{""};
   for (const SearchedKey& key : plans.keys())
-    if (is_shown(key)) head.push_back(heading_of(key.path));
+    if (is_shown(plans, key)) head.push_back(heading_of(key.path));
   head.insert(head.end(), {"dp", "memory GB", "step s", "tokens/s/GPU", "MFU %", "largest losses"});
   Table table(head);
-  table.pull_out("");
   for (std::size_t i = 0; i < std::min(top, found.ranked.size()); ++i) {
     const RankedPlan& plan = found.ranked[i];
     const std::vector<std::pair<std::string, std::string>> values = plans.values_of(plan.plan);
     std::vector<std::string> row{fmt::to_string(i + 1)};
     for (const SearchedKey& key : plans.keys())
-      if (is_shown(key)) row.push_back(value_of(values, key));
+      if (is_shown(plans, key)) row.push_back(value_of(values, key));
     row.insert(row.end(), {fmt::to_string(plan.data), gigabytes(plan.memory)});
     if (plan.result) {
       const Prediction& r = plan.result->prediction;
@@ -93,18 +94,21 @@ std::string plans_text(std::size_t n) { return fmt::format("{} plan{}", n, n == 
 std::string counts_text(const PlanSearch& found, std::size_t top) {
   std::string text = wrapped(fmt::format("{} in all.", plans_text(found.plans)));
   if (found.too_large > 0)
-    text += "\n" + wrapped(fmt::format("{} need more memory than a GPU has; the smallest of them {} of {} GB.",
-                                       found.too_large, gigabytes(found.least), gigabytes(found.room)));
-  for (const auto& [why, n] : found.refused) text += "\n" + wrapped(fmt::format("{} cannot be: {}.", n, why));
-  text += "\n" +
-          wrapped(found.simulated > top
-                      ? fmt::format("{} were simulated; --top {} shows all of them.", found.simulated, found.simulated)
-                      : fmt::format("{} {} simulated.", found.simulated, found.simulated == 1 ? "was" : "were"));
+    text += "\n" + wrapped(fmt::format("Too large for the memory of a GPU: {}; the smallest needs {} of {} GB.",
+                                       found.too_large, gigabytes(found.least, 3), gigabytes(found.room, 3)));
+  constexpr std::size_t most_reasons = 5;
+  for (std::size_t i = 0; i < std::min(most_reasons, found.refused.size()); ++i)
+    text += "\n" + wrapped(fmt::format("Refused: {}: {}.", found.refused[i].second, found.refused[i].first));
+  if (found.refused.size() > most_reasons)
+    text += fmt::format("\nRefused for {} other reasons as well.", found.refused.size() - most_reasons);
+  text +=
+      "\n" + wrapped(fmt::format("Simulated: {}{}.", found.simulated,
+                                 found.simulated > top ? fmt::format("; --top {} shows all", found.simulated) : ""));
   if (found.others)
-    text +=
-        "\n" + wrapped(fmt::format("{} fit and were not simulated: each takes {:.4f} s or more, by its kernels and by "
-                                   "{} collectives that were simulated by themselves.",
-                                   found.not_simulated, seconds(*found.others), found.collectives));
+    text += "\n" +
+            wrapped(fmt::format("Not simulated: {}, each of which takes {:.4f} s or more (lower bound; {} collectives "
+                                "were simulated alone).",
+                                found.not_simulated, seconds(*found.others), found.collectives));
   return text;
 }
 

@@ -19,7 +19,7 @@ namespace {
 const std::string parallel_path = "training.parallel.", micro_path = "training.workload.micro_batch_size";
 constexpr std::size_t most_plans = 100'000;
 
-/// The value of a scenario that does not state a key; of others than those that are searched, none.
+/// The default of a searched key, as fields_parallel.cpp has it; empty for other keys.
 std::string default_of(const std::string& path) {
   static const std::map<std::string, std::string> defaults{{"tensor", "1"},
                                                            {"pipeline", "1"},
@@ -50,6 +50,12 @@ struct PlanFacts {
   std::int64_t gpus = 0, of_host = 0;  ///< most GPUs of one host
 };
 
+/// A size as arithmetic may use it: what a scenario cannot say is refused when the plan is decoded.
+std::int64_t size_in(const Json& value) {
+  constexpr std::int64_t most = 1 << 20;  // products of three fit into 64 bits
+  return value.is_number_integer() ? std::clamp<std::int64_t>(value.get<std::int64_t>(), 1, most) : 1;
+}
+
 /// The scenario's words about plans.
 class StatedPlan {
  public:
@@ -65,9 +71,7 @@ class StatedPlan {
   }
   std::int64_t number(const char* key, std::int64_t fallback) const {
     const auto found = parallel_.find(key);
-    return found != parallel_.end() && found->is_number_integer()
-               ? std::max<std::int64_t>(1, found->get<std::int64_t>())
-               : fallback;
+    return found != parallel_.end() && found->is_number_integer() ? size_in(*found) : fallback;
   }
   std::string text(const char* key) const {
     const auto found = parallel_.find(key);
@@ -88,14 +92,10 @@ std::vector<Json> divisors_that_fit(std::int64_t of, std::int64_t most, const st
   return all;
 }
 
-std::int64_t size_in(const Json& value) {
-  return value.is_number_integer() ? std::max<std::int64_t>(1, value.get<std::int64_t>()) : 1;
-}
-
 /// Every plan of a scenario whose `parallel` has one value for each key that it states.
 class PlanWriter {
  public:
-  /// `falls_back`: where no value of a key can be, the first one is taken, so that its refusal says why.
+  /// `falls_back`: if no value of a key is possible, uses one all the same, so that its error explains why.
   PlanWriter(const PlanFacts& facts, const Json& training, const Json& parallel, bool falls_back,
              std::vector<Json>& out)
       : facts_(facts), training_(training), stated_(parallel, falls_back), out_(out) {}
@@ -116,7 +116,8 @@ class PlanWriter {
         Json plan = stated_.all();
         plan["tensor"] = tensor;
         plan["pipeline"] = pipeline;
-        if (t > 1 && !stated_.has("sequence_parallel")) plan["sequence_parallel"] = true;
+        const bool can_divide_tokens = facts_.sequence % (t * (context > 1 ? 2 * context : 1)) == 0;
+        if (t > 1 && can_divide_tokens && !stated_.has("sequence_parallel")) plan["sequence_parallel"] = true;
         add_batches(plan, t, size_in(pipeline),
                     std::max<std::int64_t>(1, facts_.gpus / (t * size_in(pipeline) * context)));
       }
@@ -125,6 +126,7 @@ class PlanWriter {
 
  private:
   void add_batches(const Json& plan, std::int64_t t, std::int64_t p, std::int64_t data) {
+    if (stated_.number("data", data) != data && !stated_.falls_back()) return;
     std::vector<Json> sizes;
     const Json& workload = training_["workload"];
     if (workload.contains("micro_batch_size"))
@@ -151,7 +153,8 @@ class PlanWriter {
   }
 
   void add_experts(const Json& plan, const Json& size, std::int64_t t, std::int64_t p, std::int64_t data) {
-    if (facts_.card.experts == 0) return add_shards(plan, size, p, data, false);
+    const bool is_shared = data * stated_.number("context", 1) > 1;
+    if (facts_.card.experts == 0) return add_shards(plan, size, p, is_shared, false);
     const std::int64_t stage = facts_.gpus / p;
     const auto splits = [&]() -> std::vector<Json> { return t > 1 ? std::vector<Json>{1, t} : std::vector<Json>{1}; };
     for (const Json& expert_tensor : stated_.values("expert_tensor", splits, 1)) {
@@ -162,14 +165,18 @@ class PlanWriter {
         Json divided = plan;
         divided["expert_tensor"] = expert_tensor;
         divided["expert"] = expert;
-        add_shards(divided, size, p, data, size_in(expert) > 1 || split != t);
+        const bool is_apart = size_in(expert) > 1 || split != t;
+        add_shards(divided, size, p, is_shared || (is_apart && stage / (size_in(expert) * split) > 1), is_apart);
       }
     }
   }
 
-  void add_shards(const Json& plan, const Json& size, std::int64_t p, std::int64_t data, bool has_experts_apart) {
-    const bool is_shared = data * stated_.number("context", 1) > 1;
+  /// `is_shared`: several ranks have the same weights, of all layers or of experts.
+  void add_shards(const Json& plan, const Json& size, std::int64_t p, bool is_shared, bool has_experts_apart) {
+    if (out_.size() > most_plans) return;  // which is refused
     const auto shards = [&]() -> std::vector<Json> {
+      for (const char* key : {"hybrid", "prefetch", "reshard_after_forward"})
+        if (stated_.has(key)) return {"full"};
       if (!is_shared) return {"none"};
       if (has_experts_apart) return {"none", "optimizer"};
       if (p > 1) return {"none", "optimizer", "full"};
@@ -203,13 +210,19 @@ class PlanWriter {
 /// Sweeps over a plan's keys become lists of these keys. Anything else that varies is refused.
 void take_sweeps(Json& document, const std::string& name) {
   if (!document.contains("sweep")) return;
-  if (!document["sweep"].is_object()) refuse_plans(name, "/sweep", "expected an object of paths and their values", "");
+  if (!document["sweep"].is_object())
+    refuse_plans(name, "/sweep",
+                 fmt::format("expected an object of paths and their values, found {}", describe(document["sweep"])),
+                 "");
   for (const auto& [path, values] : document["sweep"].items()) {
     const bool is_key = path.starts_with(parallel_path) && path.find('.', parallel_path.size()) == std::string::npos;
     if (!is_key && path != micro_path)
       refuse_plans(name, "/sweep",
                    fmt::format("expected sweeps over keys of training.parallel alone, found {}", in_quotes(path)),
                    "plans are compared on one machine, with one model: choose one with --set");
+    if (!values.is_array())
+      refuse_plans(name, "/sweep",
+                   fmt::format("expected a list of values of {}, found {}", in_quotes(path), describe(values)), "");
     if (is_key)
       document["training"]["parallel"][path.substr(parallel_path.size())] = values;
     else
@@ -218,7 +231,7 @@ void take_sweeps(Json& document, const std::string& name) {
   document.erase("sweep");
 }
 
-/// Takes away what would be searched if it were not stated, and what only some of the plans may have.
+/// Removes the searched keys, and those that only some plans may have.
 void forget_searched(Json& training) {
   for (const char* key :
        {"tensor", "pipeline", "virtual_pipeline", "data", "expert", "expert_tensor", "sequence_parallel", "schedule",
@@ -231,29 +244,55 @@ void expect_plans(const Json& document, const std::string& name) {
   if (!document.contains("training") || !document["training"].is_object() ||
       !document["training"].contains("parallel") || !document["training"]["parallel"].is_object())
     refuse_plans(name, "/training", "expected a training with the key \"parallel\", found none",
-                 R"(what it states holds, what it does not is searched: "parallel": {} searches all plans)");
+                 R"(keys that it states are fixed, others are searched: "parallel": {} searches all plans)");
   if (document.contains("jobs"))
     refuse_plans(name, "/jobs", "expected a training alone on its machine, found other jobs",
                  "give `ringsim plan` the scenario without them; `ringsim run` takes a plan of it with them");
   const Json& workload = document["training"].value("workload", Json::object());
-  if (!workload.is_object()) refuse_plans(name, "/training/workload", "expected an object", "");
+  if (!workload.is_object())
+    refuse_plans(name, "/training/workload", fmt::format("expected an object, found {}", describe(workload)), "");
   if (workload.contains("compute") && workload["compute"].is_object() && workload["compute"].contains("measured"))
     refuse_plans(name, "/training/workload/compute/measured", "expected shares of the peak, found a measured plan",
                  "`ringsim run` of that plan prints the share that it solves for: state it as gemm");
+  if (document["training"]["parallel"].contains("algorithm") &&
+      document["training"]["parallel"]["algorithm"].is_array())
+    refuse_plans(name, "/training/parallel/algorithm", "expected one algorithm, found a list",
+                 "plans are compared with one: choose it with --set");
   if (!workload.contains("global_batch_size") || !workload["global_batch_size"].is_number_integer() ||
       workload["global_batch_size"].get<std::int64_t>() < 1)
     refuse_plans(name, "/training/workload/global_batch_size",
                  "expected samples of all GPUs in a step, one whole number", "plans are compared at one global batch");
 }
 
+/// The values of a key that the scenario states: one, or those of a list, each once.
+std::vector<Json> stated_values(const std::string& name, const std::string& pointer, const std::string& key,
+                                const Json& value) {
+  if (value.is_object() && value.contains("from"))
+    refuse_plans(name, pointer, "expected a value or a list of values, found a range", "write its values as a list");
+  if (value.is_array() && value.empty() && key != "overlap")
+    refuse_plans(name, pointer, "expected a value or a list of values, found an empty list",
+                 "leave the key out to search its values");
+  if (!is_several(key, value)) return {value};
+  std::vector<Json> values;
+  for (const Json& each : value)
+    if (std::find(values.begin(), values.end(), each) == values.end()) values.push_back(each);
+  return values;
+}
+
+[[noreturn]] void refuse_so_many(const std::string& name) {
+  refuse_plans(name, "/training/parallel", fmt::format("expected at most {} plans, found more", most_plans),
+               "state some of the keys, or shorter lists");
+}
+
 /// The documents of one value for each key: the product of all lists.
-std::vector<Json> single(const Json& parallel) {
+std::vector<Json> single(const std::string& name, const Json& parallel) {
   std::vector<Json> all{parallel};
   for (const auto& [key, value] : parallel.items()) {
-    if (!is_several(key, value)) continue;
+    const std::vector<Json> values = stated_values(name, "/training/parallel/" + key, key, value);
+    if (all.size() * values.size() > most_plans) refuse_so_many(name);
     std::vector<Json> more;
     for (const Json& each : all)
-      for (const Json& one : value) {
+      for (const Json& one : values) {
         more.push_back(each);
         more.back()[key] = one;
       }
@@ -303,8 +342,30 @@ auto naming_training(const Work& work) {
       const std::size_t digits = at + list.size(), end = where.find_first_not_of("0123456789", digits);
       if (end != digits) where.erase(digits - 1, (end == std::string::npos ? where.size() : end) - digits + 1);
     }
+    constexpr std::string_view ranks = ": /collective/ranks";
+    if (const std::size_t at = where.find(ranks); at != std::string::npos)
+      where.replace(at, ranks.size(), ": /training/ranks");
     throw InputError(where, error.message(), error.hint());
   }
+}
+
+}  // namespace
+
+namespace {
+
+[[noreturn]] void refuse_variation(const std::string& name, std::size_t points) {
+  refuse_plans(name, "/",
+               fmt::format("expected one scenario but for its plans, found lists or ranges of {} points", points),
+               "plans are compared on one machine, with one model: choose one value with --set");
+}
+
+/// The document with the plan that it would have without any key.
+void expect_one_scenario(Json document, const std::string& name) {
+  document["training"]["parallel"] = Json::object();
+  document["training"]["workload"]["micro_batch_size"] =
+      Json::array({1, 2});  // two points are not decoded, one would be
+  const std::size_t points = ScenarioFile::parse(json_text(document), name).size();
+  if (points > 2) refuse_variation(name, points / 2);
 }
 
 }  // namespace
@@ -344,6 +405,19 @@ ScenarioFile file_of(Json document, const std::vector<Json>& trainings, const st
   return naming_training([&] { return ScenarioFile::parse(json_text(document), name); });
 }
 
+/// The trainings that the file's conditions let through.
+std::vector<Json> let_through(const ScenarioFile& file, const std::vector<Json>& trainings) {
+  if (file.left_out() == 0) return trainings;
+  std::vector<Json> kept;
+  for (std::size_t i = 0, next = 0; i < file.size(); ++i)
+    for (const auto& [path, value] : file.id(i).varied) {
+      if (path != "training") continue;
+      while (trainings[next].dump() != value) ++next;
+      kept.push_back(trainings[next++]);
+    }
+  return kept;
+}
+
 }  // namespace
 
 OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name, const std::vector<std::string>& set,
@@ -365,15 +439,20 @@ OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name
   bare.erase("training");
   bare.erase("library");
   bare["collective"] = any_collective(training);
-  Setup setup = set_up(ScenarioFile::parse(json_text(bare), name).point(0));
+  Setup setup = naming_training([&] {
+    const ScenarioFile machines = ScenarioFile::parse(json_text(bare), name);
+    if (machines.size() > 1) refuse_variation(name, machines.size());
+    return set_up(machines.point(0));
+  });
 
   Json unplanned = document;
   unplanned.erase("library");
   const PlanFacts facts = facts_of(unplanned, name, setup);
+  expect_one_scenario(document, name);
   std::vector<Json> trainings;
-  std::vector<Json> parallels = single(training["parallel"]);
-  std::vector<Json> sizes{training["workload"].value("micro_batch_size", Json())};
-  if (sizes.front().is_array()) sizes = sizes.front().get<std::vector<Json>>();
+  const std::vector<Json> parallels = single(name, training["parallel"]);
+  const std::vector<Json> sizes = stated_values(name, "/training/workload/micro_batch_size", "micro_batch_size",
+                                                training["workload"].value("micro_batch_size", Json()));
   for (const bool falls_back : {false, true}) {
     if (!trainings.empty()) break;
     for (const Json& parallel : parallels)
@@ -382,17 +461,21 @@ OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name
         one["workload"].erase("micro_batch_size");
         if (!size.is_null()) one["workload"]["micro_batch_size"] = size;
         PlanWriter(facts, one, parallel, falls_back, trainings).add_all();
-        if (trainings.size() > most_plans)
-          refuse_plans(name, "/training/parallel", fmt::format("expected at most {} plans, found more", most_plans),
-                       "state some of the keys, or shorter lists");
+        if (trainings.size() > most_plans) refuse_so_many(name);
       }
   }
 
   Json machine = document;
-  machine.erase("training");
-  if (!conditions.is_null()) document["where"] = unplanned["where"] = conditions;
+  // What delays some rank or link for some time delays a step less than it delays each collective.
+  for (const char* key : {"training", "disturbance", "faults"}) machine.erase(key);
+  if (!conditions.is_null()) {
+    document["where"] = conditions;
+    trainings = let_through(file_of(document, trainings, name), trainings);
+    document.erase("where");
+  }
   std::vector<SearchedKey> keys = searched_keys(trainings);
   ScenarioFile plain = file_of(unplanned, trainings, name), whole = file_of(document, trainings, name);
+  ensure(plain.size() == trainings.size() && whole.size() == trainings.size(), "each plan is a point");
   return {name,
           std::move(machine),
           stated,
@@ -426,16 +509,8 @@ Scenario OpenPlans::plain(std::size_t i) const {
   return naming_training([&] { return plain_.point(i); });
 }
 
-const Json& OpenPlans::training_of(std::size_t i) const {
-  if (whole_.left_out() == 0) return trainings_[i];
-  for (const auto& [path, value] : whole_.id(i).varied)  // points are numbered without those that `where` leaves out
-    for (const Json& training : trainings_)
-      if (path == "training" && training.dump() == value) return training;
-  fail_invariant("a point of a scenario with several trainings is one of them");
-}
-
 std::vector<std::pair<std::string, std::string>> OpenPlans::values_of(std::size_t i) const {
-  const Json& training = training_of(i);
+  const Json& training = trainings_[i];
   std::vector<std::pair<std::string, std::string>> values;
   for (const auto& [key, value] : training["parallel"].items())
     values.emplace_back(parallel_path + key, json_text(value));
@@ -454,9 +529,15 @@ std::vector<std::string> OpenPlans::set_of(std::size_t i) const {
     if (stated != word) set.push_back(fmt::format("{}={}", path, word));
   }
   for (const auto& [key, value] : training_["parallel"].items())
-    if (!training_of(i)["parallel"].contains(key)) set.push_back(fmt::format("{}{}=null", parallel_path, key));
+    if (!trainings_[i]["parallel"].contains(key)) set.push_back(fmt::format("{}{}=null", parallel_path, key));
   if (drops_where_) set.emplace_back("where=null");
   return set;
+}
+
+bool OpenPlans::lists(const std::string& path) const {
+  if (!path.starts_with(parallel_path)) return false;
+  const std::string key = path.substr(parallel_path.size());
+  return training_["parallel"].contains(key) && is_several(key, training_["parallel"][key]);
 }
 
 Scenario OpenPlans::collective(CollectiveOp op, Bytes bytes, const std::vector<std::vector<Actor>>& groups) const {

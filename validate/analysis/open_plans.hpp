@@ -19,9 +19,8 @@ struct SearchedKey {
   std::vector<Json> values;
 };
 
-/// The plans of a scenario with `training.parallel`. A key of `parallel` that the scenario states holds; if it is a
-/// list of values (as a scenario's other lists, or in `sweep`) the plans have one of these. Of keys that it does not
-/// state some are searched:
+/// The plans of a scenario with `training.parallel`. Keys of `parallel` that the scenario states are fixed; of a list
+/// of values (or a sweep) each is tried. Of keys that it does not state some are searched:
 ///
 /// - tensor: divisors of the heads, of the heads of keys and values and of the MLP, up to the GPUs of a host;
 /// - pipeline and virtual_pipeline: divisors of the layers; several chunks only if the micro-batches are a multiple of
@@ -34,14 +33,16 @@ struct SearchedKey {
 /// nothing for either. Other keys keep their defaults; context is one of them.
 class OpenPlans {
  public:
-  /// `text`: a scenario file's, `name` stands for it in errors; `set`: of --set. Throws InputError as
+  /// `text`: a scenario file's, which errors call `name`; `set`: of --set. Throws InputError as
   /// ScenarioFile::parse() does, for a scenario without `training.parallel`, and for one that varies something other
-  /// than plans. `free`: these keys are searched even if the scenario states them; `where` does not hold then.
+  /// than plans. `free`: these keys are searched even if the scenario states them; `where` is ignored then.
   OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free = false);
 
-  /// Those that `where` of the scenario lets through; at least 1.
+  /// At least 1.
   std::size_t size() const { return whole_.size(); }
   const std::vector<SearchedKey>& keys() const { return keys_; }
+  /// True if the scenario itself lists several values of the key.
+  bool lists(const std::string& path) const;
 
   /// Plan i, with all that a run needs. Throws InputError for a plan that cannot be.
   Scenario whole(std::size_t i) const;
@@ -66,13 +67,12 @@ class OpenPlans {
   struct Made;
   static Made make(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free);
   explicit OpenPlans(Made&& made);
-  const Json& training_of(std::size_t i) const;
 
   std::string name_;
   Json machine_, training_;  // of the document: all but training, sweep and where; the training as stated
   bool drops_where_;         // the document has conditions that do not hold
   std::vector<SearchedKey> keys_;
-  std::vector<Json> trainings_;  // of all plans, those too that `where` leaves out
+  std::vector<Json> trainings_;  // of all plans
   Setup setup_;
   ScenarioFile plain_, whole_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/training/plan_exchanges.hpp"
 #include "algorithms/training/plan_gathers.hpp"
 #include "sim/base/error.hpp"
 
@@ -38,22 +39,44 @@ PassTimes times_of(const PlanSpec& program, const AloneTime& alone) {
   return times;
 }
 
-/// The collectives of stage 0's data groups in a step, those of one kind in one.
+/// Bytes of the data groups' collectives, by kind.
+using KindBytes = std::map<std::pair<PlanUse, CollectiveOp>, Bytes>;
+
+/// Times of stage 0's data groups' collectives, those of one kind in one.
 struct DataTimes {
   Picoseconds reduce{0}, gather{0};
 };
 
-DataTimes merged(const PlanSpec& program, const AloneTime& alone) {
-  std::map<std::pair<PlanUse, CollectiveOp>, Bytes> bytes;
-  for (const auto& [exchange, uses] : plan_data_uses(program, 0))
-    if (program.shard != PlanShard::full || exchange.use != PlanUse::replica)  // whose sums have a stream of their own
-      bytes[{exchange.use, exchange.op}] += exchange.bytes * uses;
+DataTimes times_of(const KindBytes& bytes, const AloneTime& alone) {
   DataTimes times;
   for (const auto& [kind, all] : bytes) {
     Picoseconds& part = kind.second == CollectiveOp::all_gather ? times.gather : times.reduce;
     part = add(part, alone(kind.first, kind.second, all));
   }
   return times;
+}
+
+/// Those of a step. Sums of full over replicas have a stream of their own.
+DataTimes of_step(const PlanSpec& program, const AloneTime& alone) {
+  KindBytes bytes;
+  for (const auto& [exchange, uses] : plan_data_uses(program, 0))
+    if (program.shard != PlanShard::full || exchange.use != PlanUse::replica)
+      bytes[{exchange.use, exchange.op}] += exchange.bytes * uses;
+  return times_of(bytes, alone);
+}
+
+/// Those of the first chunk's weights: its backward pass is the last, its forward pass the first.
+DataTimes of_first_chunk(const PlanSpec& program, const AloneTime& alone) {
+  KindBytes bytes;
+  for (const PlanBucket& bucket : plan_buckets(program, 0, 0)) {
+    const std::int64_t parameters = plan_detail::parameters_of(program, 0, 0, bucket);
+    const auto take = [&](const PlanExchange& exchange) { bytes[{exchange.use, exchange.op}] += exchange.bytes; };
+    if (plan_detail::is_reduced(program, bucket))
+      take(plan_detail::reduce_of(program, 0, parameters, bucket.has_experts));
+    if (plan_detail::updates_parts(program, bucket))
+      take(plan_detail::gather_of(program, 0, parameters, bucket.has_experts));
+  }
+  return times_of(bytes, alone);
 }
 
 }  // namespace
@@ -65,21 +88,19 @@ Picoseconds plan_bound(const PlanTraining& plan, const AloneTime& alone, bool da
   const Picoseconds hop =
       shape.stages > 1 ? alone(PlanUse::forward, CollectiveOp::send_recv, program.activations) : Picoseconds{0};
   const Picoseconds update = program.update.front(), pipeline = pipeline_time(shape, times, hop);
-  if (!data || program.grid.data() == 1) return add(pipeline, update);
-  const DataTimes parts = merged(program, alone);
-  if (program.shard == PlanShard::full) return add(std::max(pipeline, add(parts.gather, parts.reduce)), update);
+  if (!data) return add(pipeline, update);
+  const DataTimes step = of_step(program, alone);
+  if (program.shard == PlanShard::full) return add(std::max(pipeline, add(step.gather, step.reduce)), update);
 
-  const Picoseconds forward = times.forward.front().front(), backward = times.backward.front().front();
-  const auto exposed = [&](bool overlaps, Picoseconds time, Picoseconds pass) {
-    return overlaps ? std::max(Picoseconds{0}, time / shape.chunks - pass) : time;
-  };
-  if (program.shard == PlanShard::optimizer_gradients) {
-    const Picoseconds each = parts.reduce / shape.micro_batches;
-    const Picoseconds reduced = exposed(program.overlaps_reduce, each, backward) * shape.micro_batches;
-    return add(add(pipeline, reduced), add(exposed(program.overlaps_gather, parts.gather, forward), update));
+  const DataTimes first = of_first_chunk(program, alone);
+  const auto exposed = [](Picoseconds time, Picoseconds pass) { return std::max(Picoseconds{0}, time - pass); };
+  Picoseconds reduced = step.reduce, gathered = step.gather;
+  if (program.overlaps_reduce) {
+    reduced = exposed(first.reduce, times.backward.front().front());
+    if (program.shard == PlanShard::optimizer_gradients) reduced *= shape.micro_batches;
   }
-  return add(add(pipeline, exposed(program.overlaps_reduce, parts.reduce, backward)),
-             add(exposed(program.overlaps_gather, parts.gather, forward), update));
+  if (program.overlaps_gather) gathered = exposed(first.gather, times.forward.front().front());
+  return add(add(pipeline, reduced), add(gathered, update));
 }
 
 }  // namespace ringsim

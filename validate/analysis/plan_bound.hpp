@@ -1,4 +1,4 @@
-// A plan's step at the least: its computation, and what no overlap can hide of its collectives.
+// A lower bound of a plan's step: kernels, the pipeline, and collectives as far as nothing can hide them.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,10 @@ using AloneTime = std::function<Picoseconds(PlanUse use, CollectiveOp op, Bytes 
 ///   share a stream, take their turns.
 ///
 /// A simulated step is not shorter, if (1) collectives that run at the same time do not speed each other up, (2) one
-/// collective of all bytes takes no longer than those of its parts in turn, (3) the groups of all stages lie as those
-/// of stage 0 do. None of these is a law: NCCL's choice may take another turn between two sizes, and stages may lie
-/// unlike. So plans are ranked by simulated times, and the bound alone decides which ones need no simulation.
+/// collective of all bytes takes no longer than those of its parts in turn, (3) the groups of all stages are placed
+/// like those of stage 0. None of these is guaranteed: NCCL may choose another algorithm between two sizes, and stages
+/// may be placed differently. So plans are ranked by simulated times, and the bound alone decides which ones need no
+/// simulation.
 Picoseconds plan_bound(const PlanTraining& plan, const AloneTime& alone, bool data);
 
 }  // namespace ringsim

@@ -12,8 +12,8 @@ namespace ringsim {
 
 namespace {
 
-/// Plans that are simulated before the next are chosen, whatever the number of threads. More would be simulated in
-/// vain, because the first of them says how far to look.
+/// Plans that are simulated before the next are chosen, whatever the number of threads. More would be wasted: each
+/// result tightens the limit.
 constexpr std::size_t plans_at_a_time = 2;
 
 /// Times of collectives by themselves, each simulated once.
@@ -26,7 +26,8 @@ class AloneTimes {
     if (use == PlanUse::tensor || use == PlanUse::forward) groups.resize(1);
     if (groups.front().size() == 1) return Picoseconds{0};
     if (bytes <= 2 * large) return simulated(op, bytes, groups);
-    const Picoseconds first = simulated(op, large, groups), second = simulated(op, 2 * large, groups) - first;
+    const Picoseconds first = simulated(op, large, groups),
+                      second = std::max(first, simulated(op, 2 * large, groups)) - first;
     const auto more = static_cast<double>((bytes - large).count) / static_cast<double>(large.count);
     return first + Picoseconds{static_cast<std::int64_t>(more * static_cast<double>(second.count()))};
   }
@@ -46,7 +47,7 @@ class AloneTimes {
     return known_.emplace(key, time).first->second;
   }
 
-  /// Beyond twice that, time grows with the bytes as from it to twice it: a library cuts large messages into chunks of
+  /// Above twice that, times are extrapolated from it and from twice it: a library cuts large messages into chunks of
   /// one size, and to simulate all of them would take longer than the plan.
   static constexpr Bytes large{std::int64_t{1} << 31};
 
@@ -125,14 +126,14 @@ class BestFirst {
 
   /// Works on each of `n` with a count of those done.
   void each(const std::string& stage, std::size_t n, const std::function<void(std::size_t)>& work) {
-    std::atomic<std::size_t> done{0};
+    std::size_t done = 0;
     if (options_.progress) options_.progress(stage, 0);
     options_.for_each(n, [&](std::size_t i) {
       check_stop();
       work(i);
-      const std::size_t so_far = ++done;
       const std::lock_guard lock(mutex_);
-      if (options_.progress) options_.progress(stage, static_cast<double>(so_far) / static_cast<double>(n));
+      ++done;
+      if (options_.progress) options_.progress(stage, static_cast<double>(done) / static_cast<double>(n));
       return true;
     });
   }
@@ -164,26 +165,26 @@ class BestFirst {
       }
       if (found[i]) left_.push_back(*found[i]);
     }
-    if (left_.empty() && out_.too_large == 0)
-      throw InputError(**std::find_if(refused.begin(), refused.end(), [](const auto& one) { return one.has_value(); }));
   }
 
   void note_refusal(const InputError& error) {
+    if (!first_refusal_) first_refusal_.emplace(error);
     auto found = std::find_if(out_.refused.begin(), out_.refused.end(),
                               [&](const auto& one) { return one.first == error.message(); });
     if (found == out_.refused.end()) found = out_.refused.insert(out_.refused.end(), {error.message(), 0});
     ++found->second;
   }
 
-  /// The time beyond which no plan is looked for.
+  /// Plans with a larger bound are not simulated.
   Picoseconds limit() const {
     if (out_.ranked.empty()) return Picoseconds::max();
     std::vector<Picoseconds> times;
     for (const RankedPlan& one : out_.ranked) times.push_back(one.least());
     std::sort(times.begin(), times.end());
-    const auto within =
-        Picoseconds{static_cast<std::int64_t>(static_cast<double>(times.front().count()) * (1 + options_.within))};
-    return times.size() < options_.top ? within : std::min(within, times[options_.top - 1]);
+    constexpr double most = 9e18;  // picoseconds that 64 bits hold
+    const double within = std::min(most, static_cast<double>(times.front().count()) * (1 + options_.within));
+    const Picoseconds latest{static_cast<std::int64_t>(within)};
+    return times.size() < options_.top ? latest : std::min(latest, times[options_.top - 1]);
   }
 
   /// Until the first `n` plans of those left have whole bounds, or bounds beyond `limit`.
@@ -229,6 +230,10 @@ class BestFirst {
   }
 
   void finish() {
+    if (out_.ranked.empty() && left_.empty() && out_.too_large == 0) {
+      ensure(first_refusal_.has_value(), "a search has plans");
+      throw InputError(*first_refusal_);
+    }
     out_.collectives = alone_.size();
     out_.simulated = out_.ranked.size();
     out_.not_simulated = left_.size();
@@ -247,6 +252,7 @@ class BestFirst {
   AloneTimes alone_;
   std::mutex mutex_;
   std::vector<BoundedPlan> left_;
+  std::optional<InputError> first_refusal_;
   PlanSearch out_;
 };
 

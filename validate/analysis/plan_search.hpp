@@ -16,13 +16,13 @@ namespace ringsim {
 
 struct PlanSearchOptions {
   std::size_t top = 10;  ///< plans that are asked for
-  double within = 0.05;  ///< those are simulated that may take at most so much longer than the fastest
+  double within = 0.05;  ///< simulates plans whose bound is at most that much above the fastest
   bool simulate = true;  ///< false: none; plans have bounds alone
   /// Calls work(0) ... work(n - 1), several at a time; after one returned false no further one begins. What is found
   /// does not depend on how many.
   std::function<void(std::size_t n, const std::function<bool(std::size_t)>& work)> for_each;
   PredictOptions run;  ///< of each simulation
-  /// Called with what is done from now on, in words, and with the share of it that is done.
+  /// Called with the name of a stage and the share of it that is done: 0 first, and 1 last. One call at a time.
   std::function<void(const std::string& stage, double done)> progress;
 };
 
@@ -46,7 +46,7 @@ struct PlanSearch {
   /// Those that were simulated, by time; then, as far as `top` reaches, the others, by bound.
   std::vector<RankedPlan> ranked;
   std::size_t simulated = 0, not_simulated = 0;  ///< of those that fit
-  std::optional<Picoseconds> others;             ///< none of those that were not simulated takes less
+  std::optional<Picoseconds> others;             ///< a lower bound of those that were not simulated
 };
 
 /// All plans that fit are ranked by plan_bound(), first without data groups, then, as their turn comes, with them. The
