@@ -311,7 +311,7 @@ class PlanWriter {
     return spec_.layers[static_cast<std::size_t>(stage_)][static_cast<std::size_t>(chunk)];
   }
 
-  // What the last kernel makes is read by nobody, and nothing is kept for a backward pass.
+  // Nothing reads the result of the last kernel, and nothing is kept for a backward pass.
   void write_forward_alone() {
     for (const PlanLayer& layer : layers(0)) write_pass_of(layer.forward, "forward", layer, 0);
     out_.program.roles.push_back(std::move(role_));

@@ -420,6 +420,17 @@ std::string expectation(const Field& field) {
   return "";
 }
 
+Field ranks_field(std::string doc) {
+  return {.name = "ranks",
+          .type = Type::list,
+          .doc = std::move(doc),
+          .min = 1,
+          .examples = {R"(["gpu0", "gpu2"])"},
+          .members = {{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false}},
+          .words = {"gpus", "workers"},
+          .unique = true};
+}
+
 Field duration(std::string name, std::string doc, std::string example, std::string fallback, Member into) {
   return {.name = std::move(name),
           .type = Type::time,

@@ -124,6 +124,8 @@ Field parallel_field(Field algorithm);
 Field inference_field(Field algorithm);
 /// The model that serves.
 Field serving_workload_field();
+/// The GPUs of a step, by their names.
+Field ranks_field(std::string doc);
 /// A length of time.
 Field duration(std::string name, std::string doc, std::string example, std::string fallback = {}, Member into = {});
 /// A communication library, whose variables include those of `transport`; and what GPUs are known to do.

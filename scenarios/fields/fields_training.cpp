@@ -280,7 +280,6 @@ Field training_field(Field algorithm) {
                    .into = &Draws::seed}},
       .into = Member::through<TrainingSpec>(
           [](TrainingSpec& to) -> std::optional<Draws>& { return to.stragglers.jitter; })};
-  const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
   const Field optimizer{
       .name = "optimizer",
       .type = Type::object,
@@ -331,14 +330,7 @@ Field training_field(Field algorithm) {
                    .max = 1'000'000'000,
                    .examples = {"1.05"},
                    .into = &TrainingSpec::slowdown},
-                  {.name = "ranks",
-                   .type = Type::list,
-                   .doc = "Names of the gpus that take part, in rank order; default: all, of single the first.",
-                   .min = 1,
-                   .examples = {R"(["gpu0", "gpu2"])"},
-                   .members = {gpu},
-                   .words = {"gpus", "workers"},
-                   .unique = true},
+                  ranks_field("Names of the gpus that take part, in rank order; default: all, of single the first."),
                   {.name = "gpu_memory",
                    .type = Type::size,
                    .doc = "What a GPU has, for a warning if weights, gradients and the optimizer's state need more; "

@@ -34,7 +34,7 @@ using Canonical = nlohmann::json;
 
 namespace {
 
-/// What a scenario with a training step, its own or a job's, or a step of inference cannot have.
+/// Refuses keys that cannot be combined with a training step (of the scenario or of a job) or with inference.
 void check_beside_training(const Canonical& canonical, const Blame& blame) {
   if (!canonical.contains("disturbance")) return;
   for (const char* key : {"slow", "jitter"})

@@ -87,17 +87,10 @@ void expect_countable(const InferencePlan& plan, const Blame& blame) {
 /// One algorithm does all all-reduces that no library decides; logits are gathered by `direct`.
 void expect_all_reduce(const Canonical& parallel, const Blame& blame) {
   if (!parallel.contains("algorithm")) return;
-  const Canonical& given = parallel["algorithm"];
   const std::string at = "/inference/parallel/algorithm";
-  const Algorithm* algorithm = find_algorithm(given["name"].get<std::string>());
-  if (algorithm == nullptr)
-    blame.fail(at, "expected an algorithm of the catalog, found a file", "a step has collectives of several sizes");
-  const Arguments arguments = arguments_of(*algorithm, given);
-  if (!algorithm->uses_fabric(arguments) && algorithm->helpers(arguments) > 0)
-    blame.fail(at, fmt::format("expected an algorithm without servers, found {}", algorithm->name),
-               "servers of tensor parallel ranks are not modeled");
-  if (!algorithm->supports(CollectiveOp::all_reduce))
-    blame.fail(at, fmt::format("expected an algorithm for all_reduce, found {}", algorithm->name),
+  const Algorithm& algorithm = algorithm_of_groups(parallel["algorithm"], at, blame);
+  if (!algorithm.supports(CollectiveOp::all_reduce))
+    blame.fail(at, fmt::format("expected an algorithm for all_reduce, found {}", algorithm.name),
                "`ringsim list algorithms` names those that do it");
 }
 

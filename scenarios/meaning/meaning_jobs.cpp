@@ -36,6 +36,17 @@ Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
   }
   return arguments;
 }
+const Algorithm& algorithm_of_groups(const Canonical& given, const std::string& pointer, const Blame& blame) {
+  const Algorithm* algorithm = find_algorithm(given["name"].get<std::string>());
+  if (algorithm == nullptr)
+    blame.fail(pointer, "expected an algorithm of the catalog, found a file", "there are collectives of several sizes");
+  const Arguments arguments = arguments_of(*algorithm, given);
+  if (!algorithm->uses_fabric(arguments) && algorithm->helpers(arguments) > 0)
+    blame.fail(pointer, fmt::format("expected an algorithm without servers, found {}", algorithm->name),
+               "servers of groups are not modeled");
+  return *algorithm;
+}
+
 std::optional<std::size_t> find_job(const std::vector<Job>& jobs, const std::string& name) {
   const auto found = std::find_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.name == name; });
   return found == jobs.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - jobs.begin()));

@@ -18,6 +18,9 @@ namespace ringsim::scenarios {
 /// The parameters of an algorithm, as its canonical form has them.
 Arguments arguments_of(const Algorithm& algorithm, const nlohmann::json& given);
 
+/// The algorithm of all collectives of a plan's groups: one of the catalog, without servers.
+const Algorithm& algorithm_of_groups(const nlohmann::json& given, const std::string& pointer, const Blame& blame);
+
 /// The number of the job of that name.
 std::optional<std::size_t> find_job(const std::vector<Job>& jobs, const std::string& name);
 

@@ -36,6 +36,16 @@ LibraryRun decide_training(const nlohmann::json& canonical, const Json& written,
 /// Sets LibraryCall::number of all calls of the scenario; that of its own is 0.
 void number_calls(Scenario& scenario);
 
+/// True if a rank of such a collective adds to its own part, or copies it.
+inline bool adds_own_part(CollectiveOp op) {
+  return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter;
+}
+inline bool copies_own_part(CollectiveOp op) {
+  return op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all;
+}
+/// True if the rate of a thread block limits a channel, of which a scenario may state the rate.
+bool is_bound_by_blocks(const nccl::LibraryPlan& plan, Bandwidth channel);
+
 /// Settings of the library, its harness and devices that change nothing, and variables whose effect is not modeled.
 /// `written`: as in decide(). Comes when scenario.varied is known.
 void warn_of_library(const nlohmann::json& canonical, const Json& written, const Blame& blame, Scenario& scenario);

@@ -342,7 +342,8 @@ void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& bl
   if (is_full && (program.overlaps_reduce || program.overlaps_gather))
     idle("overlap", "with shard full gathers and reductions always overlap");
   if (is_full && parallel.contains("bucket_size")) idle("bucket_size", "with shard full each layer is a bucket");
-  if (program.grid.data() > 1) return;
+  const PlanGrid& grid = program.grid;
+  if (grid.data() > 1 || (grid.has_experts_apart() && grid.expert_data() > 1)) return;
   if (program.shard != PlanShard::none) idle("shard", "there is one data parallel rank");
   if (!is_full && (program.overlaps_reduce || program.overlaps_gather))
     idle("overlap", "there is one data parallel rank");
@@ -351,15 +352,8 @@ void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& bl
 /// One algorithm does all collectives of a plan that no library decides.
 void expect_served(const Canonical& parallel, const PlanSpec& program, const Blame& blame) {
   if (!parallel.contains("algorithm")) return;
-  const Canonical& given = parallel["algorithm"];
-  const Algorithm* algorithm = find_algorithm(given["name"].get<std::string>());
   const std::string at = at_parallel + "/algorithm";
-  if (algorithm == nullptr)
-    blame.fail(at, "expected an algorithm of the catalog, found a file", "a plan has collectives of several sizes");
-  if (!algorithm->uses_fabric(arguments_of(*algorithm, given)) &&
-      algorithm->helpers(arguments_of(*algorithm, given)) > 0)
-    blame.fail(at, fmt::format("expected an algorithm without servers, found {}", algorithm->name),
-               "servers of a plan's groups are not modeled");
+  const Algorithm* algorithm = &algorithm_of_groups(parallel["algorithm"], at, blame);
   for (const PlanExchange& exchange : plan_exchanges(program))
     if (exchange.op != CollectiveOp::send_recv && exchange.op != CollectiveOp::all_to_all &&
         !algorithm->supports(exchange.op))

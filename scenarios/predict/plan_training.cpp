@@ -118,7 +118,7 @@ std::string inference_needs(const TrainingSpec& spec, const std::string& gpu, Ac
       plan.sequences(), plan.context, needs.cache.count / (plan.sequences() * plan.context));
 }
 
-/// What would fit in place of a batch that does not.
+/// The hint for a batch that does not fit: the largest one that does, if there is one.
 std::string smaller_batch(const InferencePlan& plan, Bytes has) {
   const std::int64_t fits = largest_batch(plan, has);
   if (fits > 0) return fmt::format("a batch of {} fits", fits);
@@ -144,22 +144,24 @@ std::string plan_needs(const TrainingSpec& spec, const std::vector<NodeId>& rank
       gigabytes_of(needs.activations), needs.in_flight);
 }
 
+LackOfMemory lack_of_memory(const TrainingSpec& spec, const std::vector<NodeId>& ranks, const Topology& topology) {
+  LackOfMemory worst;
+  for (Actor rank = 0; rank < static_cast<Actor>(ranks.size()); ++rank) {
+    const Bytes has = spec.gpu_memory.value_or(topology.node(ranks[static_cast<std::size_t>(rank)]).memory);
+    const auto stage = static_cast<std::size_t>(spec.plan->program.grid.digits(rank).stage);
+    const Bytes needs = spec.plan->memory[stage].total();
+    if (has.count == 0 || needs <= has || (worst.rank >= 0 && needs - has <= worst.needs - worst.has)) continue;
+    worst = {rank, needs, has};
+  }
+  return worst;
+}
+
 void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const TrainingSpec* spec = scenario.training_of(j);
     if (spec == nullptr || !spec->plan || spec->plan->ignores_memory) continue;
     const std::vector<NodeId>& ranks = setup.collectives[j].ranks;
-    Actor worst = -1;
-    Bytes most, has;
-    for (Actor rank = 0; rank < static_cast<Actor>(ranks.size()); ++rank) {
-      const Bytes memory = spec->gpu_memory.value_or(setup.topology.node(ranks[static_cast<std::size_t>(rank)]).memory);
-      const auto stage = static_cast<std::size_t>(spec->plan->program.grid.digits(rank).stage);
-      const Bytes needs = spec->plan->memory[stage].total();
-      if (memory.count == 0 || needs <= memory || needs - memory <= most) continue;
-      most = needs - memory;
-      has = memory;
-      worst = rank;
-    }
+    const auto [worst, needs, has] = lack_of_memory(*spec, ranks, setup.topology);
     if (worst < 0) continue;
     if (const InferencePlan* serving = spec->inference())
       throw InputError(scenario.file + ": /inference",

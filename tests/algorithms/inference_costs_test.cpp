@@ -1,4 +1,4 @@
-// What a forward pass of a transformer that serves costs its ranks: kernels, messages and memory against sums by hand.
+// Costs of inference on each rank: kernels, messages and memory, next to sums by hand.
 #include "algorithms/inference/inference_costs.hpp"
 
 #include <doctest/doctest.h>

@@ -14,12 +14,16 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/complaint.hpp"
+#include "tests/support/json_scenario.hpp"
 #include "validate/results/results.hpp"
 
 namespace inference_test {
 
 using namespace ringsim;
 using namespace ringsim::literals;
+using test::changed;
+using test::predicted;
+using test::refusal;
 using Json = nlohmann::json;
 
 namespace {
@@ -44,26 +48,6 @@ Json llama(int tensor) {
                                                 "peak": "1979 TFLOP/s", "hbm": "3350 GB/s"}}}},
                      "parallel": {{"tensor": {}}}, "phase": "decode", "batch": 1, "context": 1024}}}})",
                                  tensor));
-}
-
-Prediction predicted(const Json& scenario) {
-  return predict(ScenarioFile::parse(scenario.dump(), "s.json").point(0), PredictOptions{});
-}
-
-/// With values put in at their pointers; null takes a key out.
-Json changed(Json scenario, const std::map<std::string, Json>& values) {
-  for (const auto& [pointer, value] : values) {
-    const Json::json_pointer at(pointer);
-    if (value.is_null())
-      scenario[at.parent_pointer()].erase(at.back());
-    else
-      scenario[at] = value;
-  }
-  return scenario;
-}
-
-std::string refusal(const Json& scenario) {
-  return test::complaint([&] { ScenarioFile::parse(scenario.dump(), "s.json").point(0); });
 }
 
 Picoseconds kernels_of(const Json& scenario) {
@@ -105,7 +89,7 @@ TEST_CASE("on a star a step is its kernels, 2 L + 1 all-reduces and the gather o
       CHECK(p.training->split.compute == kernels_of(scenario));
       CHECK(p.training->plan->split.tensor == 7 * ring + gather);
       CHECK(p.training->plan->split.total() == p.time);
-      // Of all ranks: 2 (t - 1) vectors for each all-reduce, t - 1 times the logits.
+      // All ranks together send 2 (t - 1) vectors in each all-reduce, and t - 1 times the logits.
       CHECK(p.training->sent.count == 7 * 2 * 3 * vectors + 3 * 2 * 1'000 * batch);
       CHECK(p.training->inference->communication ==
             doctest::Approx(static_cast<double>((7 * ring + gather).count()) / static_cast<double>(p.time.count())));
@@ -252,7 +236,7 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
         at + "/workload/compute/memory: expected a share such as \"72%\", found a rate");
   CHECK(refused({{"/inference/parallel/algorithm", {{"name", "parameter_server"}, {"servers", 1}}}}) ==
         at + "/parallel/algorithm: expected an algorithm without servers, found parameter_server\n"
-             "  hint: servers of tensor parallel ranks are not modeled");
+             "  hint: servers of groups are not modeled");
   CHECK(refused({{"/inference/parallel/algorithm", "bruck"}}) ==
         at + "/parallel/algorithm: expected an algorithm for all_reduce, found bruck\n"
              "  hint: `ringsim list algorithms` names those that do it");

@@ -14,11 +14,15 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/complaint.hpp"
+#include "tests/support/json_scenario.hpp"
 
 namespace plan_test {
 
 using namespace ringsim;
 using namespace ringsim::literals;
+using test::changed;
+using test::predicted;
+using test::refusal;
 using Json = nlohmann::json;
 
 namespace {
@@ -35,26 +39,6 @@ Json small(int ranks) {
                                                "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}}}},
                     "parallel": {{"tensor": 2, "pipeline": 2}}, "optimizer": "adam", "steps": 1, "warmup": 1}}}})",
       ranks));
-}
-
-Prediction predicted(const Json& scenario) {
-  return predict(ScenarioFile::parse(scenario.dump(), "s.json").point(0), PredictOptions{});
-}
-
-/// With values put in at their pointers.
-Json changed(Json scenario, const std::map<std::string, Json>& values) {
-  for (const auto& [pointer, value] : values) {
-    const Json::json_pointer at(pointer);
-    if (value.is_null())
-      scenario[at.parent_pointer()].erase(at.back());
-    else
-      scenario[at] = value;
-  }
-  return scenario;
-}
-
-std::string refusal(const Json& scenario) {
-  return test::complaint([&] { ScenarioFile::parse(scenario.dump(), "s.json").point(0); });
 }
 
 /// The bytes of one micro-batch's vectors: sequence x micro-batch x hidden x 2.

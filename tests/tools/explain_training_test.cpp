@@ -186,8 +186,8 @@ TEST_CASE("the text names passes, buckets and links, and what a change gains") {
   CHECK(outcome.err == "");
   CHECK(outcome.out.starts_with("training step of layers (four layers), ddp, ring, 4 ranks, 4 buckets: 43 ms, 744.1"));
   CHECK(has(explained(four_layers("7 ms"))["summary"].get<std::string>(),
-            "the backward pass holds it: 65 % of the critical path; of what is no computation, bucket 3 over gpu* -> "
-            "switch* most: 14 %"));
+            "the backward pass holds it: 65 % of the critical path; besides computation, bucket 3 over gpu* -> "
+            "switch* takes most: 14 %"));
   CHECK(has(outcome.out, "backward l.3 to backward l.0, 4 tasks: rank "));
   CHECK(has(outcome.out, " over gpu* -> switch*, 6 messages: 6006.000 us"));
   CHECK(has(outcome.out, "compute 2x"));

@@ -255,6 +255,21 @@ TEST_CASE("a value that a list has twice is one plan, and a sequence that tensor
   CHECK(found.simulated > 0);
 }
 
+// Eight GPUs: tensor 2, four stages, one data rank; two ranks of a stage have whole experts, the same ones.
+TEST_CASE("shards are searched where only experts have replicas, and have an effect there") {
+  Json document = small(8);
+  document["training"]["workload"]["transformer"].update(Json{{"layers", 8}, {"experts", 8}, {"top_k", 2}});
+  document["training"]["workload"]["micro_batch_size"] = 1;
+  document["training"]["parallel"] = {{"tensor", 2},        {"pipeline", 4}, {"virtual_pipeline", 1},
+                                      {"expert_tensor", 1}, {"expert", 1},   {"recompute", "none"}};
+  const OpenPlans plans = plans_of(document);
+  const PlanSearch found = search_plans(plans, in_turn(10, all));
+  REQUIRE(found.simulated == 2);  // none and optimizer
+  CHECK(found.ranked[0].least() < found.ranked[1].least());
+  for (std::size_t i = 0; i < 2; ++i)
+    for (const std::string& warning : plans.whole(i).warnings) CHECK(!has(warning, "has no effect"));
+}
+
 TEST_CASE("plans that cannot be are counted with the reason; if none can, the reason is the error") {
   Json document = small(8);
   document["training"]["parallel"] = {{"overlap", {"param_gather"}}, {"tensor", 1}, {"pipeline", 1}};

@@ -198,7 +198,7 @@ std::optional<GivenLaunch> take_launch(const CompareArguments& arguments, const 
   return given;
 }
 
-/// What of the smallest prediction is launch, or where the launch is from, as a line; empty if neither is known.
+/// A line: how much of the smallest prediction is launch, or which rows the launch is from. Empty if neither is known.
 /// `smallest`: none if several predictions have the least bytes.
 std::string launch_line(const std::optional<GivenLaunch>& given, const CompareArguments& arguments,
                         const Prediction* smallest, const ScenarioText& input, const std::vector<std::string>& set) {

@@ -21,7 +21,7 @@ std::string gigabytes(Bytes size, int digits = 2) {
   return fmt::format("{:.{}f}", static_cast<double>(size.count) / 1e9, digits);
 }
 
-/// What a step spends on other things than passes.
+/// The largest parts of a step that are not forward and backward passes.
 std::string losses_of(const PlanSplit& split, Picoseconds step) {
   std::vector<std::pair<Picoseconds, const char*>> parts{{split.bubble, "bubble"},     {split.tensor, "tensor"},
                                                          {split.data, "data"},         {split.recompute, "recompute"},

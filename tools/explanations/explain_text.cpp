@@ -53,7 +53,7 @@ std::string training_blame(const Prediction& p) {
   if (p.explanation->parts.front().cause != "compute") return text;
   for (const ExplainedPart& part : p.explanation->parts)
     if (part.cause != "compute")
-      return text + fmt::format("; of what is no computation, {} most: {:.0f} %", task_text(part),
+      return text + fmt::format("; besides computation, {} takes most: {:.0f} %", task_text(part),
                                 100 * share_of(part.time, p.time));
   return text + "; all of it is computation";
 }

@@ -19,7 +19,7 @@ std::vector<ComparedRow> explained_rows(const ScenarioFile& file, const Measured
 std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows, const std::string& release,
                                             const ScenarioText& input, const std::vector<std::string>& set, int jobs);
 
-/// What the table says was forced, but the scenario leaves to the library, as warnings.
+/// Warnings: choices that the table says were forced, and that the scenario leaves to the library.
 std::vector<std::string> unlike_table(const MeasuredTable& table, const std::vector<ComparedRow>& rows);
 
 /// The release of NCCL that a table names; empty: none, or one that is not modeled.

@@ -19,17 +19,13 @@ namespace {
 const std::string parallel_path = "training.parallel.", micro_path = "training.workload.micro_batch_size";
 constexpr std::size_t most_plans = 100'000;
 
-/// The default of a searched key, as fields_parallel.cpp has it; empty for other keys.
+/// The default of a key; empty if it has none.
 std::string default_of(const std::string& path) {
-  static const std::map<std::string, std::string> defaults{{"tensor", "1"},
-                                                           {"pipeline", "1"},
-                                                           {"expert", "1"},
-                                                           {"virtual_pipeline", "1"},
-                                                           {"shard", "none"},
-                                                           {"recompute", "none"},
-                                                           {"sequence_parallel", "false"}};
-  const auto found = defaults.find(path.substr(path.rfind('.') + 1));
-  return found == defaults.end() ? "" : found->second;
+  static const std::vector<ScenarioKey> keys = scenario_keys();
+  // Their defaults are none, which the table does not have: a scenario that states nothing of plans has no such key.
+  if (path == parallel_path + "shard" || path == parallel_path + "recompute") return "none";
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const ScenarioKey& key) { return key.path == path; });
+  return found == keys.end() ? "" : found->fallback;
 }
 
 [[noreturn]] void refuse_plans(const std::string& name, const std::string& pointer, std::string message,
@@ -370,16 +366,6 @@ void expect_one_scenario(Json document, const std::string& name) {
 
 }  // namespace
 
-struct OpenPlans::Made {
-  std::string name;
-  Json machine, training;
-  bool drops_where;
-  std::vector<SearchedKey> keys;
-  std::vector<Json> trainings;
-  Setup setup;
-  ScenarioFile plain, whole;
-};
-
 namespace {
 
 /// The keys in which plans differ, with their values in the order in which they first come.
@@ -420,8 +406,8 @@ std::vector<Json> let_through(const ScenarioFile& file, const std::vector<Json>&
 
 }  // namespace
 
-OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name, const std::vector<std::string>& set,
-                                bool free) {
+OpenPlans::Parts OpenPlans::make(const std::string& text, const std::string& name, const std::vector<std::string>& set,
+                                 bool free) {
   Json document = parse_json(with_overrides(text, name, set), name);
   expect_plans(document, name);
   take_sweeps(document, name);
@@ -466,7 +452,7 @@ OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name
   }
 
   Json machine = document;
-  // What delays some rank or link for some time delays a step less than it delays each collective.
+  // A rank that is late once, or a link that fails for a time, would delay each collective, but the step only once.
   for (const char* key : {"training", "disturbance", "faults"}) machine.erase(key);
   if (!conditions.is_null()) {
     document["where"] = conditions;
@@ -487,30 +473,19 @@ OpenPlans::Made OpenPlans::make(const std::string& text, const std::string& name
           std::move(whole)};
 }
 
-OpenPlans::OpenPlans(Made&& made)
-    : name_(std::move(made.name)),
-      machine_(std::move(made.machine)),
-      training_(std::move(made.training)),
-      drops_where_(made.drops_where),
-      keys_(std::move(made.keys)),
-      trainings_(std::move(made.trainings)),
-      setup_(std::move(made.setup)),
-      plain_(std::move(made.plain)),
-      whole_(std::move(made.whole)) {}
-
 OpenPlans::OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free)
-    : OpenPlans(make(text, name, set, free)) {}
+    : parts_(make(text, name, set, free)) {}
 
 Scenario OpenPlans::whole(std::size_t i) const {
-  return naming_training([&] { return whole_.point(i); });
+  return naming_training([&] { return parts_.whole.point(i); });
 }
 
 Scenario OpenPlans::plain(std::size_t i) const {
-  return naming_training([&] { return plain_.point(i); });
+  return naming_training([&] { return parts_.plain.point(i); });
 }
 
 std::vector<std::pair<std::string, std::string>> OpenPlans::values_of(std::size_t i) const {
-  const Json& training = trainings_[i];
+  const Json& training = parts_.trainings[i];
   std::vector<std::pair<std::string, std::string>> values;
   for (const auto& [key, value] : training["parallel"].items())
     values.emplace_back(parallel_path + key, json_text(value));
@@ -523,38 +498,39 @@ std::vector<std::string> OpenPlans::set_of(std::size_t i) const {
   for (const auto& [path, value] : values_of(i)) {
     const Json::json_pointer pointer(path == micro_path ? "/workload/micro_batch_size"
                                                         : "/parallel/" + path.substr(parallel_path.size()));
-    const bool is_stated = training_.contains(pointer);
+    const bool is_stated = parts_.training.contains(pointer);
     const std::string word = without_quotes(value),
-                      stated = is_stated ? without_quotes(json_text(training_[pointer])) : default_of(path);
+                      stated = is_stated ? without_quotes(json_text(parts_.training[pointer])) : default_of(path);
     if (stated != word) set.push_back(fmt::format("{}={}", path, word));
   }
-  for (const auto& [key, value] : training_["parallel"].items())
-    if (!trainings_[i]["parallel"].contains(key)) set.push_back(fmt::format("{}{}=null", parallel_path, key));
-  if (drops_where_) set.emplace_back("where=null");
+  for (const auto& [key, value] : parts_.training["parallel"].items())
+    if (!parts_.trainings[i]["parallel"].contains(key)) set.push_back(fmt::format("{}{}=null", parallel_path, key));
+  if (parts_.drops_where) set.emplace_back("where=null");
   return set;
 }
 
 bool OpenPlans::lists(const std::string& path) const {
   if (!path.starts_with(parallel_path)) return false;
   const std::string key = path.substr(parallel_path.size());
-  return training_["parallel"].contains(key) && is_several(key, training_["parallel"][key]);
+  return parts_.training["parallel"].contains(key) && is_several(key, parts_.training["parallel"][key]);
 }
 
 Scenario OpenPlans::collective(CollectiveOp op, Bytes bytes, const std::vector<std::vector<Actor>>& groups) const {
-  Json document = machine_;
+  Json document = parts_.machine;
   Json collective{{"op", std::string(to_string(op))}, {"bytes", fmt::format("{} B", bytes.count)}};
   for (const std::vector<Actor>& group : groups) {
     Json names;
-    for (const Actor rank : group) names.push_back(setup_.topology.node(ranks()[static_cast<std::size_t>(rank)]).name);
+    for (const Actor rank : group)
+      names.push_back(parts_.setup.topology.node(ranks()[static_cast<std::size_t>(rank)]).name);
     collective["groups"].push_back(std::move(names));
   }
   if (!document.contains("library")) {
     const bool is_apart = op == CollectiveOp::send_recv || op == CollectiveOp::all_to_all;
-    const Json& parallel = training_["parallel"];
+    const Json& parallel = parts_.training["parallel"];
     collective["algorithm"] = is_apart ? Json("direct") : parallel.value("algorithm", Json("ring"));
   }
   document["collective"] = std::move(collective);
-  return ScenarioFile::parse(json_text(document), name_).point(0);
+  return ScenarioFile::parse(json_text(document), parts_.name).point(0);
 }
 
 }  // namespace ringsim

@@ -39,8 +39,8 @@ class OpenPlans {
   OpenPlans(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free = false);
 
   /// At least 1.
-  std::size_t size() const { return whole_.size(); }
-  const std::vector<SearchedKey>& keys() const { return keys_; }
+  std::size_t size() const { return parts_.whole.size(); }
+  const std::vector<SearchedKey>& keys() const { return parts_.keys; }
   /// True if the scenario itself lists several values of the key.
   bool lists(const std::string& path) const;
 
@@ -53,28 +53,30 @@ class OpenPlans {
   std::vector<std::pair<std::string, std::string>> values_of(std::size_t i) const;
   /// Those that make the scenario plan i, as --set takes them.
   std::vector<std::string> set_of(std::size_t i) const;
-  const ScenarioFile& file() const { return whole_; }
+  const ScenarioFile& file() const { return parts_.whole; }
 
   /// The machine, and where the ranks are.
-  const Setup& setup() const { return setup_; }
-  const std::vector<NodeId>& ranks() const { return setup_.collectives.front().ranks; }
+  const Setup& setup() const { return parts_.setup; }
+  const std::vector<NodeId>& ranks() const { return parts_.setup.collectives.front().ranks; }
 
   /// A collective by itself on the same machine, of groups of ranks at the same time. `bytes` as exchanges of plans
   /// count them.
   Scenario collective(CollectiveOp op, Bytes bytes, const std::vector<std::vector<Actor>>& groups) const;
 
  private:
-  struct Made;
-  static Made make(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free);
-  explicit OpenPlans(Made&& made);
+  struct Parts {
+    std::string name;
+    Json machine;      // the document without training, sweep, where, and what disturbs
+    Json training;     // as stated
+    bool drops_where;  // the document has conditions, which are ignored
+    std::vector<SearchedKey> keys;
+    std::vector<Json> trainings;  // of all plans
+    Setup setup;
+    ScenarioFile plain, whole;
+  };
+  static Parts make(const std::string& text, const std::string& name, const std::vector<std::string>& set, bool free);
 
-  std::string name_;
-  Json machine_, training_;  // of the document: all but training, sweep and where; the training as stated
-  bool drops_where_;         // the document has conditions that do not hold
-  std::vector<SearchedKey> keys_;
-  std::vector<Json> trainings_;  // of all plans
-  Setup setup_;
-  ScenarioFile plain_, whole_;
+  Parts parts_;
 };
 
 }  // namespace ringsim

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "scenarios/predict/plan_training.hpp"
 #include "sim/base/error.hpp"
 #include "validate/analysis/plan_bound.hpp"
 
@@ -57,28 +58,11 @@ class AloneTimes {
   std::map<Key, Picoseconds> known_;
 };
 
-/// The GPU that lacks most; if none does, the one that needs most.
-struct GpuNeed {
-  Bytes needs, has;
-  bool fits = true;
-};
-
-GpuNeed need_of(const OpenPlans& plans, const TrainingSpec& spec) {
-  GpuNeed worst;
-  Bytes lacks;
-  for (const PlanMemory& stage : spec.plan->memory) worst.needs = std::max(worst.needs, stage.total());
-  const std::vector<NodeId>& ranks = plans.ranks();
-  for (Actor rank = 0; rank < static_cast<Actor>(ranks.size()); ++rank) {
-    const auto stage = static_cast<std::size_t>(spec.plan->program.grid.digits(rank).stage);
-    const Bytes needs = spec.plan->memory[stage].total(),
-                has =
-                    spec.gpu_memory.value_or(plans.setup().topology.node(ranks[static_cast<std::size_t>(rank)]).memory);
-    const bool fits = has.count == 0 || needs <= has || spec.plan->ignores_memory;
-    if (fits || (!worst.fits && needs - has <= lacks)) continue;
-    worst = {needs, has, false};
-    lacks = needs - has;
-  }
-  return worst;
+/// What the GPU that needs most needs.
+Bytes most_memory(const PlanTraining& plan) {
+  Bytes most;
+  for (const PlanMemory& stage : plan.memory) most = std::max(most, stage.total());
+  return most;
 }
 
 /// A plan on its way to be simulated.
@@ -141,27 +125,27 @@ class BestFirst {
   void filter() {
     std::vector<std::optional<BoundedPlan>> found(out_.plans);
     std::vector<std::optional<InputError>> refused(out_.plans);
-    std::vector<GpuNeed> needs(out_.plans);
+    std::vector<LackOfMemory> lacks(out_.plans);
     each("plans that fit", out_.plans, [&](std::size_t i) {
       refused[i] = refusal_of([&] {
         const Scenario scenario = plans_.plain(i);
-        needs[i] = need_of(plans_, *scenario.training);
-        if (!needs[i].fits) return;
-        const PlanGrid& grid = scenario.training->plan->program.grid;
+        const PlanTraining& plan = *scenario.training->plan;
+        if (!plan.ignores_memory)
+          lacks[i] = lack_of_memory(*scenario.training, plans_.ranks(), plans_.setup().topology);
+        if (lacks[i].rank >= 0) return;
+        const PlanGrid& grid = plan.program.grid;
         found[i] = BoundedPlan{.plan = {.plan = i,
                                         .data = grid.data() / grid.context(),
-                                        .memory = needs[i].needs,
+                                        .memory = most_memory(plan),
                                         .bound = bound_of(scenario, false),
                                         .result = std::nullopt}};
       });
     });
     for (std::size_t i = 0; i < out_.plans; ++i) {
       if (refused[i]) note_refusal(*refused[i]);
-      if (!needs[i].fits) {
-        if (out_.too_large++ == 0 || needs[i].needs < out_.least) {
-          out_.least = needs[i].needs;
-          out_.room = needs[i].has;
-        }
+      if (lacks[i].rank >= 0 && (out_.too_large++ == 0 || lacks[i].needs < out_.least)) {
+        out_.least = lacks[i].needs;
+        out_.room = lacks[i].has;
       }
       if (found[i]) left_.push_back(*found[i]);
     }

@@ -1,0 +1,243 @@
+// Warnings of settings of a library that have no effect, and of variables whose effect is not modeled.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scenarios/meaning/meaning_library.hpp"
+#include "topologies/nccl/nccl_variables.hpp"
+
+namespace ringsim::scenarios {
+
+namespace {
+
+using Canonical = nlohmann::json;
+using nccl::TunerAlgorithm;
+using nccl::TunerProtocol;
+
+/// Variables that NCCL reads only for what it has not chosen here, each with why. Not those that happen to change
+/// nothing, as bounds of channels do that leave room.
+std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op, const LibraryRun& run) {
+  std::vector<std::pair<const char*, std::string>> out;
+  if (run.machine.nodes == 1)
+    out.emplace_back("NCCL_NET_GDR_C2C", "there is one node, and it is about NICs");
+  else if (!run.machine.arm)
+    out.emplace_back("NCCL_NET_GDR_C2C", "no chip-to-chip link joins GPUs and CPUs here");
+  if (nccl::sends_to_peers(op)) {
+    for (const char* name : {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_NVLS_ENABLE"})
+      out.emplace_back(name, fmt::format("{} is sends and receives to peers", to_string(op)));
+    if (run.machine.nodes == 1)
+      for (const char* name : {"NCCL_NCHANNELS_PER_NET_PEER", "NCCL_P2P_NET_CHUNKSIZE"})
+        out.emplace_back(name, "no peer is on another node");
+    return out;
+  }
+  for (const char* name : {"NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_NET_PEER",
+                           "NCCL_P2P_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE"})
+    out.emplace_back(name, fmt::format("it is about sends and receives to peers, and {} is none", to_string(op)));
+  const auto chosen = fmt::format("the library chooses {}", to_string(run.call.plan.algorithm));
+  if (run.call.plan.algorithm == TunerAlgorithm::nvls || run.call.plan.algorithm == TunerAlgorithm::nvls_tree) {
+    for (const char* name :
+         {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_NTHREADS"})
+      out.emplace_back(name, chosen + ", and it is about rings and trees");
+    for (const char* name : {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"})
+      out.emplace_back(name, chosen + ", and how it bounds the thread blocks of NVLS is not modeled");
+  } else if (run.call.plan.protocol == TunerProtocol::ll128) {
+    out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it is about LL and Simple");
+  }
+  if (op != CollectiveOp::all_reduce)
+    out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("of {} NVLS is not modeled", to_string(op)));
+  else if (run.machine.nvls.count < 2 || nccl::release_of_version(run.version) < nccl::Release::v2_18)
+    out.emplace_back("NCCL_NVLS_ENABLE", "the machine has no NVLS by this release");
+  return out;
+}
+
+/// A collective that the library does: of a job, or of a size that a training step exchanges.
+struct LibraryUse {
+  CollectiveOp op{};
+  LibraryRun run;
+};
+
+/// All of them, the scenario's own first. One rank alone calls nothing.
+std::vector<LibraryUse> uses_of(const Scenario& scenario) {
+  std::vector<LibraryUse> out;
+  for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
+    const LibraryRun* library = scenario.library_of(j);
+    if (library == nullptr || library->machine.ranks() == 1) continue;
+    const CollectiveOp op = scenario.training_of(j) != nullptr ? CollectiveOp::all_reduce : scenario.jobs[j].request.op;
+    out.push_back({op, *library});
+    for (const auto& [exchange, call] : library->exchanges) {
+      out.push_back({scenario.training_of(j)->plan ? exchange.op : op, *library});
+      out.back().run.call = call;
+    }
+  }
+  return out;
+}
+
+/// Variables that none of them reads, with why the first does not.
+std::vector<std::pair<const char*, std::string>> idle_variables(const std::vector<LibraryUse>& uses) {
+  auto idle = idle_variables(uses.front().op, uses.front().run);
+  for (const LibraryUse& use : uses) {
+    const auto its = idle_variables(use.op, use.run);
+    std::erase_if(idle, [&](const auto& each) {
+      return std::none_of(its.begin(), its.end(),
+                          [&](const auto& other) { return std::string_view(other.first) == each.first; });
+    });
+  }
+  return idle;
+}
+
+/// NCCL takes others than all that NCCL_ALGO names, if this machine has none of these. Not always those that it would
+/// take without the variable.
+void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, const Blame& blame, Scenario& scenario) {
+  std::string none;
+  for (const TunerAlgorithm each : nccl::read_algorithms(named)) {
+    if (each == run.call.plan.algorithm) return;
+    none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
+  }
+  scenario.warnings.push_back(fmt::format("{}: NCCL {} has no {} here and falls back to {}",
+                                          blame.where("/library/env/NCCL_ALGO"), run.version, none,
+                                          to_string(run.call.plan.algorithm)));
+}
+
+/// What a rank does with its own part, which `devices.gpu` has the rates of: sends and additions go by the costs of the
+/// library's kernels.
+void warn_of_own_part(const Canonical& gpu, const std::vector<LibraryUse>& uses, const Blame& blame,
+                      Scenario& scenario) {
+  const auto warn = [&](const char* key, const char* what, bool (*does)(CollectiveOp)) {
+    if (gpu.contains(key) &&
+        std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) { return does(use.op); }))
+      scenario.warnings.push_back(fmt::format("{}: it has no effect, because in {} no rank {} its own part",
+                                              blame.where(fmt::format("/devices/gpu/{}", key)),
+                                              to_string(uses.front().op), what));
+  };
+  warn("copy", "copies", copies_own_part);
+  warn("reduce", "adds up", adds_own_part);
+}
+
+/// True if a variable of that value changes nothing in NCCL either: "0" of NCCL_SHM_DISABLE.
+bool is_idle_at(std::string_view values, const Json& written) {
+  const std::string value = written.is_string() ? written.get<std::string>() : written.dump();
+  for (std::size_t at = 0; at < values.size();) {
+    const std::size_t comma = std::min(values.find(',', at), values.size());
+    if (values.substr(at, comma - at) == value) return true;
+    at = comma + 1;
+  }
+  return false;
+}
+
+/// True if NCCL does not read that variable's setting on this machine: no collective leaves its node, or GPUs of a node
+/// exchange nothing through host memory (NVIDIA/nccl 5067397c2676 src/transport.cc, selectTransport: peer access, then
+/// shared memory, then the network).
+bool is_idle_here(std::string_view variable, const std::vector<LibraryUse>& uses, PathType p2p_level,
+                  bool shared_memory) {
+  const bool all_reach = p2p_level > PathType::loc && std::none_of(uses.begin(), uses.end(), [](const LibraryUse& use) {
+                           return use.run.machine.through_host;
+                         });
+  const bool one_node =
+      std::all_of(uses.begin(), uses.end(), [](const LibraryUse& use) { return use.run.machine.nodes == 1; });
+  if (variable.starts_with("NCCL_SHM_")) return all_reach;
+  const bool is_of_network =
+      variable.starts_with("NCCL_IB_") || variable.starts_with("NCCL_NET") || variable.starts_with("NCCL_GDR");
+  return is_of_network && one_node && (all_reach || shared_memory);
+}
+
+/// Variables that change times in NCCL, and none here. Those that NCCL does not read on this machine pass in silence:
+/// command lines have them for all machines.
+void warn_of_other_variables(const Json& written, const std::vector<LibraryUse>& uses, const Blame& blame,
+                             Scenario& scenario) {
+  const Json& library = written["library"];
+  if (!library.is_object() || !library.contains("env") || !library["env"].is_object()) return;
+  const Json& env = library["env"];
+  const bool shared_memory = !env.contains("NCCL_SHM_DISABLE") || is_idle_at("0", env["NCCL_SHM_DISABLE"]);
+  for (const auto& [name, value] : env.items()) {
+    const nccl::OtherVariable* known = nccl::find_other_variable(name);
+    if (known == nullptr || !known->changes_time || is_idle_at(known->idle, value)) continue;
+    if (!uses.empty() && is_idle_here(name, uses, scenario.transport.p2p_level, shared_memory)) continue;
+    scenario.warnings.push_back(fmt::format("{}: its effect is not modeled: {}{}{}",
+                                            blame.where(fmt::format("/library/env/{}", name)), known->what,
+                                            known->instead.empty() ? "" : "; ", known->instead));
+  }
+}
+
+/// Variables that the release does not know.
+void warn_of_releases(const Canonical& env, const std::string& version, const Blame& blame, Scenario& scenario) {
+  constexpr std::pair<const char*, int> since[] = {{"NCCL_P2P_NET_CHUNKSIZE", 14}, {"NCCL_MIN_CTAS", 17},
+                                                   {"NCCL_MAX_CTAS", 17},          {"NCCL_NCHANNELS_PER_NET_PEER", 12},
+                                                   {"NCCL_P2P_LL_THRESHOLD", 14},  {"NCCL_NET_GDR_C2C", 26}};
+  for (const auto& [name, minor] : since)
+    if (env.contains(name) && nccl::minor_of_version(version) < minor)
+      scenario.warnings.push_back(
+          fmt::format("{}: it has no effect, because NCCL {} does not know it; 2.{} is the "
+                      "first release that does",
+                      blame.where(fmt::format("/library/env/{}", name)), version, minor));
+}
+
+/// A file that varies a setting has the point without it among others.
+bool file_varies(const Scenario& scenario, std::string_view path) {
+  return std::any_of(scenario.varied.begin(), scenario.varied.end(),
+                     [&](const auto& varied) { return varied.first == path; });
+}
+
+}  // namespace
+
+void warn_of_library(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
+  const auto warn = [&](const std::string& pointer, const std::string& because) {
+    scenario.warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(pointer), because));
+  };
+  const auto says = [&](const char* kind) {
+    return canonical.contains("devices") && canonical["devices"].contains(kind);
+  };
+  if (canonical.contains("library")) {
+    const Canonical& env = canonical["library"]["env"];
+    // It decides which rings are found, and which graphs of a file count.
+    const bool counts =
+        env.value("NCCL_CROSS_NIC", "") == "0" &&
+        (env.contains("NCCL_GRAPH_FILE") || (scenario.library && scenario.library->machine.may_cross_nics));
+    for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
+      if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
+        warn(fmt::format("/library/env/{}", name), "what it changes is not modeled");
+    const std::vector<LibraryUse> uses = uses_of(scenario);
+    warn_of_other_variables(written, uses, blame, scenario);
+    warn_of_releases(env, canonical["library"]["version"], blame, scenario);
+    if (!uses.empty()) {
+      const auto idle = idle_variables(uses);
+      for (const auto& [name, because] : idle)
+        if (env.contains(name)) warn(fmt::format("/library/env/{}", name), because);
+      const bool nvls_is_idle = std::any_of(idle.begin(), idle.end(), [](const auto& each) {
+        return each.first == std::string_view("NCCL_NVLS_ENABLE");
+      });
+      if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
+          nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
+        warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it, too");
+      const auto chosen =
+          std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
+      if (env.contains("NCCL_ALGO") && chosen != uses.end())
+        warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
+      if (says("gpu") && !file_varies(scenario, "collective.op"))
+        warn_of_own_part(canonical["devices"]["gpu"], uses, blame, scenario);
+    }
+    if (canonical.contains("harness"))
+      for (const auto& [key, value] : canonical["harness"].items())
+        if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modeled");
+    if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
+    const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
+    if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels have it already");
+    const auto is_bound = [](const LibraryUse& use) {
+      return is_bound_by_blocks(use.run.call.plan, use.run.call.channel);
+    };
+    if (gpu_says("channel") && scenario.library && std::none_of(uses.begin(), uses.end(), is_bound))
+      warn("/devices/gpu/channel",
+           "what thread blocks send counts in rings and trees by Simple over NVLink; here the library's costs have it");
+    return;
+  }
+  const std::string because = "no library's kernels run: the scenario has no key \"library\"";
+  for (const char* key : {"launch", "launch_channel"})
+    if (says("gpu") && canonical["devices"]["gpu"].contains(key)) warn(fmt::format("/devices/gpu/{}", key), because);
+  if (canonical.contains("harness")) warn("/harness", because);
+}
+
+}  // namespace ringsim::scenarios
