@@ -26,11 +26,11 @@ bool any_shared(const CallUses& uses, const CallUses& others, const Holds& holds
          any_shared(uses.posters, others.posters, holds);
 }
 
-/// The last moment of an actor's use; without one, before all moments.
-Picoseconds last_of(const Uses& uses, Actor actor) {
-  const auto found = std::lower_bound(uses.begin(), uses.end(), actor,
-                                      [](const CallUses::Use& use, Actor its) { return use.of < its; });
-  return found == uses.end() || found->of != actor ? Picoseconds::min() : found->last;
+/// The use of that; nullptr if there is none.
+const CallUses::Use* find(const Uses& uses, std::int64_t of) {
+  const auto found = std::lower_bound(uses.begin(), uses.end(), of,
+                                      [](const CallUses::Use& use, std::int64_t its) { return use.of < its; });
+  return found == uses.end() || found->of != of ? nullptr : &*found;
 }
 
 }  // namespace
@@ -48,8 +48,7 @@ void CallUses::set_bounds() {
 void CallMeetings::begin(std::size_t n_actors, Picoseconds slack) {
   slack_ = slack;
   recent_.clear();
-  n_listed_ = much_recent_ = 0;
-  on_links_.assign(topology_.n_resources(), {});
+  much_recent_ = 0;
   until_ = SimTime::min();
   crossed_.assign(topology_.n_resources(), SimTime::min());
   n_launched_ = 0;
@@ -86,33 +85,47 @@ bool CallMeetings::meets_simulated(const Taken& one) const {
   });
 }
 
-void CallMeetings::known(const CallUses& uses, int call, SimTime base) {
-  const Taken its{.uses = &uses, .base = base, .begin = base + uses.first, .end = base + uses.last, .call = call};
-  if (meets_simulated(its)) met_(call);
-  for (const Taken& each : recent_) {
-    if (each.end <= its.begin || its.end <= each.begin || !meet(each, its)) continue;
-    met_(each.call);
-    met_(call);
-  }
+template <class Look>
+void CallMeetings::each_between(SimTime from, SimTime to, const Look& look) const {
+  auto next = std::lower_bound(recent_.begin(), recent_.end(), to,
+                               [](const Taken& each, SimTime end) { return each.begin < end; });
+  for (; next != recent_.begin() && (next - 1)->reach > from; --next)
+    if ((next - 1)->end > from) look(*(next - 1));
+}
+
+void CallMeetings::add(const Taken& taken) {
   if (recent_.size() >= much_recent_) {
-    const auto is_over = [from = horizon_()](const Taken& each) { return each.end <= from; };
-    n_listed_ -= static_cast<std::size_t>(
-        std::count_if(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(n_listed_), is_over));
-    std::erase_if(recent_, is_over);
+    std::erase_if(recent_, [from = horizon_()](const Taken& each) { return each.end <= from; });
     much_recent_ = 2 * recent_.size() + 8;
   }
-  recent_.push_back(its);
+  auto at = std::upper_bound(recent_.begin(), recent_.end(), taken.begin,
+                             [](SimTime begin, const Taken& each) { return begin < each.begin; });
+  at = recent_.insert(at, taken);
+  at->reach = at == recent_.begin() ? at->end : std::max((at - 1)->reach, at->end);
+  const SimTime reach = at->reach;
+  for (++at; at != recent_.end() && at->reach < reach; ++at) at->reach = reach;
+}
+
+void CallMeetings::known(const CallUses& uses, int call, SimTime base) {
+  const Taken its{
+      .uses = &uses, .base = base, .begin = base + uses.first, .end = base + uses.last, .reach = {}, .call = call};
+  if (meets_simulated(its)) met_(call);
+  each_between(its.begin, its.end, [&](const Taken& each) {
+    if (!meet(each, its)) return;
+    met_(each.call);
+    met_(call);
+  });
+  add(its);
 }
 
 void CallMeetings::launched(Stream stream, Actor actor, SimTime when) {
-  for (const Taken& each : recent_) {
-    if (each.end <= when) continue;
+  each_between(when, SimTime::max(), [&](const Taken& each) {
     const auto lasts = [&](const Uses& uses) {
-      const Picoseconds last = last_of(uses, actor);
-      return last != Picoseconds::min() && when + slack_ < each.base + last;
+      const CallUses::Use* use = find(uses, actor);
+      return use != nullptr && when + slack_ < each.base + use->last;
     };
     if ((each.uses->stream == stream && lasts(each.uses->senders)) || lasts(each.uses->posters)) met_(each.call);
-  }
+  });
   ++n_launched_;
   ++launched_[static_cast<std::size_t>(actor)];
 }
@@ -129,25 +142,12 @@ void CallMeetings::crossed(const Traffic& traffic) {
   const std::uint32_t link = topology_.link(traffic.link).resource.value;
   crossed_[link] = std::max(crossed_[link], traffic.end);
   until_ = std::max(until_, traffic.end);
-  for (; n_listed_ < recent_.size(); ++n_listed_) list_on_links(recent_[n_listed_]);
-  const std::vector<Interval>& known = on_links_[link];
-  auto next = std::lower_bound(known.begin(), known.end(), traffic.end,
-                               [](const Interval& each, SimTime end) { return each.begin < end; });
-  for (; next != known.begin() && (next - 1)->reach > traffic.begin; --next)
-    if ((next - 1)->end > traffic.begin + slack_ && (next - 1)->begin + slack_ < traffic.end) met_((next - 1)->call);
-}
-
-void CallMeetings::list_on_links(const Taken& taken) {
-  for (const CallUses::Use& use : taken.uses->links) {
-    std::vector<Interval>& known = on_links_[static_cast<std::size_t>(use.of)];
-    if (!known.empty() && known.size() == known.capacity())
-      std::erase_if(known, [from = horizon_()](const Interval& each) { return each.end <= from; });
-    const Interval its{.begin = taken.base + use.first, .end = taken.base + use.last, .reach = {}, .call = taken.call};
-    auto at = std::upper_bound(known.begin(), known.end(), its.begin,
-                               [](SimTime begin, const Interval& each) { return begin < each.begin; });
-    for (at = known.insert(at, its); at != known.end(); ++at)
-      at->reach = at == known.begin() ? at->end : std::max((at - 1)->reach, at->end);
-  }
+  each_between(traffic.begin, traffic.end, [&](const Taken& each) {
+    const CallUses::Use* use = find(each.uses->links, link);
+    if (use != nullptr && each.base + use->last > traffic.begin + slack_ &&
+        each.base + use->first + slack_ < traffic.end)
+      met_(each.call);
+  });
 }
 
 }  // namespace ringsim

@@ -58,18 +58,17 @@ class CallMeetings {
   struct Taken {  // by a known call
     const CallUses* uses = nullptr;
     SimTime base{};
-    SimTime begin{}, end{};  // of its uses; here, because each new call looks at those of all others
-    int call = 0;
-  };
-  struct Interval {
-    SimTime begin{}, end{};
-    SimTime reach{};  // the last end among it and those before it
+    SimTime begin{}, end{};  // of its uses
+    SimTime reach{};         // the last end among it and those before it in recent_
     int call = 0;
   };
 
   bool meet(const Taken& one, const Taken& other);
   bool meets_simulated(const Taken& one) const;
-  void list_on_links(const Taken& taken);
+  void add(const Taken& taken);
+  /// look(taken) for each of recent_ whose uses overlap.
+  template <class Look>
+  void each_between(SimTime from, SimTime to, const Look& look) const;
   static std::uint64_t at_stream(Stream stream, Actor actor) {
     return static_cast<std::uint64_t>(stream) << 32 | static_cast<std::uint64_t>(actor);
   }
@@ -80,10 +79,8 @@ class CallMeetings {
   tsl::robin_map<std::uint64_t, bool, MixedHash> shares_;  // by two kinds: they use one thing
   Picoseconds slack_{0};
 
-  std::vector<Taken> recent_;                    // those that a later call may meet
-  std::size_t n_listed_ = 0;                     // of them in on_links_
-  std::size_t much_recent_ = 0;                  // with so many, old ones are dropped
-  std::vector<std::vector<Interval>> on_links_;  // [link] by known calls, in order of `begin`
+  std::vector<Taken> recent_;    // those that a later call may meet, in order of `begin`
+  std::size_t much_recent_ = 0;  // with so many, old ones are dropped
 
   // By simulated calls.
   SimTime until_{};                                          // the last moment that is known

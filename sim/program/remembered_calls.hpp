@@ -53,6 +53,9 @@ class RememberedCalls final : public Courses {
   void begin(const LoweredProgram& lowered);
   /// True if in the run that has ended some known call met another: the run is void, and that call is known() no more.
   bool have_met() const { return n_met_ > 0; }
+  /// After such a run: other calls of a kind that met are likely to meet in the next one. Those that are few messages
+  /// are known() no more. More of them than need be cost time, and change no result.
+  void expect_more_meetings();
   /// The messages that known() calls moved in the run that has ended.
   std::int64_t transfers_of_known() const;
   /// The messages of courses that were simulated for it.

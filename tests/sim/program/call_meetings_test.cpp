@@ -126,6 +126,27 @@ TEST_CASE("traffic finds a long use behind short ones that began later") {
   CHECK(calls.met == Numbers{0});
 }
 
+TEST_CASE("traffic meets the calls that use its link at that moment, in whatever order they became known") {
+  // 200 calls of 10 us on one of two links, each known at a place of its own in the order of time.
+  Calls calls;
+  calls.uses.resize(200);
+  const auto begin_of = [](int call) { return call * 3us; };
+  for (int i = 0; i < 200; ++i) {
+    const int call = i * 77 % 200;
+    calls.uses[static_cast<std::size_t>(call)].links = {use(call % 2, 0us, call % 50 == 0 ? 100us : 10us)};
+    calls.know(call, at(begin_of(call)));
+  }
+  for (int when = 0; when < 700; when += 7) {
+    calls.met.clear();
+    calls.meetings.crossed({.link = LinkId{0}, .begin = at(when * 1us), .end = at((when + 2) * 1us), .bytes = 1});
+    Numbers expected;
+    for (int call = 0; call < 200; call += 2)
+      if (begin_of(call) < (when + 2) * 1us && begin_of(call) + (call % 50 == 0 ? 100us : 10us) > when * 1us)
+        expected.insert(call);
+    CHECK(calls.met == expected);
+  }
+}
+
 TEST_CASE("a launch meets calls whose messages fill the actor's slots on that stream, or that it posts") {
   Calls calls;
   calls.uses[0].senders = calls.uses[0].connections = {use(1, 0us, 10us)};

@@ -519,9 +519,9 @@ TEST_CASE("random programs of alike ranks: one of them stands for all, with the 
 
 namespace {
 
-/// Ranks 0 to 2 do what `calls` say; ranks 3 to 5 a ring of small messages, so that most of what moves is remembered.
+/// Ranks 0 to 2 do what `calls` say; ranks 3 to 5 `rings` of small messages, so that most of what moves is remembered.
 /// All are joined by cables of their own. Members from 6 on are helpers.
-Program with_a_ring(std::vector<Group> calls, int iterations) {
+Program with_a_ring(std::vector<Group> calls, int iterations, int rings = 1) {
   Program program{.name = "few", .ranks = 6, .actors = 6, .iterations = iterations};
   std::size_t n_streams = 1;
   for (const Group& each : calls) {
@@ -529,9 +529,9 @@ Program with_a_ring(std::vector<Group> calls, int iterations) {
     program.actors = std::max(program.actors, *std::max_element(each.members.begin(), each.members.end()) + 1);
   }
   const CollectiveRequest small{.op = CollectiveOp::all_reduce, .ranks = 3, .bytes = 3000_B};
-  calls.push_back({.members = {3, 4, 5},
-                   .schedule = check(make_schedule(*find_algorithm("ring"), small, {})),
-                   .stream = static_cast<Stream>(n_streams) - 1});
+  const CheckedSchedule ring = check(make_schedule(*find_algorithm("ring"), small, {}));
+  for (int i = 0; i < rings; ++i)
+    calls.push_back({.members = {3, 4, 5}, .schedule = ring, .stream = static_cast<Stream>(n_streams) - 1});
   program.streams.assign(n_streams, Program::StreamKind::communication);
   for (Actor actor = 0; actor < program.actors; ++actor) {
     program.role_of.push_back(actor);
@@ -588,7 +588,7 @@ RunOptions options_of(const Topology& net, const Protocol& protocol) {
   return {.plans = {{.protocol = &protocol}}, .placement = {net.ranks().begin(), net.ranks().end()}};
 }
 
-void expect_all_met(const Topology& net, const Program& drawn, const RunOptions& options, int n_met) {
+void expect_met(const Topology& net, const Program& drawn, const RunOptions& options, int n_met) {
   const CheckedProgram program = check(drawn);
   RememberedCalls::Counts counts;
   const std::optional<Told> some = remembered(net, program, options, counts);
@@ -604,7 +604,7 @@ TEST_CASE("calls that fill each other's slots, and share nothing else, are simul
   const Protocol& protocol = *find_protocol("simple");
   const Topology net = joined(std::nullopt);
   const Program program = with_a_ring({{.members = {0, 1, 2}, .schedule = filling_slots(protocol)}}, 3);
-  expect_all_met(net, program, options_of(net, protocol), 3);
+  expect_met(net, program, options_of(net, protocol), 3);
 }
 
 TEST_CASE("a call that fills slots only since another one met a third is simulated with its neighbors") {
@@ -623,9 +623,9 @@ TEST_CASE("a call that fills slots only since another one met a third is simulat
     return Group{.members = {2, 1}, .schedule = from_2_to_1, .stream = 1, .launches = {launch, launch}};
   };
   const Topology net = joined(std::nullopt);
-  expect_all_met(net, with_a_ring({call(30ms), call(30ms), other(0ms)}, 1), options_of(net, protocol), 3);
-  expect_all_met(net, with_a_ring({call(30ms), call(60ms), call(10ms), other(0ms), other(30ms)}, 1),
-                 options_of(net, protocol), 5);
+  expect_met(net, with_a_ring({call(30ms), call(30ms), other(0ms)}, 1), options_of(net, protocol), 3);
+  expect_met(net, with_a_ring({call(30ms), call(60ms), call(10ms), other(0ms), other(30ms)}, 1),
+             options_of(net, protocol), 5);
 }
 
 TEST_CASE("a helper that sends before any rank has come is not taken to come later") {
@@ -643,7 +643,7 @@ TEST_CASE("a helper that sends before any rank has come is not taken to come lat
       with_a_ring({{.members = {0, 1, 2, 6}, .schedule = check(one.schedule()), .launches = {1ms, 1ms, 1ms}}}, 2);
   RunOptions options = options_of(net, protocol);
   options.placement.push_back(net.ranks()[5]);
-  expect_all_met(net, program, options, 2);
+  expect_met(net, program, options, 2);
 }
 
 TEST_CASE("calls that one device posts, and that share nothing else, are simulated together") {
@@ -652,11 +652,28 @@ TEST_CASE("calls that one device posts, and that share nothing else, are simulat
   pair.step(1, 0).receive(0, {.first = 0, .count = 1});
   const CheckedSchedule sends = check(pair.schedule());
   const Topology net = joined(30us);
-  expect_all_met(net,
-                 with_a_ring({{.members = {0, 1}, .schedule = sends, .stream = 0},
-                              {.members = {0, 2}, .schedule = sends, .stream = 1}},
-                             2),
-                 options_of(net, no_protocol()), 4);
+  expect_met(net,
+             with_a_ring({{.members = {0, 1}, .schedule = sends, .stream = 0},
+                          {.members = {0, 2}, .schedule = sends, .stream = 1}},
+                         2),
+             options_of(net, no_protocol()), 4);
+}
+
+TEST_CASE("once a call has met another, those of its kind are simulated as well, if they are few messages") {
+  // The first of three like sends meets one of another kind, the later two do not. A ring is 12 messages; 13 of them
+  // and five sends are 161, of which two are less than a 32nd, and 2 of 17 are more than that.
+  WrittenSchedule pair = unnamed(2, 1, {1000_B});
+  pair.step(0, 0).send(1, {.first = 0, .count = 1});
+  pair.step(1, 0).receive(0, {.first = 0, .count = 1});
+  const CheckedSchedule sends = check(pair.schedule()), other = check(pair.schedule()), third = check(pair.schedule());
+  const Topology net = joined(std::nullopt);
+  const auto send = [](const CheckedSchedule& schedule, Actor from, Stream stream) {
+    return Group{.members = {from, 1}, .schedule = schedule, .stream = stream};
+  };
+  const std::vector<Group> calls{send(sends, 0, 0), send(sends, 0, 0), send(sends, 0, 0), send(other, 0, 1),
+                                 send(third, 2, 2)};
+  expect_met(net, with_a_ring(calls, 1, 13), options_of(net, no_protocol()), 4);
+  expect_met(net, with_a_ring(calls, 1, 1), options_of(net, no_protocol()), 2);
 }
 
 }  // namespace remembered_calls_test
