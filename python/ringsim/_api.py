@@ -128,14 +128,16 @@ def sweep(scenario: Scenario, *, set: Optional[Settings] = None, output: Optiona
 
 
 def plan(scenario: Scenario, *, set: Optional[Settings] = None, free: bool = False, top: Optional[int] = None,
-         within: Optional[str] = None, jobs: Optional[int] = None, command: Optional[Path] = None) -> Results:
+         within: Optional[str] = None, messages: Optional[int] = None, jobs: Optional[int] = None,
+         command: Optional[Path] = None) -> Results:
     """The fastest plans that `training.parallel` leaves open: a row for each that was simulated, the fastest first.
 
     `free` also searches the keys that the scenario states. No row: no plan fits the memory of the GPUs. `within`: "10%" simulates
-    all that may take at most so much longer than the fastest.
+    all that may take at most so much longer than the fastest. Plans that must simulate more than `messages` one by one are no rows.
     """
     with _given(scenario, set) as given:
-        ended = _command.run(["plan", *given.arguments, "--format", "jsonl", *_options(free=free, top=top, within=within, jobs=jobs)],
+        options = _options(free=free, top=top, within=within, messages=messages, jobs=jobs)
+        ended = _command.run(["plan", *given.arguments, "--format", "jsonl", *options],
                              stdin=given.stdin, command=command, accept=(0, _command.CHECK_FAILED))
     return Results(_rows(ended.stdout), ended.notes, command)
 

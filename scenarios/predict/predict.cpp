@@ -434,6 +434,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
                          .routing = setup.routing,
                          .placement = work.placement(),
                          .fold = options.fold,
+                         .most_messages = options.most_messages,
                          .stop = options.stop,
                          .progress = options.progress};
   work.listen(run_options, options.recording != nullptr);

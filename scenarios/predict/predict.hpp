@@ -96,7 +96,8 @@ struct PredictOptions {
   std::function<void(const std::string&)> stage;
   /// A training step whose program takes more is refused before it is made.
   std::optional<Bytes> max_memory;
-  bool fold = true;      ///< as RunOptions::fold
+  bool fold = true;                           ///< as RunOptions::fold
+  std::optional<std::int64_t> most_messages;  ///< as RunOptions::most_messages: TooManyMessages (sim/run/run.hpp)
   bool explain = false;  ///< sets Prediction::explanation; keeps the critical path and, of a smaller run, all messages
   bool phases = false;   ///< sets Prediction::phases; keeps the critical path
   Recording* recording = nullptr;  ///< filled in, if one is given: then no run is folded

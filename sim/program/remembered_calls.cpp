@@ -513,6 +513,7 @@ std::optional<RememberedRun> run_remembering(
       calls.begin(*lowered);
       RunOptions its = options;
       its.courses = &calls;
+      its.most_messages.reset();
       if (calls.simulates_some()) {
         its.on_compute = [&](const ComputeEvent& event) {
           if (options.on_compute && lowered->stand_in(event.actor) == event.actor) options.on_compute(event);
@@ -537,6 +538,8 @@ std::optional<RememberedRun> run_remembering(
       }
       if (2 * calls.transfers_of_known() < all) break;
       spent += all - calls.transfers_of_known() + calls.transfers_alone();
+      if (const std::int64_t met = all - calls.transfers_of_known(); met > options.most_messages.value_or(met))
+        throw TooManyMessages{met};
       calls.expect_more_meetings();
       ++n_void;
     }

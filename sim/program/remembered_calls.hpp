@@ -185,7 +185,7 @@ struct RememberedRun {
 /// run() of the program, whose actors all have a place in `options`, with calls that repeat each other simulated once;
 /// nothing if that is impossible or does not pay. `room`: as LoweredProgram's. `begins`: called before each run, with
 /// the program whose steps options.on_compute hears from then on; what it heard before is void, even if nothing is
-/// returned. Throws what run() throws.
+/// returned. Throws what run() throws: TooManyMessages if the calls that have met move more than options.most_messages.
 std::optional<RememberedRun> run_remembering(
     const Topology& topology, const CheckedProgram& program, int room, const RunOptions& options,
     const std::function<void(const std::shared_ptr<const LoweredProgram>&)>& begins);

@@ -132,6 +132,8 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   std::string why_not;
   if (std::optional<Timeline> folded = run_folded(topology, checked, options, why_not)) return std::move(*folded);
   expect_plans(checked, options);
+  if (const std::int64_t messages = checked.proof().operations / 2; messages > options.most_messages.value_or(messages))
+    throw TooManyMessages{messages};
   Timeline timeline = simulate(topology, checked, options, places(topology, checked.schedule(), options));
   timeline.not_folded = std::move(why_not);
   return timeline;

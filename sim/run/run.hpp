@@ -37,6 +37,11 @@ struct Traffic {
   double bytes = 0;
 };
 
+/// Thrown in place of a run that would simulate more than RunOptions::most_messages.
+struct TooManyMessages {
+  std::int64_t messages = 0;
+};
+
 struct RunOptions {
   NetworkModel model = NetworkModel::fair;
   PacketOptions packet;  ///< for the model of that name
@@ -59,6 +64,9 @@ struct RunOptions {
   /// least `fold_from` messages: smaller ones take no time, and simulated in full they have a fingerprint.
   bool fold = true;
   std::int64_t fold_from = std::int64_t{1} << 20;
+  /// run() throws TooManyMessages in place of simulating more, and so does run_remembering(). Those for which others
+  /// stand do not count.
+  std::optional<std::int64_t> most_messages;
   /// Asked now and then; true ends the run with Interrupted.
   const std::atomic<bool>* stop = nullptr;
   /// Called now and then with which share of the steps is done, 0 to 1.

@@ -1,6 +1,7 @@
 // ringsim plan as a user meets it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -85,6 +86,17 @@ TEST_CASE("plan --bounds simulates nothing and shows bounds") {
   const Outcome csv = plan({"--bounds", "--format", "csv"});
   CHECK(csv.code == 2);
   CHECK(has(csv.err, "--bounds: expected the table, found another format"));
+}
+
+TEST_CASE("plan lists plans of too many messages with their bounds, and says so") {
+  const Outcome outcome = plan({"--within", "100000%", "--messages", "1"});
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.out, ">= "));
+  CHECK(has(outcome.out, "Too long to simulate: "));
+  CHECK(has(outcome.out, "one by one; --messages "));
+  const Outcome rows = plan({"--within", "100000%", "--messages", "1", "--format", "csv"});
+  CHECK(has(rows.err, "Too long to simulate: "));
+  CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1);  // the head
 }
 
 TEST_CASE("plan says that no plan fits, and what each would need") {

@@ -399,6 +399,48 @@ TEST_CASE("of many equally fast plans no more are simulated than asked for, and 
   for (std::size_t i = 0; i < 3; ++i) CHECK(found.ranked[i].least() == more.ranked[i].least());
 }
 
+TEST_CASE("plans that would move more messages than allowed keep their bounds, and do not end the search") {
+  const OpenPlans plans = plans_of(small(8));
+  const auto found_with = [&](PlanSearchOptions options, std::int64_t most) {
+    options.run.most_messages = most;
+    return search_plans(plans, options);
+  };
+  const PlanSearch whole = search_plans(plans, in_turn(100'000, all)), none = found_with(in_turn(100'000, all), 0);
+  std::map<std::size_t, Picoseconds> times;
+  for (const RankedPlan& plan : whole.ranked) times[plan.plan] = plan.least();
+  std::map<std::size_t, std::int64_t> messages;
+  std::vector<std::int64_t> sorted;
+  for (const RankedPlan& plan : none.ranked) {
+    CHECK(!plan.result);
+    messages[plan.plan] = plan.messages;
+    sorted.push_back(plan.messages);
+  }
+  REQUIRE(sorted.size() == whole.ranked.size());
+  CHECK(none.too_long == whole.simulated);
+  CHECK(none.simulated == 0);
+  std::sort(sorted.begin(), sorted.end());
+  for (const std::int64_t most : {sorted.front(), sorted[sorted.size() / 2]}) {
+    REQUIRE(most < sorted.back());
+    const PlanSearch some = found_with(in_turn(100'000, all), most);
+    Picoseconds fastest = Picoseconds::max();
+    for (const RankedPlan& plan : some.ranked) {
+      CHECK(plan.result.has_value() == (messages.at(plan.plan) <= most));
+      CHECK(plan.messages == (plan.result ? 0 : messages.at(plan.plan)));
+      if (plan.result) CHECK(plan.least() == times.at(plan.plan));
+      if (!plan.result) CHECK(plan.bound <= times.at(plan.plan));
+      if (plan.result) fastest = std::min(fastest, plan.least());
+    }
+    CHECK(some.simulated + some.too_long == whole.simulated);
+    CHECK(some.not_simulated == 0);
+    // Asked for the fastest alone, it goes on until one is simulated, whatever bounds lie below.
+    const PlanSearch one = found_with(in_turn(1, 0), most);
+    REQUIRE(one.simulated > 0);
+    const auto first = std::find_if(one.ranked.begin(), one.ranked.end(),
+                                    [](const RankedPlan& plan) { return plan.result.has_value(); });
+    CHECK(first->least() == fastest);
+  }
+}
+
 TEST_CASE("without simulations plans are ranked by their bounds") {
   const OpenPlans plans = plans_of(small(8));
   PlanSearchOptions options = in_turn(7);

@@ -30,6 +30,7 @@ struct PlanArguments {
   std::vector<std::string> set;
   int top = 10;
   double within = 0.05;
+  int messages = 10'000'000;
   bool simulate = true;
   bool free = false;
   std::optional<Format> said_format;
@@ -42,6 +43,7 @@ struct PlanArguments {
 };
 
 constexpr int most_top = 100'000;
+constexpr int most_simulated = 2'000'000'000;
 
 void declare(Options& options, PlanArguments& plan) {
   options.scenario(plan.scenario, plan.set);
@@ -52,6 +54,10 @@ void declare(Options& options, PlanArguments& plan) {
           "--within", [&](double share) { plan.within = share; },
           "simulate plans whose bound is at most that much above the fastest")
       .fallback = "5%";
+  options
+      .whole("--messages", "N", 1, most_simulated, plan.messages,
+             "a plan that must simulate more messages, one by one, keeps its bound")
+      .fallback = "10000000";
   options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
   options.format(plan.said_format, "; the table says what became of the other plans");
   options.output(plan.output);
@@ -96,17 +102,19 @@ int execute(const PlanArguments& arguments) {
        .simulate = arguments.simulate,
        .for_each = [&](std::size_t n,
                        const std::function<bool(std::size_t)>& work) { for_each_index(n, arguments.jobs, work); },
-       .run = {.stop = &stop_requested, .max_memory = memory_limit()},
+       .run = {.stop = &stop_requested, .max_memory = memory_limit(), .most_messages = arguments.messages},
        .progress = [&](const std::string& stage, double done) { stages.say(stage, done); }});
   Warnings warnings;
   std::vector<Result> results;
   for (const RankedPlan& plan : found.ranked) {
-    if (!plan.result) break;
+    if (!plan.result) continue;
     warnings.say(plan.result->prediction.warnings);
     if (results.size() == static_cast<std::size_t>(arguments.top)) continue;
     results.push_back(*plan.result);
     results.back().prediction.varied = plans.values_of(plan.plan);
   }
+  if (found.too_long > 0 && arguments.format != Format::table)
+    warnings.say({fmt::format("{}: {}", input.name, too_long_text(found))});
   const std::string scenario = shell_word(arguments.scenario) + set_words("--set", arguments.set);
   output.write(arguments.format == Format::table
                    ? best_plans_text(plans, found, static_cast<std::size_t>(arguments.top), scenario)
@@ -128,7 +136,10 @@ Command plan_command() {
           "these are searched if they are left out: tensor, pipeline, virtual_pipeline, expert, expert_tensor, "
           "micro_batch_size, shard and recompute. Plans that exceed the memory of a GPU are left out. The others are "
           "ranked by a lower bound of their step and simulated best first, until no other can be among those asked "
-          "for. Bounds count kernels, the pipeline and each collective by itself, not contention on links.\n\n"
+          "for. Plans whose simulation would take very long, as hardly any of their collectives repeat another "
+          "undisturbed, are listed with their bounds (--messages). Bounds count kernels, the pipeline and each "
+          "collective by itself, "
+          "not contention on links.\n\n"
           "Exit code 1: no plan fits.",
       .prepare = with<PlanArguments>(declare, execute)};
 }

@@ -89,6 +89,13 @@ std::string table_of(const OpenPlans& plans, const PlanSearch& found, std::size_
   return table.fitted();
 }
 
+/// nullptr: none was simulated.
+const RankedPlan* first_simulated(const PlanSearch& found) {
+  for (const RankedPlan& plan : found.ranked)
+    if (plan.result) return &plan;
+  return nullptr;
+}
+
 std::string plans_text(std::size_t n) { return fmt::format("{} plan{}", n, n == 1 ? "" : "s"); }
 
 std::string counts_text(const PlanSearch& found, std::size_t top) {
@@ -101,9 +108,11 @@ std::string counts_text(const PlanSearch& found, std::size_t top) {
     text += "\n" + wrapped(fmt::format("Refused: {}: {}.", found.refused[i].second, found.refused[i].first));
   if (found.refused.size() > most_reasons)
     text += fmt::format("\nRefused for {} other reasons as well.", found.refused.size() - most_reasons);
-  text +=
-      "\n" + wrapped(fmt::format("Simulated: {}{}.", found.simulated,
-                                 found.simulated > top ? fmt::format("; --top {} shows all", found.simulated) : ""));
+  text += "\n" + wrapped(fmt::format("Simulated: {}{}.", found.simulated,
+                                     found.simulated + found.too_long > top
+                                         ? fmt::format("; --top {} shows all", found.simulated + found.too_long)
+                                         : ""));
+  if (found.too_long > 0) text += "\n" + wrapped(too_long_text(found));
   if (found.others)
     text += "\n" +
             wrapped(fmt::format("Not simulated: {}, each of which takes {:.4f} s or more (lower bound; {} collectives "
@@ -114,6 +123,28 @@ std::string counts_text(const PlanSearch& found, std::size_t top) {
 
 }  // namespace
 
+std::string too_long_text(const PlanSearch& found) {
+  const RankedPlan* first = first_simulated(found);
+  std::size_t below = 0;
+  std::int64_t least = 0;
+  for (const RankedPlan& plan : found.ranked) {
+    if (plan.messages == 0) continue;
+    if (first == nullptr || plan.bound < first->least()) ++below;
+    if (least == 0 || plan.messages < least) least = plan.messages;
+  }
+  std::string text = fmt::format(
+      "Too long to simulate: {}, listed with {} lower bound{}, because {} would move {} million messages{}, one by "
+      "one; "
+      "--messages {} simulates {}.",
+      found.too_long, found.too_long == 1 ? "its" : "their", found.too_long == 1 ? "" : "s",
+      found.too_long == 1 ? "it" : "they", least / 1'000'000, found.too_long == 1 ? "" : " or more", least,
+      found.too_long == 1 ? "it" : "the shortest");
+  if (first != nullptr && below > 0)
+    text += fmt::format(" {} below the fastest that was simulated.",
+                        below == 1 ? "One bound lies" : fmt::format("{} bounds lie", below));
+  return text;
+}
+
 std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std::size_t top,
                             const std::string& scenario) {
   if (found.ranked.empty())
@@ -122,8 +153,11 @@ std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std
                "No plan fits: take more GPUs, a smaller micro_batch_size, or list context ranks: "
                "--set training.parallel.context=[1,2,4,8] --set training.parallel.cp_comm=all_gather") +
            "\n";
-  const std::string set = set_words("--set", plans.set_of(found.ranked.front().plan));
-  return table_of(plans, found, top) + "\n" + counts_text(found, top) + "\n\nTo run and to explain the first:\n" +
+  const RankedPlan* first = first_simulated(found);
+  const std::string set = set_words("--set", plans.set_of(first != nullptr ? first->plan : found.ranked.front().plan));
+  return table_of(plans, found, top) + "\n" + counts_text(found, top) + "\n\n" +
+         (first == &found.ranked.front() || first == nullptr ? "To run and to explain the first:\n"
+                                                             : "To run and to explain the fastest simulated plan:\n") +
          fmt::format("  ringsim run {}{}\n  ringsim explain {}{}\n", scenario, set, scenario, set);
 }
 

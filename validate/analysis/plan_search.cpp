@@ -4,9 +4,11 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "scenarios/predict/plan_training.hpp"
 #include "sim/base/error.hpp"
+#include "sim/run/run.hpp"
 #include "validate/analysis/plan_bound.hpp"
 
 namespace ringsim {
@@ -20,7 +22,9 @@ constexpr std::size_t plans_at_a_time = 2;
 /// Times of collectives by themselves, each simulated once.
 class AloneTimes {
  public:
-  AloneTimes(const OpenPlans& plans, const PredictOptions& options) : plans_(plans), options_(options) {}
+  AloneTimes(const OpenPlans& plans, PredictOptions options) : plans_(plans), options_(std::move(options)) {
+    options_.most_messages.reset();
+  }
 
   Picoseconds of(const PlanSpec& program, PlanUse use, CollectiveOp op, Bytes bytes) {
     Program::Groups groups = plan_groups(program, use, 0);
@@ -53,7 +57,7 @@ class AloneTimes {
   static constexpr Bytes large{std::int64_t{1} << 31};
 
   const OpenPlans& plans_;
-  const PredictOptions& options_;
+  PredictOptions options_;
   std::mutex mutex_;
   std::map<Key, Picoseconds> known_;
 };
@@ -161,9 +165,10 @@ class BestFirst {
 
   /// Plans with a larger bound are not simulated.
   Picoseconds limit() const {
-    if (out_.ranked.empty()) return Picoseconds::max();
     std::vector<Picoseconds> times;
-    for (const RankedPlan& one : out_.ranked) times.push_back(one.least());
+    for (const RankedPlan& one : out_.ranked)
+      if (one.result) times.push_back(one.least());
+    if (times.empty()) return Picoseconds::max();
     std::sort(times.begin(), times.end());
     constexpr double most = 9e18;  // picoseconds that 64 bits hold
     const double within = std::min(most, static_cast<double>(times.front().count()) * (1 + options_.within));
@@ -203,12 +208,17 @@ class BestFirst {
       if (batch.empty()) return;
       std::vector<std::optional<InputError>> refused(batch.size());
       each("simulations", batch.size(), [&](std::size_t i) {
-        refused[i] =
-            refusal_of([&] { batch[i].result = whole_of(results_of(plans_.whole(batch[i].plan), options_.run)); });
+        try {
+          refused[i] =
+              refusal_of([&] { batch[i].result = whole_of(results_of(plans_.whole(batch[i].plan), options_.run)); });
+        } catch (const TooManyMessages& too_many) {
+          batch[i].messages = too_many.messages;
+        }
       });
       for (std::size_t i = 0; i < batch.size(); ++i) {
         if (refused[i]) note_refusal(*refused[i]);
-        if (batch[i].result) out_.ranked.push_back(std::move(batch[i]));
+        out_.too_long += batch[i].messages > 0 ? std::size_t{1} : 0;
+        if (!refused[i]) out_.ranked.push_back(std::move(batch[i]));
       }
     }
   }
@@ -219,7 +229,7 @@ class BestFirst {
       throw InputError(*first_refusal_);
     }
     out_.collectives = alone_.size();
-    out_.simulated = out_.ranked.size();
+    out_.simulated = out_.ranked.size() - out_.too_long;
     out_.not_simulated = left_.size();
     if (!left_.empty()) out_.others = left_.front().plan.bound;
     std::stable_sort(out_.ranked.begin(), out_.ranked.end(), [](const RankedPlan& a, const RankedPlan& b) {

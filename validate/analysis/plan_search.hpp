@@ -21,7 +21,7 @@ struct PlanSearchOptions {
   /// Calls work(0) ... work(n - 1), several at a time; after one returned false no further one begins. What is found
   /// does not depend on how many.
   std::function<void(std::size_t n, const std::function<bool(std::size_t)>& work)> for_each;
-  PredictOptions run;  ///< of each simulation
+  PredictOptions run;  ///< of each simulation. Plans that move more than most_messages keep their bounds
   /// Called with the name of a stage and the share of it that is done: 0 first, and 1 last. One call at a time.
   std::function<void(const std::string& stage, double done)> progress;
 };
@@ -33,6 +33,7 @@ struct RankedPlan {
   Bytes memory;                  ///< of the GPU that needs most
   Picoseconds bound{0};          ///< its step takes no less (plan_bound.hpp)
   std::optional<Result> result;  ///< if it was simulated
+  std::int64_t messages = 0;     ///< not 0: it was not, because it would have moved so many
 
   Picoseconds least() const { return result ? result->prediction.time : bound; }
 };
@@ -43,10 +44,11 @@ struct PlanSearch {
   std::size_t too_large = 0;                                 ///< for the memory of some GPU
   Bytes least, room;            ///< if some are: what the smallest of these needs, and what its GPU has
   std::size_t collectives = 0;  ///< that were simulated by themselves
-  /// Those that were simulated, by time; then, as far as `top` reaches, the others, by bound.
+  /// Those that were simulated, by time, and, by bound, those that would have moved too many messages; then, as far as
+  /// `top` reaches, the others, by bound.
   std::vector<RankedPlan> ranked;
-  std::size_t simulated = 0, not_simulated = 0;  ///< of those that fit
-  std::optional<Picoseconds> others;             ///< a lower bound of those that were not simulated
+  std::size_t simulated = 0, too_long = 0, not_simulated = 0;  ///< of those that fit
+  std::optional<Picoseconds> others;                           ///< a lower bound of those not simulated
 };
 
 /// All plans that fit are ranked by plan_bound(), first without data groups, then, as their turn comes, with them. The
