@@ -73,9 +73,12 @@ std::optional<ForeignFormat> nsight(std::string_view text) {
 std::optional<ForeignFormat> pickle(std::string_view text) {
   if (text.size() < 4 || text[0] != '\x80' || text[1] < 2 || text[1] > 5) return std::nullopt;
   if (text[1] >= 4 && text[2] != '\x95') return std::nullopt;
-  return not_yet(
+  return ForeignFormat{
       "a Python pickle (such as a dump of PyTorch's Flight Recorder)",
-      std::string("a pickle can run code, so no program should open one of unknown origin; ") + times_instead);
+      "a pickle can run code, so ringsim opens none, and nobody should open one of unknown origin; write a dump of "
+      "your "
+      "own as JSON: python3 -c 'import json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), "
+      "open(sys.argv[1] + \".json\", \"w\"))' FILE; `ringsim trace show` reads that"};
 }
 
 /// Reads fields of a protobuf message, one after another.
@@ -174,7 +177,8 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
   if (keys.all({"schema"}) && (keys.all({"nodes"}) || has_bytes(keys.value("schema"), "chakra")))
     return not_yet("a Chakra execution trace (JSON)", times_instead);
   if (keys.all({"entries"}) && keys.some({"pg_config", "pg_status", "nccl_comm_state"}))
-    return not_yet("a dump of PyTorch's Flight Recorder", times_instead);
+    return ForeignFormat{"a dump of PyTorch's Flight Recorder",
+                         "`ringsim trace show` of the dumps of all ranks says why the job hangs"};
   const bool inspects = keys.some({"inspector_output_format_version", "coll_perf", "p2p_perf"}) ||
                         has_bytes(keys.value("metadata"), "inspector_output_format_version");
   if (inspects) return ForeignFormat{"output of NCCL Inspector", profiles_instead};

@@ -73,6 +73,7 @@ const std::vector<Target>& targets() {
       {"goal", read_goal, {"tests/data/schedules/.goal"}},
       {"gzip", read_gzip, {}},
       {"hosts", read_hosts_file, {}},
+      {"flight_recorder", read_profile_text, {}},
       {"inspector", read_profile_text, {}},
       {"json", read_json, {"tests/data/bad_scenarios/.json"}},
       {"kineto", read_profile_text, {}},

@@ -3,9 +3,11 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/fuzz/laws.hpp"
 #include "tests/fuzz/targets.hpp"
+#include "validate/profiles/hang.hpp"
 #include "validate/profiles/read.hpp"
 #include "validate/profiles/waiting.hpp"
 
@@ -19,8 +21,9 @@ using namespace profiles;
 bool read_as_profile(std::string_view text, const AssumedGroups& groups) {
   return reads_or_refuses([&] {
     Profile profile;
-    Pieces file(std::make_unique<std::istringstream>(std::string(text)), "profile", Limits());
-    read_profile(file, std::nullopt, profile);
+    Pieces file(std::make_unique<std::istringstream>(std::string(text)), "rank0", Limits());
+    std::vector<FlightDump> dumps;
+    read_profile(file, std::nullopt, profile, &dumps);
     settle(profile, groups);
     std::size_t usable = 0;
     for (const Call& call : profile.calls) {
@@ -38,6 +41,20 @@ bool read_as_profile(std::string_view text, const AssumedGroups& groups) {
         "every usable call is matched, or counted with the reason why not");
     for (const Row& row : account.rows)
       law(row.kernels > 0 && row.transfer_ns >= 0 && row.wait_ns >= 0, "times of a row are not negative");
+    for (const FlightDump& dump : dumps) {
+      std::int64_t before = -1;
+      for (const FlightCall& call : dump.calls) {
+        law(call.record > before && !call.ops.empty(), "calls are in order, and each has an operation");
+        law(call.group < dump.groups.size() && call.place < dump.texts.size(), "indices are within their tables");
+        before = call.record;
+      }
+    }
+    for (const GroupProgress& group : hang_of(dumps).groups)
+      for (const RankProgress& rank : group.ranks) {
+        law(rank.completed <= rank.called, "what has completed was called");
+        const bool is_known = rank.standing != Standing::no_dump && rank.standing != Standing::not_in_dump;
+        law(!is_known || rank.completed >= group.last, "all have completed what all have completed");
+      }
   });
 }
 

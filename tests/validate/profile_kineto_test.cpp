@@ -250,6 +250,7 @@ TEST_CASE("a trace in pieces of any size is the same trace") {
     std::vector<std::string> out;
     TraceEvents events(
         "t.json", Limits(),
+        {.what = "trace", .events = "traceEvents", .members = {"schemaVersion", "distributedInfo", "deviceProperties"}},
         {.member = [&](std::string_view key,
                        std::string_view value) { out.push_back(std::string(key) + ": " + std::string(value)); },
          .event = [&](std::string_view event,

@@ -18,6 +18,7 @@
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/hang_text.hpp"
 #include "tools/explanations/profile_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
@@ -28,6 +29,7 @@
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
 #include "tools/traces/trace_file.hpp"
+#include "validate/profiles/hang.hpp"
 #include "validate/profiles/job_comparison.hpp"
 #include "validate/profiles/read.hpp"
 #include "validate/profiles/waiting.hpp"
@@ -57,8 +59,8 @@ struct ProfileArguments {
 void declare_profiles(Options& options, ProfileArguments& profile) {
   options
       .arguments("FILES", profile.files,
-                 "profiles of one job, a file per rank: traces of PyTorch's profiler (.json, .json.gz), logs of NCCL "
-                 "Inspector")
+                 "profiles of one job, a file per rank: traces of PyTorch's profiler (.json, .json.gz), dumps of its "
+                 "Flight Recorder in JSON, logs of NCCL Inspector")
       .file = true;
   options.texts("--rank", "FILE=N", profile.ranks, "the rank of a file that does not say it");
   options.text(
@@ -115,8 +117,9 @@ std::map<std::string, std::uint32_t> ranks_of(const ProfileArguments& arguments)
   return out;
 }
 
-profiles::Profile read(const ProfileArguments& arguments) {
+profiles::Profile read(const ProfileArguments& arguments, std::vector<profiles::FlightDump>* dumps = nullptr) {
   profiles::ReadOptions options;
+  options.dumps = dumps;
   options.ranks = ranks_of(arguments);
   options.limits.event_bytes = static_cast<std::size_t>(arguments.limit_event.count);
   options.limits.records = static_cast<std::size_t>(arguments.limit_records);
@@ -172,9 +175,31 @@ std::optional<Output> open_page(const ProfileArguments& arguments) {
   return open_report(arguments.report, {arguments.output}, arguments.force);
 }
 
+/// Of dumps of Flight Recorder: why the job hangs.
+int show_hang(const ProfileArguments& arguments, const profiles::Profile& profile,
+              const std::vector<profiles::FlightDump>& dumps) {
+  for (const auto& [option, value] : {std::pair{"--report", arguments.report}, std::pair{"--trace", arguments.trace}})
+    if (!value.empty())
+      throw UsageError(option, "expected profiles with times, found dumps of Flight Recorder, which have none",
+                       "leave it out; --format json has all that is known");
+  if (!arguments.group.empty()) warn("--group has no effect: dumps of Flight Recorder name the ranks of each group");
+  const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
+  say_findings(profile, account);
+  const profiles::Hang hang = profiles::hang_of(dumps);
+  const ShownHang shown{.dumps = dumps, .hang = hang, .profile = profile, .account = account};
+  Output output(arguments.output);
+  output.write(arguments.format == Format::json  ? hang_json(shown)
+               : arguments.format == Format::csv ? hang_csv(shown)
+                                                 : hang_text(shown));
+  output.finish();
+  return good;
+}
+
 int show(const ProfileArguments& arguments) {
+  std::vector<profiles::FlightDump> dumps;
   std::optional<Output> page = open_page(arguments);
-  const profiles::Profile profile = read(arguments);
+  const profiles::Profile profile = read(arguments, &dumps);
+  if (!dumps.empty()) return show_hang(arguments, profile, dumps);
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
   say_findings(profile, account);
   Output output(arguments.output);
@@ -261,10 +286,26 @@ bool passes(const std::vector<std::string>& assertions, const profiles::Profile&
   return all;
 }
 
+/// Dumps of Flight Recorder have durations only if the job asked for them.
+void refuse_without_durations(const profiles::Profile& profile) {
+  const bool are_dumps = std::any_of(profile.sources.begin(), profile.sources.end(), [](const auto& source) {
+    return source.format.starts_with(profiles::flight_recorder_format);
+  });
+  if (!are_dumps) return;
+  if (profile.calls.empty())
+    throw InputError(profile.sources.front().file, "expected calls with \"duration_ms\" to compare, found none",
+                     "run the job with TORCH_NCCL_ENABLE_TIMING=1; `ringsim trace show` needs no durations");
+  warn(
+      "durations of Flight Recorder are those between two events around each kernel: they have the launch of the "
+      "kernel "
+      "in them, some us, so small collectives look slower than they are");
+}
+
 int compare(const TraceCompareArguments& arguments) {
   const ScenarioText scenario = read_input(arguments.scenario);
   std::optional<Output> page = open_page(arguments.profile);
   const profiles::Profile profile = read(arguments.profile);
+  refuse_without_durations(profile);
   refuse_as_output(arguments.scenario, arguments.profile.output);
   profiles::JobOptions options;
   options.set = arguments.set;
@@ -325,7 +366,9 @@ Command trace_show_command() {
           "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
           "tests/data/profiles/two-of-128-rank-1.json.gz",
       .details =
-          "Reads traces of PyTorch's profiler and logs of NCCL Inspector. Of one rank nothing can be split; give "
+          "Reads traces of PyTorch's profiler and logs of NCCL Inspector; of dumps of PyTorch's Flight Recorder it "
+          "says "
+          "why a job hangs. Of one rank nothing can be split; give "
           "the files of several. Times are means in ms but for the transfer, a median. \">=\" and \"<=\": ranks of the "
           "group have no file. \"~\": the files have durations and no moments.",
       .prepare = with<ProfileArguments>(declare_profiles, show)};

@@ -13,6 +13,7 @@
 #include "sim/text/json.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
+#include "validate/profiles/rank_ranges.hpp"
 #include "validate/profiles/read.hpp"
 #include "validate/results/results.hpp"
 
@@ -28,19 +29,6 @@ using profiles::Row;
 namespace {
 
 std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
-
-/// "0 to 7, 16".
-std::string ranges_text(const std::vector<std::uint32_t>& ranks) {
-  std::string out;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
-    out += out.empty() ? "" : ", ";
-    out += j == i ? fmt::to_string(ranks[i]) : fmt::format("{}{}{}", ranks[i], j == i + 1 ? ", " : " to ", ranks[j]);
-    i = j + 1;
-  }
-  return out;
-}
 
 std::string clocks_text(const Account& account) {
   std::string text = fmt::format("{} ({})", plural(account.hosts.count, "host"), account.hosts.because);
@@ -131,7 +119,7 @@ std::string profile_head(const Profile& profile, const Account& account) {
   }
   std::sort(ranks.begin(), ranks.end());
   const std::uint32_t world = profiles::world_of(profile);
-  std::string text = wrapped(fmt::format("{} of {} ranks ({}); {}; {}", ranks.size(), world, ranges_text(ranks),
+  std::string text = wrapped(fmt::format("{} of {} ranks ({}); {}; {}", ranks.size(), world, profiles::rank_ranges(ranks),
                                          fmt::join(formats, ", "),
                                          versions.empty() ? "NCCL's version is not in the files"
                                                           : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
@@ -179,14 +167,17 @@ std::string ranks_text(const Account& account) {
   return '\n' + table.fitted();
 }
 
-std::string profile_text(const Profile& profile, const Account& account) {
-  std::string text = profile_head(profile, account);
-  if (account.rows.empty()) return text;
+std::string collectives_text(const Account& account) {
+  if (account.rows.empty()) return "";
   Table table({"collective", "bytes", "ranks", "calls", "kernel ms", "wait ms", "transfer", "blocks", "late"});
   for (const Row& row : account.rows)
     table.add({std::string(to_string(row.op)), size_text(row), ranks_of_text(row), fmt::to_string(row.collectives),
                kernel_text(row), waiting_text(row), transfer_text(row), launch_text(row), late_text(row)});
-  return text + '\n' + table.fitted() + ranks_text(account);
+  return '\n' + table.fitted() + ranks_text(account);
+}
+
+std::string profile_text(const Profile& profile, const Account& account) {
+  return profile_head(profile, account) + collectives_text(account);
 }
 
 Json profile_about(const Profile& profile, const Account& account) {

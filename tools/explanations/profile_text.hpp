@@ -30,6 +30,8 @@ std::string verdict_text(const profiles::ComparedCalls& calls);
 
 /// What could be read, matched and put on one clock, in lines of at most 100 characters.
 std::string profile_head(const profiles::Profile& profile, const profiles::Account& account);
+/// A table of collectives, then one of ranks, each after an empty line; empty if there are no collectives.
+std::string collectives_text(const profiles::Account& account);
 /// Waiting and transfer of each rank; empty if nothing could be split.
 std::string ranks_text(const profiles::Account& account);
 /// The parts of the document that do not depend on a row.

@@ -16,6 +16,7 @@
 #include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
 #include "validate/profiles/call_names.hpp"
+#include "validate/profiles/json_values.hpp"
 #include "validate/profiles/trace_events.hpp"
 
 namespace ringsim::profiles {
@@ -25,6 +26,13 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* not_a_trace = "the file is damaged, or no trace of PyTorch's profiler";
+
+/// Values such as "stackFrames", which are not wanted, may be as long as the events.
+TraceEvents::Document kineto_document() {
+  return {.what = "trace of PyTorch's profiler",
+          .events = "traceEvents",
+          .members = {"distributedInfo", "baseTimeNanoseconds", "deviceProperties", "record_shapes", "schemaVersion"}};
+}
 
 /// Facts about a call from a CPU event.
 struct Said {
@@ -82,36 +90,12 @@ std::string text_of(const json& args, const char* key) {
   return found != args.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// a * b; nothing if it is negative or beyond 9.2 EB.
-std::optional<std::int64_t> product(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &out)) return std::nullopt;
-  return out;
-}
-
 /// First value of a list such as "grid", or 0.
 std::uint16_t first_of(const json& args, const char* key) {
   const auto found = args.find(key);
   if (found == args.end() || !found->is_array() || found->empty() || !found->front().is_number_integer()) return 0;
   const auto value = found->front().get<std::int64_t>();
   return value < 0 || value > 0xffff ? 0 : static_cast<std::uint16_t>(value);
-}
-
-/// "[0, 1, 2]", or a list. Empty if it is cut ("...") or something else.
-std::vector<std::uint32_t> ranks_of(const json& value, std::uint32_t most) {
-  std::vector<std::uint32_t> out;
-  if (value.is_array()) {
-    for (const json& each : value) {
-      if (!each.is_number_unsigned() || each.get<std::uint64_t>() >= most) return {};
-      out.push_back(each.get<std::uint32_t>());
-    }
-    return out;
-  }
-  if (!value.is_string()) return {};
-  const auto& text = value.get_ref<const std::string&>();
-  if (text.find("...") != std::string::npos) return {};
-  const json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return list.is_array() ? ranks_of(list, most) : std::vector<std::uint32_t>();
 }
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -125,7 +109,7 @@ class KinetoReader {
   KinetoReader(Pieces& file, Profile& profile) : file_(file), profile_(profile), limits_(file.limits()) {}
 
   void read(std::optional<std::uint32_t> rank) {
-    TraceEvents events(file_.name(), limits_,
+    TraceEvents events(file_.name(), limits_, kineto_document(),
                        {.member = [this](std::string_view key, std::string_view value) { member(key, value); },
                         .event = [this](std::string_view event, std::uint64_t at) { take(event, at); }});
     std::string piece;

@@ -21,7 +21,7 @@ namespace ringsim::profiles {
 
 namespace {
 
-constexpr const char* what = "a profile of PyTorch (Kineto) or of NCCL Inspector";
+constexpr const char* what = "a profile of PyTorch (Kineto, Flight Recorder) or of NCCL Inspector";
 
 /// Enough for the keys before the events: distributedInfo of a large job has its groups.
 constexpr std::size_t looked_at = std::size_t{1} << 20;
@@ -75,6 +75,14 @@ void refuse_other_job(const ProfileSource& a, const ProfileSource& b) {
                      hint);
 }
 
+/// Calls of Flight Recorder have no moments, and calls that have not ended are not among them.
+void refuse_other_kind(const ProfileSource& a, const ProfileSource& b) {
+  const auto is_dump = [](const ProfileSource& source) { return source.format.starts_with(flight_recorder_format); };
+  if (is_dump(a) == is_dump(b)) return;
+  throw InputError(b.file, fmt::format("expected files of one kind, {} as {} is, found {}", a.format, a.file, b.format),
+                   "give dumps of Flight Recorder without other profiles");
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> AssumedGroups::of(std::uint32_t rank, std::uint32_t world) const {
@@ -111,7 +119,7 @@ AssumedGroups read_assumed_groups(const std::string& text) {
   return read_listed(text);
 }
 
-void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& profile) {
+void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& profile, std::vector<FlightDump>* dumps) {
   const std::string_view text = file.beginning(looked_at);
   const auto keys = first_keys(text.substr(0, std::min(text.size(), looked_at)));
   const auto has = [&](std::initializer_list<const char*> some) {
@@ -121,10 +129,17 @@ void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& prof
     return read_kineto(file, rank, profile);
   if (!is_json_list(text) && has({"coll_perf", "p2p_perf", "dump_stats", "metadata", "header"}))
     return read_inspector(file, rank, profile);
+  if (!is_json_list(text) && has({"pg_config", "pg_status", "nccl_comm_state", "entries"})) {
+    FlightDump dump = read_flight_recorder(file, rank);
+    add_calls(dump, profile);
+    if (dumps != nullptr) dumps->push_back(std::move(dump));
+    return;
+  }
   refuse_foreign_format(text.substr(0, recognized_bytes), file.name(), what);
-  throw InputError(file.name(), fmt::format("expected {}, found something else", what),
-                   "a profile of PyTorch is the file that export_chrome_trace() writes; a log of NCCL Inspector has a "
-                   "JSON object per line");
+  throw InputError(
+      file.name(), fmt::format("expected {}, found something else", what),
+      "a profile of PyTorch is the file that export_chrome_trace() writes, or a dump of Flight Recorder in "
+      "JSON; a log of NCCL Inspector has a JSON object per line");
 }
 
 std::uint32_t world_of(const Profile& profile) {
@@ -140,6 +155,7 @@ void settle(Profile& profile, const AssumedGroups& groups) {
   std::map<std::uint32_t, const ProfileSource*> by_rank;
   for (const ProfileSource& source : profile.sources) {
     refuse_other_job(profile.sources.front(), source);
+    refuse_other_kind(profile.sources.front(), source);
     const auto [known, is_new] = by_rank.try_emplace(source.rank, &source);
     if (is_new) continue;
     throw InputError(
@@ -176,7 +192,8 @@ Profile read_profiles(const std::vector<std::string>& files, const ReadOptions& 
   for (const std::string& path : files) {
     Pieces file(path, options.limits, options.progress);
     const auto said = options.ranks.find(path);
-    read_profile(file, said == options.ranks.end() ? std::nullopt : std::optional(said->second), profile);
+    read_profile(file, said == options.ranks.end() ? std::nullopt : std::optional(said->second), profile,
+                 options.dumps);
   }
   settle(profile, options.groups);
   return profile;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "validate/profiles/flight_recorder.hpp"
 #include "validate/profiles/pieces.hpp"
 #include "validate/profiles/record.hpp"
 
@@ -32,14 +33,17 @@ struct ReadOptions {
   AssumedGroups groups;
   Limits limits;
   ReadProgress progress;
+  std::vector<FlightDump>* dumps = nullptr;  ///< filled with dumps of Flight Recorder, if it is not null
 };
 
 /// Reads files one after the other. Throws InputError for what is no profile or is damaged, for two files of one rank,
-/// and for files of two jobs, whose numbers of ranks or groups differ.
+/// for files of two jobs, whose numbers of ranks or groups differ, and for dumps of Flight Recorder among others.
 Profile read_profiles(const std::vector<std::string>& files, const ReadOptions& options);
 
-/// Adds one file. Throws as read_profiles(), except for what only shows together.
-void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& profile);
+/// Adds one file. Throws as read_profiles(), except for what only shows together. A dump of Flight Recorder is also
+/// added to `dumps`, if that is not null.
+void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& profile,
+                  std::vector<FlightDump>* dumps = nullptr);
 
 /// What follows once all files are there: members of groups whose ranks are all seen, groups that are assumed, and
 /// sizes of which only one rank's share is known. Throws for what only shows together.

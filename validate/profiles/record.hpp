@@ -42,9 +42,10 @@ enum class SizeFrom : std::uint8_t {
   kernel,      ///< arguments of the kernel's event (Kineto since 2024)
   comms,       ///< the event record_param_comms around the launch
   annotation,  ///< the event nccl:* around the launch: shapes of its tensors
-  inspector
+  inspector,
+  flight_recorder
 };
-std::string_view to_string(SizeFrom from);  ///< "kernel", "record_param_comms", "annotation", "inspector"
+std::string_view to_string(SizeFrom from);  ///< "kernel", "record_param_comms", "annotation", "inspector", ...
 
 /// Why a call has no operation or no size.
 enum class Lost : std::uint8_t {

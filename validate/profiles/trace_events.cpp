@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -126,8 +127,8 @@ bool for_each_member(std::string_view object, const std::function<bool(std::stri
   }
 }
 
-TraceEvents::TraceEvents(std::string name, const Limits& limits, Sink sink)
-    : name_(std::move(name)), limits_(limits), sink_(std::move(sink)) {}
+TraceEvents::TraceEvents(std::string name, const Limits& limits, Document document, Sink sink)
+    : name_(std::move(name)), limits_(limits), document_(std::move(document)), sink_(std::move(sink)) {}
 
 void TraceEvents::fail(std::uint64_t at, const std::string& expected, const std::string& found,
                        const std::string& hint) const {
@@ -135,8 +136,7 @@ void TraceEvents::fail(std::uint64_t at, const std::string& expected, const std:
 }
 
 void TraceEvents::fail_at(std::size_t at, const std::string& expected, char found) const {
-  fail(before_ + at, expected, in_quotes(std::string_view(&found, 1)),
-       "the file is damaged, or no trace of PyTorch's profiler");
+  fail(before_ + at, expected, in_quotes(std::string_view(&found, 1)), "the file is damaged, or no " + document_.what);
 }
 
 void TraceEvents::keep(std::string_view text, std::size_t most, const char* what) {
@@ -164,7 +164,7 @@ std::size_t TraceEvents::in_key(std::string_view piece, std::size_t at) {
 std::size_t TraceEvents::in_value(std::string_view piece, std::size_t at) {
   const std::size_t end = value_.look(piece, at);
   if (value_.error() != nullptr)
-    fail(before_ + end, "a JSON value", value_.error(), "the file is damaged, or no trace of PyTorch's profiler");
+    fail(before_ + end, "a JSON value", value_.error(), "the file is damaged, or no " + document_.what);
   const std::string_view found = piece.substr(at, end - at);
   const bool is_event = next_ == Next::event;
   const std::size_t most = is_event ? limits_.event_bytes : limits_.header_bytes;
@@ -200,7 +200,7 @@ void TraceEvents::structure(char c, std::size_t at) {
   };
   switch (next_) {
     case Next::document:
-      if (c != '{') fail_at(at, "a trace of PyTorch's profiler, which begins with {", c);
+      if (c != '{') fail_at(at, fmt::format("a {}, which begins with {{", document_.what), c);
       next_ = Next::first_key;
       return;
     case Next::first_key:
@@ -220,15 +220,14 @@ void TraceEvents::structure(char c, std::size_t at) {
       next_ = Next::value;
       return;
     case Next::value:
-      if (key_ == "traceEvents") {
-        if (c != '[') fail_at(at, "a list of events as \"traceEvents\"", c);
+      if (key_ == document_.events) {
+        if (c != '[') fail_at(at, fmt::format("a list of events as \"{}\"", document_.events), c);
         if (std::exchange(has_events_, true))
-          fail(before_ + at, "one list \"traceEvents\"", "a second one", "the file is damaged");
+          fail(before_ + at, fmt::format("one list \"{}\"", document_.events), "a second one", "the file is damaged");
         next_ = Next::first_event;
       } else {
-        // What a profile needs of the rest; values such as "stackFrames" may be as long as the events.
-        const bool wanted = key_ == "distributedInfo" || key_ == "baseTimeNanoseconds" || key_ == "deviceProperties" ||
-                            key_ == "record_shapes" || key_ == "schemaVersion";
+        const std::vector<std::string>& members = document_.members;
+        const bool wanted = std::find(members.begin(), members.end(), key_) != members.end();
         start_value(Next::value, 1, wanted);
       }
       return;
@@ -277,8 +276,10 @@ void TraceEvents::feed(std::string_view piece) {
 
 void TraceEvents::end() const {
   if (next_ != Next::nothing)
-    fail(before_, "a whole trace", "a file that ends too early", "it was cut; copy it again, or let the profiler end");
-  if (!has_events_) fail(before_, "a list \"traceEvents\"", "none", "it is no trace of PyTorch's profiler");
+    fail(before_, "a whole " + document_.what, "a file that ends too early",
+         "it was cut; copy it again, or let the program that writes it end");
+  if (!has_events_ && !document_.may_lack_events)
+    fail(before_, fmt::format("a list \"{}\"", document_.events), "none", "it is no " + document_.what);
 }
 
 }  // namespace ringsim::profiles

@@ -1,4 +1,4 @@
-// Cuts a trace of PyTorch's profiler into its events without building a document: a trace may have gigabytes.
+// Cuts a file of PyTorch into its events without building a document: a trace may have gigabytes.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "validate/profiles/record.hpp"
 
@@ -39,18 +40,24 @@ bool for_each_member(std::string_view object, const std::function<bool(std::stri
 /// Reads a document `{..., "traceEvents": [{...}, ...], ...}` piece by piece.
 class TraceEvents {
  public:
+  struct Document {
+    std::string what;                  ///< for errors: "trace of PyTorch's profiler"
+    std::string events;                ///< the key of its list: "traceEvents"
+    std::vector<std::string> members;  ///< keys whose values are wanted
+    bool may_lack_events = false;      ///< a document without the list is whole
+  };
   struct Sink {
-    /// A member of the document other than its events, as raw text.
+    /// A wanted member of the document, as raw text.
     std::function<void(std::string_view key, std::string_view value)> member;
     /// An event, as raw text, and the place of its first byte in the unpacked file.
     std::function<void(std::string_view event, std::uint64_t at)> event;
   };
   /// `name`: of the file, for errors.
-  TraceEvents(std::string name, const Limits& limits, Sink sink);
+  TraceEvents(std::string name, const Limits& limits, Document document, Sink sink);
 
   /// Takes the next piece. Throws InputError that names file and byte.
   void feed(std::string_view piece);
-  /// Throws InputError if the file ends too early, or had no events.
+  /// Throws InputError if the file ends too early, or lacks its list of events.
   void end() const;
 
  private:
@@ -66,6 +73,7 @@ class TraceEvents {
 
   std::string name_;
   Limits limits_;
+  Document document_;
   Sink sink_;
   Next next_ = Next::document;
   std::uint64_t before_ = 0;  // bytes of earlier pieces

@@ -1,0 +1,121 @@
+// ringsim trace of Flight Recorder's dumps: what a user sees of a job that hangs.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/made_dumps.hpp"
+#include "tests/support/paths.hpp"
+
+namespace trace_hang_test {
+
+using namespace ringsim::test;
+
+namespace {
+
+std::vector<std::string> show_hung(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"trace", "show"};
+  for (const char* rank : {"0", "1", "2", "3"})
+    words.push_back(source_dir() + "/tests/data/profiles/hung-rank-" + rank + ".json");
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// The lines of a page that are indented by four blanks after `first`, up to "...", without the indentation.
+std::string shown_in(const std::string& page, const std::string& first) {
+  std::string out;
+  std::size_t at = page.find(first);
+  REQUIRE(at != std::string::npos);
+  for (at = page.find('\n', at) + 1; at < page.size();) {
+    const std::size_t end = page.find('\n', at);
+    const std::string line = page.substr(at, end - at);
+    if (line == "    ...") return out;
+    out += (line.empty() ? line : line.substr(4)) + '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string dump_of_pair(int rank, const std::vector<MadeEntry>& entries) {
+  return temporary_file("trace_" + std::to_string(rank),
+                        made_dump(entries, {{.name = "0", .description = "default_pg", .ranks = {0, 1}}}));
+}
+
+}  // namespace
+
+TEST_CASE("trace show of dumps says why a job hangs: the guide's example") {
+  const Outcome outcome = run_command(show_hung());
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  const std::string shown = shown_in(read_file(source_dir() + "/docs/guide/my-job-is-slow.md"),
+                                     "    $ ringsim trace show tests/data/profiles/hung-rank-*.json\n");
+  CHECK(shown.size() > 1000);
+  CHECK(outcome.out.starts_with(shown));
+  CHECK(has(outcome.out, "2 (tensor)           7      2  not called            6          6\n"));
+  CHECK(has(outcome.out, "2 (tensor)           7      3  scheduled             7          6\n"));
+}
+
+TEST_CASE("JSON and CSV of dumps have each rank of each group") {
+  const Outcome json = run_command(show_hung({"--format", "json"}));
+  REQUIRE(json.code == 0);
+  const auto document = nlohmann::json::parse(json.out);
+  CHECK(document.at("findings").size() == 3);
+  CHECK(document.at("world") == 4);
+  const auto& group = document.at("groups").at(1);
+  CHECK(group.at("group") == "2");
+  CHECK(group.at("state") == "ranks behind");
+  CHECK(group.at("completed_by_all") == 6);
+  CHECK(group.at("next_call") == "all_reduce [[4096, 8192]] BFloat16");
+  CHECK(group.at("ranks").at(0).at("state") == "not called");
+  CHECK(group.at("ranks").at(0).at("place") == "step at train.py:88");
+  const Outcome csv = run_command(show_hung({"--format", "csv"}));
+  REQUIRE(csv.code == 0);
+  CHECK(csv.out.starts_with("group,description,group_state,completed_by_all,next,next_call,rank,state,called,"));
+  CHECK(has(csv.out, "\n2,tensor,ranks behind,6,7,\"all_reduce [[4096, 8192]] BFloat16\",2,not called,6,6,1,false,"));
+}
+
+TEST_CASE("dumps with durations have a table of them, and compare reads it; without durations compare refuses") {
+  const auto entry = [](double ms) { return MadeEntry{.in = "[[1048576]]", .duration_ms = ms}; };
+  const std::string first = dump_of_pair(0, {entry(5.0)}), second = dump_of_pair(1, {entry(2.0)});
+  const Outcome shown = run_command({"trace", "show", first, second});
+  CHECK(shown.code == 0);
+  CHECK(has(shown.out, "nothing stands still"));
+  CHECK(has(shown.out, "all_reduce  4.194 MB      2      1  2.00 to 5.00  ~ 3.00   <= 2.00           rank 1 (1 of 1)"));
+  const Outcome compared =
+      run_command({"trace", "compare", "dgx-a100", first, second, "--assert", "transfer_us < 100"});
+  CHECK(compared.code == 1);
+  CHECK(has(compared.out, "late rank 1"));
+  CHECK(has(compared.err, "warning: durations of Flight Recorder"));
+  const std::string bare = dump_of_pair(0, {{}});
+  const Outcome refused = run_command({"trace", "compare", "dgx-a100", bare});
+  CHECK(refused.code == 3);
+  CHECK(has(refused.err,
+            "expected calls with \"duration_ms\" to compare, found none\n  hint: run the job with "
+            "TORCH_NCCL_ENABLE_TIMING=1"));
+}
+
+TEST_CASE("what dumps cannot give is refused, and what has no effect warns") {
+  const std::string file = dump_of_pair(0, {{}});
+  const std::string to = temporary_file("page.html", "");
+  const Outcome trace = run_command({"trace", "show", file, "--trace", to + ".json"});
+  CHECK(trace.code == 2);
+  CHECK(has(trace.err, "--trace: expected profiles with times, found dumps of Flight Recorder, which have none"));
+  const Outcome group = run_command({"trace", "show", file, "--group", "all"});
+  CHECK(group.code == 0);
+  CHECK(has(group.err, "warning: --group has no effect"));
+}
+
+TEST_CASE("names out of a dump cannot steer a terminal") {
+  const std::string file = temporary_file(
+      "trace_0",
+      made_dump({{.name = "x\\u001b[31m", .state = "scheduled", .type = "F\\u001b[31m", .group = "\\u001b[31m"}},
+                {{.name = "0\\u001b[31m", .description = "d\\u001b[31m", .ranks = {0}}}));
+  const Outcome outcome = run_command({"trace", "show", file});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find('\x1b') == std::string::npos);
+}
+
+}  // namespace trace_hang_test

@@ -1,0 +1,207 @@
+// Why a job hangs, by dumps whose cause is known.
+#include "validate/profiles/hang.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/made_dumps.hpp"
+
+namespace hang_test {
+
+using namespace ringsim;
+using namespace ringsim::profiles;
+using test::made_dump;
+using test::MadeEntry;
+using test::MadeGroup;
+
+namespace {
+
+using Ranks = std::vector<std::uint32_t>;
+
+MadeGroup all(int n) {
+  MadeGroup group{.name = "0", .description = "default_pg", .ranks = {}};
+  for (int r = 0; r < n; ++r) group.ranks.push_back(r);
+  return group;
+}
+
+/// Rank r's dump has these entries.
+Hang hang(const std::vector<std::vector<MadeEntry>>& by_rank, std::vector<MadeGroup> groups = {}, int world = 0) {
+  if (groups.empty()) groups.push_back(all(world > 0 ? world : static_cast<int>(by_rank.size())));
+  std::vector<FlightDump> dumps;
+  for (std::size_t r = 0; r < by_rank.size(); ++r) {
+    std::vector<MadeGroup> own;
+    for (const MadeGroup& group : groups)
+      if (std::find(group.ranks.begin(), group.ranks.end(), static_cast<int>(r)) != group.ranks.end())
+        own.push_back(group);
+    dumps.push_back(test::read_dump("trace_" + std::to_string(r), made_dump(by_rank[r], own)));
+  }
+  return hang_of(dumps);
+}
+
+MadeEntry done(std::int64_t number) { return {.number = number}; }
+MadeEntry pending(std::int64_t number, const std::string& state = "scheduled") {
+  return {.number = number, .state = state};
+}
+
+}  // namespace
+
+TEST_CASE("a rank that has not called what others wait in is named, with its last call") {
+  const Hang found = hang({{done(1), done(2), pending(3)}, {done(1), done(2), pending(3)}, {done(1), done(2)}});
+  REQUIRE(found.groups.size() == 1);
+  const GroupProgress& group = found.groups[0];
+  CHECK(group.verdict == GroupVerdict::behind);
+  CHECK(group.last == 2);
+  CHECK(group.next_call == "all_reduce [[1024]] Float");
+  CHECK(group.in(Standing::scheduled) == Ranks{0, 1});
+  CHECK(group.in(Standing::not_called) == Ranks{2});
+  REQUIRE(found.findings.size() == 1);
+  CHECK(
+      found.findings[0] ==
+      "rank 2 has not called number 3 of group 0 (default_pg), all_reduce [[1024]] Float, which ranks 0, 1 have "
+      "called; no other call holds it up, so look at the program there: its last call was all_reduce number 2 of group "
+      "0 (default_pg)");
+}
+
+TEST_CASE("a rank that waits in another group is a consequence: causes come first") {
+  // Rank 1 has not entered group 2, for which rank 3... : 0 waits for 3, 3 waits for 2, 2 for nobody.
+  const std::vector<MadeGroup> groups{all(4), {"1", "left", {0, 1}}, {"2", "right", {2, 3}}};
+  const MadeEntry right{.number = 1, .state = "scheduled", .group = "2"};
+  const Hang found = hang({{done(1), pending(2)}, {done(1), pending(2)}, {done(1)}, {done(1), right}}, groups);
+  REQUIRE(found.findings.size() == 3);
+  CHECK(found.findings[0].starts_with("rank 2 has not called number 2 of group 0 (default_pg)"));
+  CHECK(found.findings[1].starts_with("rank 2 has not called number 1 of group 2 (right)"));
+  CHECK(found.findings[2] ==
+        "rank 3 has not called number 2 of group 0 (default_pg), all_reduce [[1024]] Float: it waits in all_reduce "
+        "number "
+        "1 of group 2 (right)");
+  CHECK(found.groups.back().name == "1");
+  CHECK(found.groups.back().verdict == GroupVerdict::finished);
+}
+
+TEST_CASE("different operations, element types and sizes at one number are named with ranks and values") {
+  const auto mismatch = [](const MadeEntry& a, const MadeEntry& b) {
+    const Hang found = hang({{a}, {a}, {b}});
+    return found.findings.empty() ? "" : found.findings.front();
+  };
+  const MadeEntry base{.state = "scheduled"};
+  MadeEntry other = base;
+  other.name = "broadcast";
+  CHECK(mismatch(base, other) ==
+        "group 0 (default_pg), number 1: ranks differ in the operation: ranks 0, 1: all_reduce [[1024]] Float; rank 2: "
+        "broadcast [[1024]] Float");
+  other = base;
+  other.type = "Half";
+  CHECK(mismatch(base, other) ==
+        "group 0 (default_pg), number 1: ranks differ in the element type: ranks 0, 1: all_reduce [[1024]] Float; rank "
+        "2: all_reduce [[1024]] Half");
+  other = base;
+  other.in = "[[1023]]";
+  CHECK(mismatch(base, other) ==
+        "group 0 (default_pg), number 1: ranks differ in the elements: ranks 0, 1: all_reduce [[1024]] Float; rank 2: "
+        "all_reduce [[1023]] Float");
+  // NCCL sees elements, not shapes, and one operation behind several names of PyTorch's.
+  other.in = "[[32, 32]]";
+  CHECK(mismatch(base, other).starts_with("all ranks have called"));
+  MadeEntry gather{.name = "_all_gather_base", .state = "scheduled"}, list{.name = "all_gather", .state = "scheduled"};
+  CHECK(mismatch(gather, list).starts_with("all ranks have called"));
+  // A scatter has an input on its root alone.
+  MadeEntry root{.name = "scatter", .state = "scheduled", .in = "[[8], [8], [8]]", .out = "[[8]]"}, leaf = root;
+  leaf.in = "[]";
+  CHECK(mismatch(root, leaf).starts_with("all ranks have called"));
+}
+
+TEST_CASE("a mismatch that has completed does not hide a rank that is behind") {
+  const MadeEntry half{.number = 1, .type = "Half"};
+  const Hang found = hang({{done(1), pending(2)}, {half}});
+  REQUIRE(found.findings.size() == 2);
+  CHECK(found.findings[0].starts_with("group 0 (default_pg), number 1: ranks differ in the element type"));
+  CHECK(found.findings[1].starts_with("rank 1 has not called number 2"));
+}
+
+TEST_CASE("an all_to_all takes out in total what its ranks put in") {
+  const auto exchange = [](const std::string& in, const std::string& out) {
+    return MadeEntry{.name = "all_to_all", .state = "scheduled", .in = in, .out = out};
+  };
+  CHECK(hang({{exchange("[[6]]", "[[4]]")}, {exchange("[[2]]", "[[4]]")}}).groups[0].verdict == GroupVerdict::inside);
+  const Hang wrong = hang({{exchange("[[6]]", "[[4]]")}, {exchange("[[2]]", "[[5]]")}});
+  CHECK(
+      wrong.findings.at(0) ==
+      "group 0 (default_pg), number 1: ranks differ in the elements put in and taken out: rank 0: 6 in, 4 out; rank 1: "
+      "2 in, 5 out");
+}
+
+TEST_CASE("all inside, kernels that have not begun, and missing dumps are told apart") {
+  const MadeEntry timed{.number = 1, .saw_start = true};
+  const auto finding = [&](const std::vector<std::vector<MadeEntry>>& ranks, int world = 0) {
+    const Hang found = hang(ranks, {}, world);
+    REQUIRE(found.findings.size() == 1);
+    return found.findings[0];
+  };
+  const std::string called = "all ranks have called number 2 of group 0 (default_pg), all_reduce [[1024]] Float, alike";
+  CHECK(finding({{timed, pending(2, "started")}, {timed, pending(2, "started")}}) ==
+        called + ", and it has not ended: its kernels run, so look at links, NICs and GPUs");
+  CHECK(finding({{timed, pending(2, "started")}, {timed, pending(2)}}) ==
+        called + "; its kernel has not begun on rank 1, where earlier work on the stream does not end");
+  // Without timing nobody knows which kernels have begun.
+  CHECK(finding({{done(1), pending(2)}, {done(1), pending(2)}}).find("TORCH_NCCL_ENABLE_TIMING=1") !=
+        std::string::npos);
+  CHECK(finding({{done(1), pending(2)}, {done(1), pending(2)}}, 4) ==
+        "all ranks whose dumps are here have called number 2 of group 0 (default_pg), all_reduce [[1024]] Float; read "
+        "the "
+        "dumps of ranks 2, 3");
+  MadeEntry timeout = pending(2);
+  timeout.retired = true;
+  CHECK(finding({{done(1), timeout}, {done(1)}}).find("; it has timed out on rank 0;") != std::string::npos);
+}
+
+TEST_CASE("a job whose dumps agree has no finding; one without entries has finished") {
+  CHECK(hang({{done(1), done(2)}, {done(1), done(2)}}).findings.empty());
+  CHECK(hang({{}, {}}).findings.empty());
+  CHECK(hang({{}, {}}).groups.at(0).verdict == GroupVerdict::finished);
+}
+
+TEST_CASE("a dump that begins later tells what has completed before, and one without calls of a group tells nothing") {
+  const std::vector<MadeGroup> groups{all(2)};
+  const FlightDump late = test::read_dump("trace_0", made_dump({done(8), pending(9)}, groups, 100));
+  const FlightDump early = test::read_dump("trace_1", made_dump({done(1), done(2), done(3)}, groups));
+  const Hang found = hang_of({late, early});
+  CHECK(found.groups[0].last == 3);
+  CHECK(found.groups[0].in(Standing::completed) == Ranks{0});  // 4 of rank 0 is not in its dump, but 8 has completed
+  CHECK(found.groups[0].in(Standing::not_called) == Ranks{1});
+  const FlightDump empty = test::read_dump("trace_1", made_dump({{.group = "1"}}, {all(2), {"1", "", {1}}}, 500));
+  const Hang unknown = hang_of({late, empty});
+  CHECK(unknown.groups[0].in(Standing::not_in_dump) == Ranks{1});
+  CHECK(unknown.groups[0].verdict == GroupVerdict::no_dump);
+}
+
+TEST_CASE("a group that was made anew counts from 1 again: its earlier life does not matter") {
+  const Hang found = hang({{done(1), done(2), done(1), pending(2)}, {done(1), done(2), done(1)}});
+  CHECK(found.groups[0].last == 1);
+  CHECK(found.groups[0].verdict == GroupVerdict::behind);
+}
+
+TEST_CASE("sends and receives that wait say if the other end is there") {
+  const MadeEntry send{.name = "send 0->1", .number = 1, .state = "scheduled", .message = 4};
+  const MadeEntry recv{.name = "recv 1<-0", .number = 1, .state = "scheduled", .message = 7};
+  const Hang met = hang({{done(1), send}, {done(1), recv}});
+  REQUIRE(met.messages.size() == 2);
+  CHECK(met.messages[0].is_send);
+  CHECK(met.messages[0].peer == 1);
+  CHECK(met.messages[0].is_met == true);
+  CHECK(met.findings.empty());
+  const Hang alone = hang({{done(1), send}, {done(1)}});
+  CHECK(alone.findings.at(0) ==
+        "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg); rank 1 has no receive for it pending, "
+        "and "
+        "waits in nothing: look at the program there");
+  MadeEntry small = recv;
+  small.in = small.out = "[[1000]]";
+  CHECK(hang({{done(1), send}, {done(1), small}}).findings.at(0) ==
+        "group 0 (default_pg): rank 0 sends rank 1 send [[1024]] Float, which waits for recv [[1000]] Float");
+  CHECK(!hang({{done(1), send}}, {}, 2).messages.at(0).is_met.has_value());
+}
+
+}  // namespace hang_test

@@ -1,0 +1,193 @@
+#include "tools/explanations/hang_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "sim/text/json.hpp"
+#include "sim/text/table.hpp"
+#include "sim/text/wrap.hpp"
+#include "tools/explanations/profile_text.hpp"
+#include "validate/profiles/rank_ranges.hpp"
+#include "validate/profiles/read.hpp"
+
+namespace ringsim::tools {
+
+using profiles::CallState;
+using profiles::FlightCall;
+using profiles::FlightDump;
+using profiles::GroupProgress;
+using profiles::GroupVerdict;
+using profiles::Hang;
+using profiles::PendingMessage;
+using profiles::rank_ranges;
+using profiles::RankProgress;
+using profiles::Standing;
+
+namespace {
+
+std::string collective_text(std::int64_t number, const std::string& call) {
+  if (number == 0) return "none";
+  return call.empty() ? fmt::to_string(number) : fmt::format("{} {}", number, call);
+}
+
+std::string hang_head(const ShownHang& shown) {
+  std::set<std::string> formats, versions;
+  std::vector<std::uint32_t> ranks;
+  std::size_t calls = 0, pending = 0;
+  for (const FlightDump& dump : shown.dumps) {
+    ranks.push_back(dump.rank);
+    formats.insert(dump.version);
+    if (!dump.nccl_version.empty()) versions.insert(dump.nccl_version);
+    calls += dump.calls.size();
+    for (const FlightCall& call : dump.calls) pending += call.state != CallState::completed ? 1 : 0;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  std::string text =
+      wrapped(fmt::format("{} of {} ranks ({}); Flight Recorder {}; {}", ranks.size(),
+                          profiles::world_of(shown.profile), rank_ranges(ranks), fmt::join(formats, ", "),
+                          versions.empty() ? "NCCL's version is not in the files"
+                                           : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
+      '\n';
+  return text +
+         wrapped(fmt::format("{} calls, {} of them not completed; {} with a duration", calls, pending,
+                             shown.profile.calls.size())) +
+         '\n';
+}
+
+std::string groups_text(const Hang& hang) {
+  Table table({"group", "ranks", "completed by all", "next", "state"});
+  for (const GroupProgress& group : hang.groups) {
+    std::vector<std::uint32_t> ranks;
+    for (const RankProgress& each : group.ranks) ranks.push_back(each.rank);
+    table.add({group.title(), rank_ranges(ranks) + (group.knows_members ? "" : ", ?"),
+               collective_text(group.last, group.last_call),
+               group.verdict == GroupVerdict::finished ? "" : collective_text(group.last + 1, group.next_call),
+               std::string(to_string(group.verdict))});
+  }
+  return '\n' + table.fitted();
+}
+
+/// Ranks that are equally far share a line.
+std::string standings_text(const Hang& hang) {
+  Table table({"group", "number", "ranks", "state", "last called", "completed"});
+  for (const GroupProgress& group : hang.groups) {
+    if (group.verdict == GroupVerdict::finished) continue;
+    std::map<std::tuple<Standing, std::int64_t, std::int64_t, bool>, std::vector<std::uint32_t>> lines;
+    for (const RankProgress& each : group.ranks)
+      lines[{each.standing, each.called, each.completed, each.has_timed_out}].push_back(each.rank);
+    for (const auto& [key, ranks] : lines) {
+      const auto& [standing, called, completed, has_timed_out] = key;
+      const bool is_known = standing != Standing::no_dump && standing != Standing::not_in_dump;
+      table.add({group.title(), fmt::to_string(group.last + 1), rank_ranges(ranks),
+                 fmt::format("{}{}", to_string(standing), has_timed_out ? ", timed out" : ""),
+                 is_known ? fmt::to_string(called) : "?", is_known ? fmt::to_string(completed) : "?"});
+    }
+  }
+  return table.size() == 0 ? "" : '\n' + table.fitted();
+}
+
+std::string messages_text(const Hang& hang) {
+  Table table({"pending", "rank", "to or from", "group", "the other's call"});
+  for (const PendingMessage& each : hang.messages)
+    table.add({each.call, fmt::to_string(each.rank), fmt::format("{} {}", each.is_send ? "to" : "from", each.peer),
+               each.group,
+               !each.is_met   ? "no dump"
+               : *each.is_met ? each.peers_call
+                              : "none pending"});
+  return table.size() == 0 ? "" : '\n' + table.fitted();
+}
+
+Json group_json(const GroupProgress& group) {
+  Json ranks = Json::array();
+  for (const RankProgress& each : group.ranks) {
+    const bool is_known = each.standing != Standing::no_dump && each.standing != Standing::not_in_dump;
+    const auto number = [&](std::int64_t n) { return is_known ? Json(n) : Json(); };
+    ranks.push_back({{"rank", each.rank},
+                     {"state", to_string(each.standing)},
+                     {"called", number(each.called)},
+                     {"completed", number(each.completed)},
+                     {"first_in_dump", each.first > 0 ? Json(each.first) : Json()},
+                     {"timed_out", each.has_timed_out},
+                     {"last_call", each.last_call.empty() ? Json() : Json(each.last_call)},
+                     {"place", each.place.empty() ? Json() : Json(each.place)}});
+  }
+  Json mismatches = Json::array();
+  for (const profiles::Mismatch& each : group.mismatches) {
+    Json variants = Json::array();
+    for (const profiles::Variant& variant : each.variants)
+      variants.push_back({{"call", variant.call}, {"ranks", variant.ranks}});
+    mismatches.push_back({{"number", each.number}, {"differs", each.what}, {"calls", variants}});
+  }
+  const bool is_still = group.verdict != GroupVerdict::finished;
+  return Json{{"group", group.name},
+              {"description", group.description},
+              {"members_known", group.knows_members},
+              {"state", to_string(group.verdict)},
+              {"completed_by_all", group.last},
+              {"completed_call", group.last_call.empty() ? Json() : Json(group.last_call)},
+              {"next", is_still ? Json(group.last + 1) : Json()},
+              {"next_call", group.next_call.empty() ? Json() : Json(group.next_call)},
+              {"mismatches", mismatches},
+              {"ranks", ranks}};
+}
+
+}  // namespace
+
+std::string hang_text(const ShownHang& shown) {
+  std::string text = hang_head(shown);
+  if (!shown.hang.findings.empty()) text += '\n';
+  for (const std::string& finding : shown.hang.findings) text += wrapped("- " + finding) + '\n';
+  if (shown.hang.findings.empty())
+    text += "nothing stands still: all ranks have completed what any of them has called\n";
+  text += groups_text(shown.hang) + standings_text(shown.hang) + messages_text(shown.hang);
+  if (!shown.account.rows.empty())
+    text += "\nfrom event to event on the stream around each kernel:\n" + collectives_text(shown.account);
+  return text;
+}
+
+std::string hang_json(const ShownHang& shown) {
+  Json document = profile_about(shown.profile, shown.account);
+  for (const std::string& finding : shown.hang.findings) document["findings"].push_back(finding);
+  Json groups = Json::array();
+  for (const GroupProgress& group : shown.hang.groups) groups.push_back(group_json(group));
+  document["groups"] = groups;
+  Json messages = Json::array();
+  for (const PendingMessage& each : shown.hang.messages)
+    messages.push_back({{"rank", each.rank},
+                        {"peer", each.peer},
+                        {"direction", each.is_send ? "send" : "receive"},
+                        {"group", each.group},
+                        {"call", each.call},
+                        {"peer_waits", each.is_met ? Json(*each.is_met) : Json()},
+                        {"peers_call", each.peers_call.empty() ? Json() : Json(each.peers_call)},
+                        {"sizes_differ", each.sizes_differ}});
+  document["pending_messages"] = messages;
+  Json rows = Json::array();
+  for (const profiles::Row& row : shown.account.rows) rows.push_back(row_json(shown.profile, row));
+  document["rows"] = rows;
+  return json_text(document, 2) + '\n';
+}
+
+std::string hang_csv(const ShownHang& shown) {
+  Json rows = Json::array();
+  for (const GroupProgress& group : shown.hang.groups) {
+    const Json about = group_json(group);
+    for (const Json& rank : about.at("ranks")) {
+      Json row;
+      for (const char* key : {"group", "description"}) row[key] = about.at(key);
+      row["group_state"] = about.at("state");
+      for (const char* key : {"completed_by_all", "next", "next_call"}) row[key] = about.at(key);
+      for (const auto& item : rank.items()) row[item.key()] = item.value();
+      rows.push_back(row);
+    }
+  }
+  return csv_of(rows);
+}
+
+}  // namespace ringsim::tools

@@ -1,0 +1,28 @@
+// Dumps of PyTorch's Flight Recorder: what `ringsim trace show` prints of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/profiles/hang.hpp"
+#include "validate/profiles/waiting.hpp"
+
+namespace ringsim::tools {
+
+/// Dumps of a job, and what was found out.
+struct ShownHang {
+  const std::vector<profiles::FlightDump>& dumps;
+  const profiles::Hang& hang;
+  const profiles::Profile& profile;  ///< of the calls that have a duration
+  const profiles::Account& account;
+};
+
+/// What the files are; findings; a table of groups, of the ranks in those that stand still, of sends and receives that
+/// are pending, and of durations.
+std::string hang_text(const ShownHang& shown);
+/// One document, with its newline. Durations in us, as in profile_json().
+std::string hang_json(const ShownHang& shown);
+/// A line for each rank of each group.
+std::string hang_csv(const ShownHang& shown);
+
+}  // namespace ringsim::tools
