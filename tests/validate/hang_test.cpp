@@ -177,7 +177,7 @@ TEST_CASE("a dump that begins later tells what has completed before, and one wit
   CHECK(unknown.groups[0].verdict == GroupVerdict::no_dump);
 }
 
-TEST_CASE("a group that was made anew counts from 1 again: its earlier life does not matter") {
+TEST_CASE("a group that is created again counts from 1: calls of the earlier one do not matter") {
   const Hang found = hang({{done(1), done(2), done(1), pending(2)}, {done(1), done(2), done(1)}});
   CHECK(found.groups[0].last == 1);
   CHECK(found.groups[0].verdict == GroupVerdict::behind);

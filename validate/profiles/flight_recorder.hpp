@@ -72,7 +72,7 @@ struct FlightDump {
 /// of sends, and of their entries only the last, "nccl:coalesced", has events, so its state is that of all.
 ///
 /// Not read: "time_discovered_*", which are when a thread of PyTorch looked and not when kernels began or ended; and
-/// "pg_status", which that thread updates and which therefore lags behind the entries, whose events are asked when the
+/// "pg_status", which that thread updates, so that it may be older than the entries, whose events are asked when the
 /// dump is written. Source: PyTorch, torch/csrc/distributed/c10d/FlightRecorderDetail.hpp and ProcessGroupNCCL.cpp.
 ///
 /// `rank`: none: a number after "rank" or "trace" in the file's name, or a name that is a number. Throws InputError

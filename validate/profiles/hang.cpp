@@ -126,7 +126,7 @@ class HangFinder {
     for (const FlightCall& call : dump.calls) {
       if (call.is_point_to_point) continue;
       auto& list = own[call.group]->by_rank[dump.rank].collectives;
-      // A group that was made anew counts from 1 again: only its last life matters.
+      // A group that is created again counts from 1: only its last calls matter.
       if (!list.empty() && call.number <= list.back()->number) list.clear();
       list.push_back(&call);
     }
