@@ -10,6 +10,7 @@
 
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/predict/flow_record.hpp"
+#include "scenarios/predict/kernel_record.hpp"
 #include "scenarios/predict/link_report.hpp"
 #include "scenarios/predict/stream_record.hpp"
 #include "scenarios/predict/work.hpp"
@@ -208,6 +209,7 @@ class Recorder {
         is_spread_(moves_packets(options.model) && options.routing.policy == Routing::Policy::packet_spray),
         actors_(actors) {
     if (recording.keep_streams) streams_.emplace(*program, 0);
+    if (recording.keep_kernels) kernels_.emplace(*program, 0);
     if (!recording.filter && !recording.use_step && !recording.keep_flows) return;  // the run may fold
     options.on_traffic = [this](const Traffic& traffic) { use_.add(traffic); };
     if (recording.keep_flows && RouteUse::is_known(options)) {
@@ -233,6 +235,7 @@ class Recorder {
   void finish(const Timeline& timeline) {
     recording_.finish = timeline.finish;
     if (streams_) recording_.streams = streams_->finish(actors_);
+    if (kernels_) kernels_->finish(recording_);
     if (!recording_.filter && !recording_.use_step && !recording_.keep_flows) return;
     std::vector<LinkUse::Series> all;
     try {
@@ -259,6 +262,7 @@ class Recorder {
   std::optional<Tracer> tracer_;
   std::optional<FlowRecord> flows_;
   std::optional<StreamRecord> streams_;
+  std::optional<KernelRecord> kernels_;
   std::vector<std::string> actors_;
 };
 
@@ -286,9 +290,25 @@ void expect_explainable(const Scenario& scenario, const PredictOptions& options)
         "`ringsim run --explain --format json` has where each worker and server spends its time");
 }
 
+// Kernels are those of one program whose iterations all ranks have in common.
+void expect_kernels(const Scenario& scenario) {
+  if (!scenario.training)
+    throw InputError(scenario.file + ": /collective", "expected a training step, whose kernels a trace has",
+                     "`ringsim run --trace` writes a collective for viewers");
+  if (scenario.jobs.size() > 1)
+    throw InputError(scenario.file + ": /jobs", "expected one job, whose ranks a trace has, found several",
+                     "export each without the others");
+  if (scenario.training->async)
+    throw InputError(scenario.file + ": /training/regime/mode",
+                     "expected the mode sync, found async, whose workers have no step in common",
+                     "`ringsim run --trace` has what each of them does");
+}
+
 // Streams are those of a program whose iterations all actors have in common.
 void expect_streams(const Scenario& scenario, const PredictOptions& options) {
-  if (options.recording == nullptr || !options.recording->keep_streams) return;
+  if (options.recording == nullptr) return;
+  if (options.recording->keep_kernels) expect_kernels(scenario);
+  if (!options.recording->keep_streams) return;
   if (!scenario.training)
     throw InputError(scenario.file + ": /collective", "expected a training step, for a picture of its streams",
                      "`ringsim schedule picture` draws a collective");

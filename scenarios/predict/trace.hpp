@@ -70,6 +70,7 @@ struct Recording {
   std::optional<Picoseconds> use_step;  ///< asks for `use`: LinkUse's step
   bool keep_flows = false;              ///< asks for `flows`
   bool keep_streams = false;            ///< asks for `streams`; needs a program
+  bool keep_kernels = false;            ///< asks for `calls` and `kernels`; needs a program
 
   Trace trace;
   /// What a link carried in each step of time.
@@ -110,7 +111,29 @@ struct Recording {
     std::vector<Stream> streams;  ///< those with a task that takes time
   };
   std::vector<Streams> streams;
-  Picoseconds step{0};  ///< the length of the steps; the last one may be cut by `finish`
+  struct Traffic {
+    Bytes sent, received;
+  };
+  /// A collective that the last iteration calls.
+  struct Call {
+    CollectiveOp op = CollectiveOp::all_reduce;
+    Bytes bytes;                                      ///< as Collective::bytes
+    Actor root = 0;                                   ///< in its group, if the operation has one
+    std::vector<std::vector<ringsim::Actor>> groups;  ///< [group][member], each of which exchanges data of its own
+    std::vector<std::vector<Traffic>> traffic;        ///< likewise, of sends and receives; empty: another operation
+  };
+  /// A task of the last iteration; times count from the first that begins. A call begins when its rank calls it and
+  /// ends when the rank has its result; its launch is within.
+  struct Kernel {
+    SimTime begin{}, end{};
+    std::string name;
+    ringsim::Stream stream = 0;
+    Program::StreamKind kind = Program::StreamKind::compute;
+    int call = -1;  ///< index into `calls`; -1: none
+  };
+  std::vector<Call> calls;
+  std::vector<std::vector<Kernel>> kernels;  ///< [actor] by begin; ranks come first
+  Picoseconds step{0};                       ///< the length of the steps; the last one may be cut by `finish`
   SimTime finish{};
 };
 

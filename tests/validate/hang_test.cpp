@@ -133,7 +133,7 @@ TEST_CASE("an all_to_all takes out in total what its ranks put in") {
       "2 in, 5 out");
 }
 
-TEST_CASE("all inside, kernels that have not begun, and missing dumps are told apart") {
+TEST_CASE("all inside, kernels that have not begun, and missing dumps are three answers") {
   const MadeEntry timed{.number = 1, .saw_start = true};
   const auto finding = [&](const std::vector<std::vector<MadeEntry>>& ranks, int world = 0) {
     const Hang found = hang(ranks, {}, world);

@@ -137,6 +137,19 @@ void write_chrome_trace(const Trace& trace, const Sink& sink) {
   out.finish();
 }
 
+void write_packed(const std::string& text, const std::string& file) {
+  Output output(file);
+  const Sink plain = [&](std::string_view piece) { output.write_styled(std::string(piece)); };
+  if (file.ends_with(".gz")) {
+    Compressed compressed(plain);
+    compressed.write(text);
+    compressed.finish();
+  } else {
+    plain(text);
+  }
+  output.finish();
+}
+
 void write_trace(const Trace& trace, const std::string& file) {
   Output output(file);
   const Sink plain = [&](std::string_view text) { output.write_styled(std::string(text)); };

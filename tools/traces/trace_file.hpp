@@ -31,6 +31,9 @@ void write_chrome_trace(const Trace& trace, const Sink& sink);
 /// whole nanoseconds: each moment is rounded down.
 void write_perfetto_trace(const Trace& trace, const Sink& sink);
 
+/// Writes text to a file, compressed if its name ends with ".gz". Throws EnvironmentError or InputError as Output.
+void write_packed(const std::string& text, const std::string& file);
+
 /// Writes the file. Throws EnvironmentError or InputError as Output.
 void write_trace(const Trace& trace, const std::string& file);
 

@@ -1,0 +1,31 @@
+// A predicted training step as PyTorch's profiler would have traced it, one file per rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "scenarios/predict/trace.hpp"
+
+namespace ringsim::tools {
+
+/// What distributedInfo says beside the rank.
+struct KinetoJob {
+  std::size_t ranks = 0;
+  std::string nccl_version;  ///< "2.27.5"; empty: not known
+};
+
+/// A rank's kernels as a trace of PyTorch's profiler (Kineto, schemaVersion 1): each task of the streams of compute and
+/// each call is a kernel, those of collectives with the arguments that PyTorch 2.4 and newer write; what the host does
+/// is a cpu_op.
+///
+/// Times in us, rounded to whole ns: each begin and end by itself, down. Sizes are elements of one byte ("Byte"), so
+/// that they are exact whatever the type is. A call begins when its rank calls it: the launch is in the kernel. Calls
+/// that only send or only receive are "send" and "recv"; those that do both are "coalesced", without a size. Calls of a
+/// group are numbered ("Seq", as PyTorch writes from March 2026 on) by their first begin.
+///
+/// Source of the names: PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.cpp and Kineto's output_json.cpp.
+/// Requires Recording::kernels and `rank` below their number.
+std::string kineto_trace(const Recording& recording, const KinetoJob& job, std::uint32_t rank);
+
+}  // namespace ringsim::tools
