@@ -9,14 +9,14 @@
 
 namespace ringsim::tools {
 
-/// What distributedInfo says beside the rank.
+/// Members of distributedInfo that all ranks share.
 struct KinetoJob {
   std::size_t ranks = 0;
   std::string nccl_version;  ///< "2.27.5"; empty: not known
 };
 
 /// A rank's kernels as a trace of PyTorch's profiler (Kineto, schemaVersion 1): each task of the streams of compute and
-/// each call is a kernel, those of collectives with the arguments that PyTorch 2.4 and newer write; what the host does
+/// each call is a kernel, those of collectives with the arguments that PyTorch writes since 2024; what the host does
 /// is a cpu_op.
 ///
 /// Times in us, rounded to whole ns: each begin and end by itself, down. Sizes are elements of one byte ("Byte"), so
@@ -24,7 +24,7 @@ struct KinetoJob {
 /// that only send or only receive are "send" and "recv"; those that do both are "coalesced", without a size. Calls of a
 /// group are numbered ("Seq", as PyTorch writes from March 2026 on) by their first begin.
 ///
-/// Source of the names: PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.cpp and Kineto's output_json.cpp.
+/// Source of the names: the traces that validate/profiles/kineto.hpp reads.
 /// Requires Recording::kernels and `rank` below their number.
 std::string kineto_trace(const Recording& recording, const KinetoJob& job, std::uint32_t rank);
 

@@ -167,7 +167,7 @@ class FlightReader {
     const std::string shapes_key = way + "_sizes", types_key = way + "_dtypes";
     const json& shapes = value_of(entry, shapes_key.c_str());
     if (!shapes.is_array()) fail(fmt::format("expected \"{}\" as a list, found {}", shapes_key, found(shapes)));
-    const auto types = entry.find(types_key);  // since version 2.1
+    const auto types = entry.find(types_key);  // older dumps lack it
     if (types != entry.end() && !types->is_array())
       fail(fmt::format("expected \"{}\" as a list, found {}", types_key, found(*types)));
     FlightTensors tensors;
