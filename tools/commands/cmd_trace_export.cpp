@@ -92,7 +92,7 @@ Command trace_export_command() {
       .example = "ringsim trace export scenarios/examples/training/llama3-8b.json 'step.rank{rank}.json.gz'",
       .details =
           "One file per rank of the last step: its kernels, those of collectives with operation, size and group, as "
-          "Holistic Trace Analysis, Perfetto and `ringsim trace show` read them. Times are rounded to ns; sizes are "
+          "PyTorch's profiler writes them and `ringsim trace show` reads them. Times are rounded to ns; sizes are "
           "elements of one byte.",
       .prepare = with<TraceExportArguments>(declare_trace_export, export_trace)};
 }
