@@ -54,12 +54,20 @@ std::string name_of(const fs::path& scenario) {
 
 /// What the command says of an example; of all others nothing.
 std::string warning_of(const std::string& name) {
-  if (name != "examples/library/hyperplane-v100") return "";
-  return fmt::format(
-      "ringsim: warning: {}/examples/library/hyperplane-v100.json: /library/version: 2.4.8 is simulated by the rules "
-      "of "
-      "2.8.3, the oldest release that is modeled\n",
-      scenarios.string());
+  static const std::map<std::string, std::string> warnings{
+      {"examples/library/hyperplane-v100",
+       "/library/version: 2.4.8 is simulated by the rules of 2.8.3, the oldest release that is modeled"},
+      {"questions/35-fsdp-or-tp-pp",  // one of its plans has no tensor ranks
+       "/training/parallel/sequence_parallel: has no effect: it divides what tensor parallel ranks share, and tensor "
+       "is "
+       "1 (at training.parallel.tensor=1, training.parallel.pipeline=1, training.parallel.virtual_pipeline=1, "
+       "training.parallel.shard=full, training.parallel.recompute=full)"},
+      {"questions/37-context",  // one of its plans has no context ranks
+       "/training/parallel/cp_comm: has no effect: no ranks share samples, context is 1 (at "
+       "training.workload.sequence=8192, training.parallel.context=1 and at another point)"}};
+  const auto found = warnings.find(name);
+  if (found == warnings.end()) return "";
+  return fmt::format("ringsim: warning: {}/{}.json: {}\n", scenarios.string(), name, found->second);
 }
 
 /// Of the times and fingerprints of a result: what a model version promises.

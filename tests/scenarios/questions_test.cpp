@@ -342,4 +342,47 @@ TEST_CASE("question 17: with ACS both ways share the switch's uplink, one way do
   }
 }
 
+TEST_CASE("question 35: sharded weights alone lose a quarter to recomputation, and as much as tensor and pipeline do") {
+  const std::vector<test::KeptRow> all = test::kept_results("questions/35-fsdp-or-tp-pp");
+  REQUIRE(all.size() == 4);
+  enum { fsdp, tensor_pipeline, fsdp_tensor, tensor_twice };
+  const auto time = [&](std::size_t plan) { return all[plan].number("time_us"); };
+  CHECK(time(fsdp) == Approx(time(tensor_pipeline)).epsilon(0.02));
+  // One of four passes' operations; the head is not recomputed.
+  CHECK(all[fsdp].number("recompute_us") / all[fsdp].number("split_us.compute") == Approx(0.25).epsilon(0.03));
+  // Each of 8 micro-batches gathers a GPU's eighth of 70.6e9 BF16 weights twice and reduces as many gradients; 7 of 8
+  // parts cross a NIC of 50 GB/s.
+  const double wire = 8 * 3 * (7.0 / 8) * (2 * 70.6e9 / 8) / 50e3;
+  CHECK(time(fsdp_tensor) > wire);
+  CHECK(time(fsdp_tensor) < 1.6 * wire);
+  CHECK(time(fsdp_tensor) > 1.4 * time(fsdp));
+  CHECK(time(tensor_twice) > time(tensor_pipeline));
+}
+
+TEST_CASE("question 36: with two experts a GPU dispatch is cheaper, kernels and gradients cost more") {
+  const std::vector<test::KeptRow> all = test::kept_results("questions/36-experts-per-gpu");
+  REQUIRE(all.size() == 2);
+  enum { two, one };
+  CHECK(all[two].number("time_us") == Approx(1.013 * all[one].number("time_us")).epsilon(0.001));
+  CHECK(all[two].number("exposed_expert_us") < all[one].number("exposed_expert_us"));
+  CHECK(all[two].number("split_us.compute") > all[one].number("split_us.compute"));
+  CHECK(all[two].number("exposed_data_us") > all[one].number("exposed_data_us"));
+}
+
+TEST_CASE("question 37: context ranks compute what one rank does, and lose to gathers less the longer the sequence") {
+  const std::vector<test::KeptRow> all = test::kept_results("questions/37-context");
+  REQUIRE(all.size() == 2 * 3);
+  const auto lost = [&](std::size_t from, std::size_t c) {
+    return 1 - all[from].number("time_us") / all[from + c].number("time_us");
+  };
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{5}})
+    CHECK(all[i].number("split_us.compute") == Approx(all[i < 3 ? 0 : 3].number("split_us.compute")).epsilon(1e-6));
+  CHECK(lost(0, 1) == Approx(0.18).epsilon(0.03));
+  CHECK(lost(0, 2) == Approx(0.31).epsilon(0.03));
+  CHECK(lost(3, 1) == Approx(0.028).epsilon(0.03));
+  CHECK(lost(3, 2) == Approx(0.081).epsilon(0.03));
+  // Operations of attention grow with the square of the sequence, its keys and values with the sequence.
+  CHECK(lost(3, 2) < lost(0, 2) / 3);
+}
+
 }  // namespace questions_test

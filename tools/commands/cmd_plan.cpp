@@ -30,7 +30,7 @@ struct PlanArguments {
   std::vector<std::string> set;
   int top = 10;
   double within = 0.05;
-  int messages = 10'000'000;
+  int messages = 15'000'000;
   bool simulate = true;
   bool free = false;
   std::optional<Format> said_format;
@@ -57,7 +57,7 @@ void declare(Options& options, PlanArguments& plan) {
   options
       .whole("--messages", "N", 1, most_simulated, plan.messages,
              "a plan that must simulate more messages, one by one, keeps its bound")
-      .fallback = "10000000";
+      .fallback = "15000000";
   options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
   options.format(plan.said_format, "; the table says what became of the other plans");
   options.output(plan.output);

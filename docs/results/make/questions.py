@@ -99,6 +99,24 @@ QUESTIONS = [
     Question(34, "Is my all-reduce as fast as it should be?", "the same profiles, and the machine",
              ["trace", "compare", "dgx-a100", *PROFILES],
              "That of 64 MiB is: its time is waiting for rank 2. That of 16 MiB takes twice the time of the prediction, with all ranks there."),
+    Question(35, "FSDP, or tensor and pipeline parallelism: Llama 3 70B on 64 GPUs with a NIC of 400 Gb/s each?",
+             "asked of every planner; shares of the peak are assumed",
+             ["plan", f"{FOLDER}/35-fsdp-or-tp-pp.json", "--within", "50%"],
+             "A draw: FSDP loses a quarter to recomputation, as its activations do not fit otherwise, and hides its traffic; the other plan "
+             "loses as much to tensor collectives and the bubble. FSDP among the GPUs of 8 nodes with tensor 8 gathers all weights for "
+             "each micro-batch and cannot hide that. The fastest is between them: FSDP "
+             "with tensor 4 takes 7.27 s without recomputation; simulating it takes a minute, as its gathers meet tensor collectives on NVLink.",
+             until="\nTo run and to explain"),
+    Question(36, "How many experts per GPU?", "likewise",
+             ["plan", f"{FOLDER}/36-experts-per-gpu.json", "--set", "training.parallel.expert=[1,2,4,8]"],
+             "One, of Mixtral's 8 on a node of 8: with two (expert 4) the step takes 1.3 % more and each GPU keeps 8.5 GB more; with four it does "
+             "not fit. Dispatch and combine are 7 ms cheaper with two; kernels that read the weights of two experts for half the tokens each "
+             "cost 13 ms, and gradients of twice the experts 13 ms.",
+             until="\nTo run and to explain"),
+    Question(37, "What does context parallelism cost at 128 k tokens?", "likewise",
+             matrix("37-context", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
+             "3 % with two ranks and 8 % with four, where 8 k tokens lose 18 and 31 %: keys and values grow with the sequence, attention with its "
+             "square. Take it for what does not fit otherwise, not for speed."),
 ]
 
 
@@ -149,7 +167,7 @@ def text():
     return f"""# Questions that users ask, and one command for each
 
 Asked in public threads; numbers are those of [scenarios/questions](../../scenarios/questions/README.md), which has more of them and
-says what each answer leaves out: one page of all 34. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
+says what each answer leaves out: one page of all 37. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
 from node to node, GPU by GPU, it is what NCCL with a ring per NIC calls busbw. `gpu0-7 x node0-2` are gpu0 of node0, node1 and node2, then
 gpu1 of each, and so on. Made by `docs/results/make/questions.py build/tools/ringsim`; a test compares the page with what the script writes.
 
