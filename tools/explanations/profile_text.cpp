@@ -156,6 +156,9 @@ std::string profile_head(const Profile& profile, const Account& account) {
   text += wrapped(used) + '\n';
   for (const auto& [why, n] : account.lost)
     text += wrapped(fmt::format("not usable: {}, {}", n, to_string(why))) + '\n';
+  for (const profiles::ProfileSource& source : profile.sources)
+    for (const std::string& line : source.about)
+      text += wrapped(profile.sources.size() > 1 ? fmt::format("rank {}: {}", source.rank, line) : line) + '\n';
   if (dropped > 0)
     text += wrapped(fmt::format("{} lost by the recorder (its ring was full)", plural(dropped, "call"))) + '\n';
   return text;
@@ -198,6 +201,7 @@ Json profile_about(const Profile& profile, const Account& account) {
     file["kernels"] = source.kernels;
     file["calls"] = source.calls;
     file["dropped"] = source.dropped;
+    if (!source.about.empty()) file["about"] = source.about;
     files.push_back(file);
   }
   Json clocks = Json::array();

@@ -15,7 +15,8 @@ std::string_view to_string(CallOp op) {
 }
 
 std::string_view to_string(SizeFrom from) {
-  static constexpr std::string_view names[] = {"none", "kernel", "record_param_comms", "annotation", "inspector"};
+  static constexpr std::string_view names[] = {"none",       "kernel",    "record_param_comms",
+                                               "annotation", "inspector", "comm_size"};
   return names[static_cast<std::size_t>(from)];
 }
 
