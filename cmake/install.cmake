@@ -62,7 +62,7 @@ configure_file(cmake/ringsim.pc.in ${PROJECT_BINARY_DIR}/ringsim.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ringsim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios COMPONENT command FILES_MATCHING
-  PATTERN "*.json" PATTERN "*.xml")
+  PATTERN "*.json" PATTERN "*.xml" PATTERN "*.et")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 
 include(cmake/packages.cmake)

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <queue>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -18,7 +19,18 @@ namespace {
 
 constexpr std::size_t most_clock_entries = std::size_t{1} << 29;
 
-std::string short_name(const std::string& name) {
+/// "at::native::CatArrayBatchedCopy": a kernel's name without what it returns, its template's arguments and its
+/// parameters.
+std::string short_name(std::string name) {
+  if (name.starts_with("void ")) name.erase(0, 5);
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  for (std::size_t at; (at = name.find(anonymous)) != std::string::npos;) name.erase(at, anonymous.size());
+  if (const std::size_t end = name.find_first_of("<("); end != std::string::npos && end > 0) {
+    const bool is_numbered =
+        name[end] == '(' && name.ends_with(')') && name.find_first_not_of("0123456789", end + 1) == name.size() - 1;
+    if (!is_numbered) name.resize(end);  // "aten::mm(1)": the second part of what a converter cut in two
+  }
+  name.erase(name.find_last_not_of(' ') + 1);
   if (name.size() <= longest_task_name) return name;
   return name.substr(0, longest_task_name - 3) + "...";
 }
