@@ -153,7 +153,7 @@ struct TrainingSpec {
   const char* what() const {
     return trace ? "a trace" : inference() != nullptr ? "a step of inference" : "a training step";
   }
-  /// Of a plan or a trace: its kinds of calls, each once, in order; and the members of each group.
+  /// Kinds of calls in the groups of a plan or a trace, each once, in order; and the members of each group.
   bool calls_in_groups() const { return plan != nullptr || trace != nullptr; }
   std::vector<PlanExchange> exchanges_in_groups() const {
     return trace ? trace->exchanges() : plan_exchanges(plan->program);
