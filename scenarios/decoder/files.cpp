@@ -156,6 +156,7 @@ const Files::Content& Files::read(const std::string& name) const {
 const Files::Numbered& Files::numbered(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   if (const auto known = numbered_.find(name); known != numbered_.end()) return known->second;
+  constexpr int most_numbered = 65536;
   constexpr std::string_view mark = "{rank}";
   const std::size_t at = name.find(mark);
   Numbered found;
@@ -166,6 +167,8 @@ const Files::Numbered& Files::numbered(const std::string& name) const {
     const std::string path = (std::filesystem::path(scenario_).parent_path() / one).string();
     std::error_code error;
     if (number > 0 && (at == std::string::npos || !std::filesystem::exists(path, error))) break;
+    if (number == most_numbered)
+      throw InputError(path, fmt::format("expected at most {} files of one name, found more", most_numbered));
     std::string pieces;
     read_pieces(path, "a file that the scenario names", [&](std::string_view piece) { pieces += digest_of(piece); });
     digests += digest_of(pieces);

@@ -13,6 +13,7 @@
 #include "algorithms/training/regimes.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/foreign_format.hpp"
 
 namespace ringsim::scenarios {
 
@@ -29,7 +30,13 @@ std::shared_ptr<const RankTrace> rank_of(const std::string& path, const traces::
   const std::string key = fmt::format("trace {} {} {}", options.drop_missing, options.sync, path);
   return files.once<RankTrace>(key, [&] {
     traces::ChakraReader reader(path);
-    read_pieces(path, "a Chakra trace", [&](std::string_view piece) { reader.feed(piece); });
+    bool is_first = true;
+    read_pieces(path, "a Chakra trace", [&](std::string_view piece) {
+      if (std::exchange(is_first, false) && !is_chakra_trace(piece.substr(0, recognized_bytes)))
+        throw InputError(path, "expected a Chakra trace, found something else",
+                         "nothing of the file is shown, because a scenario names it; `ringsim trace show` says more");
+      reader.feed(piece);
+    });
     return rank_trace(reader.finish(), options);
   });
 }

@@ -286,6 +286,7 @@ TEST_CASE("traces that are not one job are refused: which calls, which ranks, wh
   };
   const std::vector<Wrong> all{
       {"other orders", {reduces, gathers}, on_star(2)},
+      {"other operations", {{made_call(2, 64)}, {made_call(2, 64, {}, 7)}}, on_star(2)},
       {"other sizes", {reduces, larger}, on_star(2)},
       {"a call less", {reduces, once}, on_star(2)},
       {"a rank that never calls", {reduces, silent}, on_star(2)},
@@ -309,6 +310,9 @@ TEST_CASE("traces that are not one job are refused: which calls, which ranks, wh
       {"missing nodes", {{{.id = 1, .data = {9}}}, {kernel}}, on_star(2)},
   };
   MessagePage page("traces");
+  // Another file: nothing of it is shown.
+  page.add("a file that is no trace",
+           Traces(std::vector<std::string>{"password: 1234", "password: 1234"}).refusal(on_star(2)));
   for (const Wrong& each : all) {
     CAPTURE(each.what);
     page.add(each.what, Traces(each.ranks).refusal(each.scenario));
