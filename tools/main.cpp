@@ -29,6 +29,7 @@ const std::vector<Command>& command_table() {
       trace_command(),
       trace_show_command(),
       trace_compare_command(),
+      trace_export_command(),
 
       replay_command(),
       lab_command(),

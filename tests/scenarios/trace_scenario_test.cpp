@@ -310,7 +310,7 @@ TEST_CASE("traces that are not one job are refused: which calls, which ranks, wh
       {"missing nodes", {{{.id = 1, .data = {9}}}, {kernel}}, on_star(2)},
   };
   MessagePage page("traces");
-  // Another file: nothing of it is shown.
+  // Nothing is shown of a file that is no trace.
   page.add("a file that is no trace",
            Traces(std::vector<std::string>{"password: 1234", "password: 1234"}).refusal(on_star(2)));
   for (const Wrong& each : all) {

@@ -119,7 +119,7 @@ TEST_CASE("there is a man page for ringsim and for every command, and roff reads
     CHECK(std::system(fmt::format("groff -man -Tascii -ww -z {} 2> {}", entry.path().string(), said).c_str()) == 0);
     CHECK(read_file(said) == "");
   }
-  CHECK(pages == 44);
+  CHECK(pages == 45);
   CHECK(run_command({"man"}).out == read_file(fs::path(folder) / "ringsim.1"));
   CHECK(run_command({"man", "topology", "show"}).out == read_file(fs::path(folder) / "ringsim-topology-show.1"));
   const std::string run = run_command({"man", "run"}).out;

@@ -27,6 +27,7 @@ Command scorecard_command();
 Command trace_command();
 Command trace_show_command();
 Command trace_compare_command();
+Command trace_export_command();
 
 Command replay_command();
 Command lab_command();
