@@ -37,6 +37,7 @@ get_property(ringsim_linked GLOBAL PROPERTY RINGSIM_LINKED_PACKAGES)
 list(FILTER ringsim_linked INCLUDE REGEX "::")
 list(TRANSFORM ringsim_linked REPLACE "::.*" "")
 list(TRANSFORM ringsim_linked REPLACE "^tsl$" "tsl-robin-map")
+list(TRANSFORM ringsim_linked REPLACE "^protobuf$" "Protobuf")
 list(REMOVE_DUPLICATES ringsim_linked)
 set(RINGSIM_FIND_DEPENDENCIES "")
 foreach(package IN LISTS ringsim_linked)
@@ -53,11 +54,15 @@ install(EXPORT ringsim-targets NAMESPACE ringsim:: DESTINATION ${ringsim_package
 
 list(TRANSFORM ringsim_libraries PREPEND "-l" OUTPUT_VARIABLE ringsim_pc_libraries)
 list(JOIN ringsim_pc_libraries " " ringsim_pc_libraries)
+set(ringsim_pc_chakra "")
+if(NOT RINGSIM_WITHOUT_CHAKRA)
+  set(ringsim_pc_chakra " protobuf-lite")
+endif()
 configure_file(cmake/ringsim.pc.in ${PROJECT_BINARY_DIR}/ringsim.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ringsim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios COMPONENT command FILES_MATCHING
-  PATTERN "*.json" PATTERN "*.xml")
+  PATTERN "*.json" PATTERN "*.xml" PATTERN "*.et")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 
 include(cmake/packages.cmake)

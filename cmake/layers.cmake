@@ -12,7 +12,7 @@ set(RINGSIM_LAYERS
 # itself reads no files: text is there for the folders above.
 set(RINGSIM_ROOMS_sim base topology schedule check network run program text)
 set(RINGSIM_ROOMS_topologies bound synthesis search fabrics machines formats nccl layout)
-set(RINGSIM_ROOMS_algorithms composed trees exchanges training inference formats)
+set(RINGSIM_ROOMS_algorithms composed trees exchanges training inference traces formats)
 set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions setup predict)
 set(RINGSIM_ROOMS_validate closed_forms measured results analysis score profiles replay)
 set(RINGSIM_ROOMS_tools bench output explanations formats pictures sweep command_line traces reports replay commands)

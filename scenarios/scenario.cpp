@@ -156,10 +156,11 @@ Json place_sweeps(Json& root, Blame& blame) {
     }
     const Field* field = find(scenario_field().members, path.front());
     if (field != nullptr && !field->varies) {
-      blame.fail(place, fmt::format(
-                            "expected a path in topology, collective, training, inference, transport, network, faults, "
-                            "disturbance, jobs or calibration, found {}",
-                            in_quotes(key)));
+      blame.fail(place,
+                 fmt::format(
+                     "expected a path in topology, collective, training, inference, trace, transport, network, faults, "
+                     "disturbance, jobs or calibration, found {}",
+                     in_quotes(key)));
     }
     for (const DottedPath& other : paths) {
       if (leads_to(other, path) || leads_to(path, other)) {
@@ -394,7 +395,8 @@ std::optional<Scenario> ScenarioFile::point(std::size_t i, Bytes size) const {
   ensure(i < this->size(), "a point's number is below the number of points");
   Varied varied;
   Json written = impl_->points->at(impl_->number(i), varied);
-  for (const auto& [key, what] : {std::pair{"training", "a training step"}, {"inference", "a step of inference"}})
+  for (const auto& [key, what] :
+       {std::pair{"training", "a training step"}, {"inference", "a step of inference"}, {"trace", "a trace"}})
     if (written.contains(key))
       impl_->blame.fail(fmt::format("/{}", key),
                         fmt::format("expected a collective, whose size can be set, found {}", what));

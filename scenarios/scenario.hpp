@@ -13,6 +13,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/inference/inference_costs.hpp"
+#include "algorithms/traces/trace_program.hpp"
 #include "algorithms/training/ddp.hpp"
 #include "algorithms/training/plan_program.hpp"
 #include "algorithms/training/regimes.hpp"
@@ -110,7 +111,8 @@ struct PlanTraining {
   std::optional<InferencePlan> inference;
 };
 
-/// A training step: scenario key `training`. Or a step of inference, key `inference`, which is a plan's forward pass.
+/// A training step: scenario key `training`. Or a step of inference, key `inference`, which is a plan's forward pass;
+/// or the step of a real job, key `trace`.
 struct TrainingSpec {
   const Regime* regime = nullptr;
   std::string workload;  ///< the model's name; "layers" if the scenario has its own
@@ -141,11 +143,24 @@ struct TrainingSpec {
   /// In place of a regime; then regime is plan_regime(), and of `step` only name, steps and bytes_per_element count.
   std::shared_ptr<const PlanTraining> plan;
 
+  /// In place of a regime; then regime is trace_regime(), and of the others `workload`, `compute` and step.name count.
+  std::shared_ptr<const traces::TraceJob> trace;
+
   Bytes gradients() const { return Bytes{parameters} * bytes_per_parameter; }
   const InferencePlan* inference() const { return plan && plan->inference ? &*plan->inference : nullptr; }
   /// The scenario's key, and what messages call it.
-  const char* key() const { return inference() != nullptr ? "inference" : "training"; }
-  const char* what() const { return inference() != nullptr ? "a step of inference" : "a training step"; }
+  const char* key() const { return trace ? "trace" : inference() != nullptr ? "inference" : "training"; }
+  const char* what() const {
+    return trace ? "a trace" : inference() != nullptr ? "a step of inference" : "a training step";
+  }
+  /// Kinds of calls in the groups of a plan or a trace, each once, in order; and the members of each group.
+  bool calls_in_groups() const { return plan != nullptr || trace != nullptr; }
+  std::vector<PlanExchange> exchanges_in_groups() const {
+    return trace ? trace->exchanges() : plan_exchanges(plan->program);
+  }
+  Program::Groups groups_of(const PlanExchange& exchange) const {
+    return trace ? trace->groups_of(exchange.stage) : plan_groups(plan->program, exchange.use, exchange.stage);
+  }
 };
 
 /// The decisions of a communication library for one collective.

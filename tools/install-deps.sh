@@ -41,6 +41,8 @@ if [[ ${1:-} == ci ]]; then
   need chromium-headless-shell chromium-headless-shell
   need librsvg2-dev "/usr/include/librsvg-2.0/librsvg/rsvg.h"
   need pkg-config pkg-config
+  need libprotobuf-dev "/usr/include/google/protobuf/message_lite.h"
+  need protobuf-compiler protoc
   need fonts-dejavu-core "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
   need python3-pip "/usr/lib/python3/dist-packages/pip/__init__.py"

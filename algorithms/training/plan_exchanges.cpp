@@ -77,8 +77,10 @@ Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
       return grid.pairs(next, stage);
     case PlanUse::embedding:
       return grid.pairs(0, grid.pipeline() - 1);
+    case PlanUse::traced:
+      break;
   }
-  fail_invariant("a call has one of ten uses");
+  fail_invariant("a plan's call has one of ten uses");
 }
 
 namespace plan_detail {

@@ -16,6 +16,7 @@ namespace ringsim {
 
 /// Between which ranks. context: those that share samples. shard and replica: parts of data groups, see
 /// PlanSpec::shard_group. expert: those that have different experts; expert_data: those that have the same ones.
+/// traced: of an execution trace; its `stage` says which of its groups.
 enum class PlanUse : std::uint8_t {
   tensor,
   data,
@@ -26,7 +27,8 @@ enum class PlanUse : std::uint8_t {
   replica,
   context,
   expert,
-  expert_data
+  expert_data,
+  traced
 };
 
 /// One item of a layer's pass on a rank: a kernel, or a collective of its tensor, context or expert group. Items run in

@@ -73,6 +73,16 @@ const Regime& plan_regime() {
   return plan;
 }
 
+const Regime& trace_regime() {
+  static const Regime trace{.kind = Regime::Kind::trace,
+                            .name = "trace",
+                            .summary = "the step of a real job, as an execution trace has it",
+                            .travels = "what the job's collectives, sends and receives carried",
+                            .computes = "each rank what was recorded, for as long",
+                            .source = "Sridharan et al., arXiv 2305.14516 (Chakra)"};
+  return trace;
+}
+
 const Regime* find_regime(std::string_view name) {
   const auto found =
       std::find_if(all_regimes.begin(), all_regimes.end(), [&](const Regime& regime) { return regime.name == name; });

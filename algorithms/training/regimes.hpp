@@ -17,7 +17,8 @@ struct Regime {
     local_sgd,
     gossip,
     model_parallel,
-    plan  ///< `training.parallel` says how: no name for `regime`
+    plan,  ///< `training.parallel` says how: no name for `regime`
+    trace  ///< of a real job: likewise
   };
   Kind kind = Kind::single;
   std::string name;      ///< as scenarios spell it
@@ -31,6 +32,8 @@ struct Regime {
 std::span<const Regime> regimes();
 /// The regime of a training whose scenario has `parallel` in place of one. Not in regimes().
 const Regime& plan_regime();
+/// That of a scenario with `trace`. Not in regimes() either.
+const Regime& trace_regime();
 /// The one of that name, or nullptr.
 const Regime* find_regime(std::string_view name);
 

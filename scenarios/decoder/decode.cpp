@@ -62,7 +62,7 @@ class Decoder {
       case Type::text:
         return text(field, value, pointer);
       case Type::file:
-        return file(text(field, value, pointer), pointer);
+        return file(field, text(field, value, pointer), pointer);
       case Type::boolean:
         if (!value.is_boolean()) {
           fail(pointer, expectation(field), value, value.is_string() ? "true and false stand without quotes" : "");
@@ -118,8 +118,9 @@ class Decoder {
     fail(pointer, expectation(field), value, hint);
   }
 
-  nlohmann::json file(const nlohmann::json& name, const std::string& pointer) {
+  nlohmann::json file(const Field& field, const nlohmann::json& name, const std::string& pointer) {
     try {
+      if (field.numbered) return {{"path", name}, {"content", files_.numbered(name.get<std::string>()).digest}};
       return {{"path", name}, {"content", files_.read(name.get<std::string>()).digest}};
     } catch (const InputError& error) {
       blame_.fail(pointer, error.message() + ": " + error.where(),

@@ -110,7 +110,8 @@ std::string read_text(std::istream& in, const std::string& name, const std::stri
   return text;
 }
 
-std::string read_text(const std::string& path, const std::string& what, std::size_t most) {
+namespace {
+std::ifstream opened(const std::string& path, const std::string& what) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
@@ -120,7 +121,25 @@ std::string read_text(const std::string& path, const std::string& what, std::siz
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
+  return in;
+}
+}  // namespace
+
+std::string read_text(const std::string& path, const std::string& what, std::size_t most) {
+  std::ifstream in = opened(path, what);
   return read_text(in, path, what, most);
+}
+
+void read_pieces(const std::string& path, const std::string& what, const std::function<void(std::string_view)>& take) {
+  constexpr std::size_t piece = std::size_t{1} << 20;
+  std::ifstream in = opened(path, what);
+  Unpacked file(in, path);
+  std::string text;
+  for (bool more = true; more;) {
+    more = file.read(text, piece);
+    take(text);
+    text.clear();
+  }
 }
 
 Files::Files(const std::string& scenario) : scenario_(scenario) {}
@@ -132,6 +151,31 @@ const Files::Content& Files::read(const std::string& name) const {
   std::string text = read_text(path, "a file that the scenario names");
   std::string digest = digest_of(text);
   return contents_.emplace(name, Content{path, std::move(text), std::move(digest)}).first->second;
+}
+
+const Files::Numbered& Files::numbered(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = numbered_.find(name); known != numbered_.end()) return known->second;
+  constexpr int most_numbered = 65536;
+  constexpr std::string_view mark = "{rank}";
+  const std::size_t at = name.find(mark);
+  Numbered found;
+  std::string digests;
+  for (int number = 0;; ++number) {
+    std::string one = name;
+    if (at != std::string::npos) one.replace(at, mark.size(), fmt::to_string(number));
+    const std::string path = (std::filesystem::path(scenario_).parent_path() / one).string();
+    std::error_code error;
+    if (number > 0 && (at == std::string::npos || !std::filesystem::exists(path, error))) break;
+    if (number == most_numbered)
+      throw InputError(path, fmt::format("expected at most {} files of one name, found more", most_numbered));
+    std::string pieces;
+    read_pieces(path, "a file that the scenario names", [&](std::string_view piece) { pieces += digest_of(piece); });
+    digests += digest_of(pieces);
+    found.paths.push_back(path);
+  }
+  found.digest = digest_of(digests);
+  return numbered_.emplace(name, std::move(found)).first->second;
 }
 
 const Files::Content& Files::read(const std::string& name, const FileKind& kind) const {

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <iosfwd>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ringsim::scenarios {
@@ -19,6 +23,9 @@ std::string read_text(const std::string& path, const std::string& what, std::siz
 /// Reads a stream, which errors call `name`.
 std::string read_text(std::istream& in, const std::string& name, const std::string& what,
                       std::size_t most = most_bytes);
+
+/// Gives a file piece by piece, unpacked, whatever its size. Throws as read_text().
+void read_pieces(const std::string& path, const std::string& what, const std::function<void(std::string_view)>& take);
 
 /// The kind of file that a scenario's key expects, and texts of which such a file contains at least one. A scenario may
 /// come from a stranger and name any file that its user can read, so errors show nothing of a file without such a text.
@@ -43,10 +50,30 @@ class Files {
   /// As read(), for a reader whose errors show what they found.
   const Content& read(const std::string& name, const FileKind& kind) const;
 
+  /// Files of any size that are not kept.
+  struct Numbered {
+    std::vector<std::string> paths;  ///< [number] as errors call them
+    std::string digest;              ///< of all
+  };
+  /// The files of a name in which "{rank}" stands for 0, 1, 2 ... until there is none of that number; of any other name
+  /// the one file. Throws as read(), also if there is no file 0.
+  const Numbered& numbered(const std::string& name) const;
+  /// What `make` makes out of such files: made once, and kept under this key for later points.
+  template <class T, class Make>
+  std::shared_ptr<const T> once(const std::string& key, Make make) const {
+    const std::lock_guard lock(made_mutex_);
+    std::shared_ptr<const void>& kept = made_[key];
+    if (!kept) kept = std::make_shared<const T>(make());
+    return std::static_pointer_cast<const T>(kept);
+  }
+
  private:
   std::string scenario_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, Content> contents_;
+  mutable std::map<std::string, Numbered> numbered_;
+  mutable std::mutex made_mutex_;
+  mutable std::map<std::string, std::shared_ptr<const void>> made_;
 };
 
 }  // namespace ringsim::scenarios

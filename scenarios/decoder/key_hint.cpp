@@ -100,11 +100,11 @@ std::vector<Entry> places_of(const std::string& key, const Json* value, const Do
   const bool in_jobs = !object.empty() && object.front() == "jobs";
   prefer(found, [&](const Entry& entry) { return in_jobs || entry.path.front() != "jobs"; });
   if (!in_list(object)) prefer(found, [&](const Entry& entry) { return !in_list(entry.path); });
-  // One of these is what a scenario is about; inference the least often.
-  const auto is_of = [&](const char* part) { return root.contains(part); };
-  const bool says = is_of("collective") || is_of("training") || is_of("inference");
-  for (const char* part : {"inference", "training", "collective"})
-    if (!is_of(part) && (says || part == std::string_view("inference")))
+  // One of these is what a scenario is about; a trace the least often, then inference.
+  const auto is_of = [&](std::string_view part) { return root.contains(part); };
+  const bool says = is_of("collective") || is_of("training") || is_of("inference") || is_of("trace");
+  for (const std::string_view part : {"trace", "inference", "training", "collective"})
+    if (!is_of(part) && (says || part == "inference" || part == "trace"))
       prefer(found, [&](const Entry& entry) { return entry.path.front() != part; });
   const auto takes = [&](const Entry& entry) { return value == nullptr || fits_value(*entry.field, *value); };
   const auto is_here = [&](const Entry& entry) { return other_kind(entry, root) == nullptr; };

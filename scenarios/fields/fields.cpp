@@ -212,6 +212,7 @@ Field make_scenario_field() {
                       collective_field(),
                       training_field(algorithm_field()),
                       inference_field(algorithm_field()),
+                      trace_field(algorithm_field()),
                       library_field(transport_field().members),
                       harness_field(),
                       devices_field(),
@@ -239,7 +240,7 @@ Field make_scenario_field() {
                                     .min = 1,
                                     .varies = false}},
                        .varies = false}},
-          .one_of = {{"collective", "training", "inference"}},
+          .one_of = {{"collective", "training", "inference", "trace"}},
           .varies = false};
 }
 

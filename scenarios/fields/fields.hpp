@@ -78,6 +78,7 @@ struct Field {
   std::vector<Field> variants = {};     ///< objects; their names are the discriminator's values
   bool varies = true;                   ///< a list or range of values is accepted where one is expected
   bool unique = false;                  ///< of a list: each element once
+  bool numbered = false;                ///< of a file: "{rank}" in its name stands for 0, 1, 2 ...
   bool digits = false;                  ///< of a text: a whole number is read as its digits
   bool only_said = false;               ///< the default is not filled in: the canonical form has what was said
   Member into = {};                     ///< where the value goes; none: the meaning of a scenario reads the key
@@ -122,6 +123,8 @@ Field training_field(Field algorithm);
 Field workload_field(Field parallel);
 Field parallel_field(Field algorithm);
 Field inference_field(Field algorithm);
+/// The step of a real job.
+Field trace_field(Field algorithm);
 /// The model that serves.
 Field serving_workload_field();
 /// The GPUs of a step, by their names.

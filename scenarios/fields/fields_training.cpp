@@ -156,6 +156,7 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
                .examples = {"8"},
                .into = &TrainingSpec::microbatches}};
     case Regime::Kind::plan:
+    case Regime::Kind::trace:
       break;
   }
   fail_invariant("a regime of the list has one of seven kinds");

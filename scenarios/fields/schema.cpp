@@ -241,7 +241,7 @@ std::string scenario_schema() {
   out["title"] = "ringsim scenario";
   out["description"] = scenario_field().doc;
   out.update(writer.object_of(scenario_field()));
-  for (const char* what : {"collective", "training", "inference"})
+  for (const char* what : {"collective", "training", "inference", "trace"})
     out["oneOf"].push_back({{"required", Schema::array({what})}});
   out["definitions"] = std::move(definitions);
   return out.dump(2) + "\n";

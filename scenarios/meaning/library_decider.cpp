@@ -36,6 +36,7 @@ void refuse_decided(const Json& written, const Blame& blame) {
     if (job.contains("inference") && job["inference"].contains("parallel") &&
         job["inference"]["parallel"].is_object() && job["inference"]["parallel"].contains("algorithm"))
       refuse(pointer + "/inference/parallel/algorithm");
+    if (job.contains("trace") && job["trace"].contains("algorithm")) refuse(pointer + "/trace/algorithm");
   };
   refuse_in(written, "");
   for (std::size_t i = 0; written.contains("jobs") && i < written["jobs"].size(); ++i)

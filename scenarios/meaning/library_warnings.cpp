@@ -70,7 +70,7 @@ std::vector<LibraryUse> uses_of(const Scenario& scenario) {
     const CollectiveOp op = scenario.training_of(j) != nullptr ? CollectiveOp::all_reduce : scenario.jobs[j].request.op;
     out.push_back({op, *library});
     for (const auto& [exchange, call] : library->exchanges) {
-      out.push_back({scenario.training_of(j)->plan ? exchange.op : op, *library});
+      out.push_back({scenario.training_of(j)->calls_in_groups() ? exchange.op : op, *library});
       out.back().run.call = call;
     }
   }

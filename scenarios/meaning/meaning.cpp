@@ -19,6 +19,7 @@
 #include "scenarios/meaning/meaning_library.hpp"
 #include "scenarios/meaning/meaning_nics.hpp"
 #include "scenarios/meaning/meaning_topology.hpp"
+#include "scenarios/meaning/meaning_trace.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 #include "scenarios/meaning/meaning_transport.hpp"
 #include "sim/base/error.hpp"
@@ -38,8 +39,9 @@ namespace {
 void check_beside_training(const Canonical& canonical, const Blame& blame) {
   if (!canonical.contains("disturbance")) return;
   for (const char* key : {"slow", "jitter"})
-    if (canonical["disturbance"].contains(key) && canonical.contains("inference"))
-      blame.fail(fmt::format("/disturbance/{}", key), "cannot be combined with inference",
+    if (canonical["disturbance"].contains(key) && (canonical.contains("inference") || canonical.contains("trace")))
+      blame.fail(fmt::format("/disturbance/{}", key),
+                 fmt::format("cannot be combined with {}", canonical.contains("trace") ? "a trace" : "inference"),
                  "it would delay each step of each message");
     else if (canonical["disturbance"].contains(key))
       blame.fail(fmt::format("/disturbance/{}", key), "cannot be combined with a training step",
@@ -338,19 +340,21 @@ namespace {
 void expect_one_kind(const Canonical& canonical, const Blame& blame) {
   std::string found;
   int n = 0;
-  for (const char* key : {"collective", "training", "inference"})
+  for (const char* key : {"collective", "training", "inference", "trace"})
     if (canonical.contains(key)) found += fmt::format("{}{}", n++ == 0 ? "" : " and ", key);
   if (n != 1)
-    blame.fail("",
-               fmt::format("expected one of the keys \"collective\", \"training\" and \"inference\", found {}",
-                           n == 0 ? "none" : found),
-               "collective: What the GPUs do. training: What the GPUs train. inference: What the GPUs serve.");
+    blame.fail(
+        "",
+        fmt::format("expected one of the keys \"collective\", \"training\", \"inference\" and \"trace\", found {}",
+                    n == 0 ? "none" : found),
+        "collective: What the GPUs do. training: What the GPUs train. inference: What the GPUs serve. trace: What a "
+        "job did.");
 }
 
-/// In the order of ranks; none if the scenario names those that serve.
-std::vector<std::string> names_of_gpus(const TopologySpec& spec, const Canonical& inference, const Blame& blame) {
+/// In the order of ranks; none if the scenario names those of the step.
+std::vector<std::string> names_of_gpus(const TopologySpec& spec, const Canonical& step, const Blame& blame) {
   std::vector<std::string> names;
-  if (inference.contains("ranks")) return names;
+  if (step.contains("ranks")) return names;
   try {
     const Topology topology = build(spec);
     for (const NodeId rank : topology.ranks()) names.push_back(topology.node(rank).name);
@@ -364,10 +368,12 @@ std::vector<std::string> names_of_gpus(const TopologySpec& spec, const Canonical
 
 Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& blame, const Files& files) {
   Scenario out;
-  Canonical decided;  // copied only where a library or the ranks of inference are written into it
-  const bool by_library = asked.contains("library"), serves = asked.contains("inference");
-  if (by_library || serves) decided = asked;
-  const Canonical& canonical = by_library || serves ? decided : asked;
+  Canonical decided;  // copied only where a library or the ranks of a step are written into it
+  const bool by_library = asked.contains("library"), serves = asked.contains("inference"),
+             replays = asked.contains("trace");
+  const bool is_changed = by_library || serves || replays;
+  if (is_changed) decided = asked;
+  const Canonical& canonical = is_changed ? decided : asked;
   out.topology = topology_of(canonical["topology"], blame, files);
   if (const auto* cluster = std::get_if<Cluster>(&out.topology)) {
     for (const Cluster::Part& part : cluster->parts) {
@@ -381,6 +387,10 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (serves) {
     name_serving_ranks(decided["inference"], names_of_gpus(out.topology, canonical["inference"], blame), blame);
     out.training = inference_of(canonical["inference"], compute_scale_of(canonical), blame, out.warnings);
+  }
+  if (replays) {
+    name_traced_ranks(decided["trace"], names_of_gpus(out.topology, canonical["trace"], blame), blame, files);
+    out.training = trace_of(canonical["trace"], compute_scale_of(canonical), blame, files, out.warnings);
   }
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);

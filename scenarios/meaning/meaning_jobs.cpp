@@ -15,6 +15,7 @@
 #include "scenarios/meaning/meaning_calibration.hpp"
 #include "scenarios/meaning/meaning_groups.hpp"
 #include "scenarios/meaning/meaning_inference.hpp"
+#include "scenarios/meaning/meaning_trace.hpp"
 #include "scenarios/meaning/meaning_training.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -329,6 +330,7 @@ Job main_of(const Canonical& canonical, const Json& written, std::size_t gpus, c
   if (!out.training) return make(canonical["collective"], written["collective"], "/collective");
   if (out.training->inference() != nullptr)
     return make(layer_collective_of(canonical["inference"], *out.training), Json::object(), "/inference/parallel");
+  if (out.training->trace) return make(largest_call_of(canonical["trace"], *out.training), Json::object(), "/trace");
   const Canonical& training = canonical["training"];
   Job job = make(gradients_of(training, *out.training), Json::object(), "/training/regime");
   if (out.training->regime->kind == Regime::Kind::single) job.request.ranks = 1;

@@ -326,9 +326,9 @@ std::vector<std::string> names_of_ranks(const Canonical& training, const Topolog
 }
 
 /// The groups of a plan's exchanges as a collective has them; no `groups` if their names are not known.
-Canonical in_groups_of(const PlanSpec& plan, const PlanExchange& exchange, const std::vector<std::string>& names) {
+Canonical in_groups_of(const TrainingSpec& spec, const PlanExchange& exchange, const std::vector<std::string>& names) {
   Canonical groups = Canonical::array();
-  for (const std::vector<Actor>& group : plan_groups(plan, exchange.use, exchange.stage)) {
+  for (const std::vector<Actor>& group : spec.groups_of(exchange)) {
     groups.emplace_back();
     for (const Actor rank : group) groups.back().push_back(names.at(static_cast<std::size_t>(rank)));
   }
@@ -356,14 +356,16 @@ const char* name_of(PlanUse use) {
       return "neighbor stages";
     case PlanUse::embedding:
       return "first and last stage";
+    case PlanUse::traced:
+      return "a trace";
   }
-  fail_invariant("a call has one of ten uses");
+  fail_invariant("a call has one of eleven uses");
 }
 
-/// Decides for each group shape, operation and size of a plan. What the transport of the scenario shows is the choice
-/// for the exchange of most bytes.
-LibraryRun decide_plan(const Canonical& canonical, const Json& written, const PlanSpec& plan, const LibraryPlace& at,
-                       Scenario& scenario, const Blame& blame, const Files& files) {
+/// Decides for each group shape, operation and size of a plan or a trace. What the transport of the scenario shows is
+/// the choice for the exchange of most bytes.
+LibraryRun decide_plan(const Canonical& canonical, const Json& written, const TrainingSpec& spec,
+                       const LibraryPlace& at, Scenario& scenario, const Blame& blame, const Files& files) {
   Decider by = decider_of(canonical, written, at.part, at.pointer, at.transport, scenario, blame, files);
   LibraryRun out = library_run(canonical["library"], by);
   const std::vector<std::string> names = names_of_ranks(at.part, scenario.topology);
@@ -371,17 +373,18 @@ LibraryRun decide_plan(const Canonical& canonical, const Json& written, const Pl
   const Canonical own = at.transport;
   Canonical transport, place{{"order", ""}};
   const PlanExchange* most = nullptr;
-  const std::vector<PlanExchange> exchanges = plan_exchanges(plan);
+  const std::vector<PlanExchange> exchanges = spec.exchanges_in_groups();
+  const std::string pointer = at.pointer + (spec.trace ? "" : "/parallel");
   for (const PlanExchange& exchange : exchanges) {
     if (known != std::pair{exchange.use, exchange.stage}) {
       known = {exchange.use, exchange.stage};
       const std::vector<std::string> warnings = scenario.warnings;
       transport = own;
       try {
-        by = decider_of(canonical, written, in_groups_of(plan, exchange, names), at.pointer + "/parallel", transport,
-                        scenario, blame, files);
+        by = decider_of(canonical, written, in_groups_of(spec, exchange, names), pointer, transport, scenario, blame,
+                        files);
       } catch (const InputError& error) {
-        blame.fail(at.pointer + "/parallel",
+        blame.fail(pointer,
                    fmt::format("{} (groups of {}, stage {})", error.message(), name_of(exchange.use), exchange.stage),
                    error.hint() + "; take sizes or an order by which the groups lie alike");
       }
@@ -405,7 +408,7 @@ LibraryRun decide_plan(const Canonical& canonical, const Json& written, const Pl
 
 LibraryRun decide_training(const Canonical& canonical, const Json& written, const TrainingSpec& training,
                            const LibraryPlace& at, Scenario& scenario, const Blame& blame, const Files& files) {
-  if (training.plan) return decide_plan(canonical, written, training.plan->program, at, scenario, blame, files);
+  if (training.calls_in_groups()) return decide_plan(canonical, written, training, at, scenario, blame, files);
   const std::set<Bytes> exchanges = exchanges_of(training, blame);
   const Decider by = decider_of(canonical, written, at.part, at.pointer, at.transport, scenario, blame, files);
   constexpr CollectiveOp op = CollectiveOp::all_reduce;

@@ -522,7 +522,8 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
       collective["algorithm"] = {{"name", "direct"}};
       break;
     case Regime::Kind::plan:
-      fail_invariant("a plan is no regime");
+    case Regime::Kind::trace:
+      fail_invariant("a plan is no regime, nor is a trace");
   }
   if (canonical.contains("ranks")) collective["ranks"] = canonical["ranks"];
   return collective;

@@ -234,7 +234,7 @@ Program TrainingRun::plan_program_of(const Scenario& scenario, const PredictOpti
     }
     return made;
   };
-  PlanProgram plan = plan_program(spec_.plan->program, call, work);
+  PlanProgram plan = spec_.trace ? spec_.trace->program(call, work) : plan_program(spec_.plan->program, call, work);
   plan_streams_ = {.tensor = plan.tensor,
                    .data = plan.data,
                    .replica = plan.replica,

@@ -52,7 +52,9 @@ std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t j
     const auto times = std::count_if(training->step.buckets.begin(), training->step.buckets.end(),
                                      [&](const Bucket& bucket) { return bucket.bytes == exchange.bytes; });
     found.push_back({.bytes = exchange.bytes,
-                     .times = std::max<std::int64_t>(1, training->plan ? uses_of(*training->plan, exchange) : times),
+                     .times = std::max<std::int64_t>(1, training->trace  ? training->trace->uses_of(exchange)
+                                                        : training->plan ? uses_of(*training->plan, exchange)
+                                                                         : times),
                      .algorithm = std::string(to_string(call.plan.algorithm)),
                      .protocol = std::string(to_string(call.plan.protocol)),
                      .channels = call.channels});
@@ -208,6 +210,7 @@ Program TrainingRun::program_of(const Scenario& scenario, const PredictOptions& 
       return model_parallel_program(step_, pipeline, work);
     }
     case Regime::Kind::plan:
+    case Regime::Kind::trace:
       return plan_program_of(scenario, options, work);
   }
   fail_invariant("a training has a regime or a plan");
@@ -234,6 +237,8 @@ ProgramSize TrainingRun::size_of(const Scenario& scenario) const {
       return model_parallel_program_size(step_, ranks, spec_.microbatches, exchanges);
     case Regime::Kind::plan:
       return plan_program_size(spec_.plan->program);
+    case Regime::Kind::trace:
+      return spec_.trace->size();
   }
   fail_invariant("a training has a regime or a plan");
 }
@@ -247,6 +252,7 @@ std::string smaller(const TrainingSpec& spec, int ranks) {
   if (spec.step.buckets.size() > 1) ways.emplace_back("a larger regime.buckets.size");
   if (spec.every > 1) ways.emplace_back("a smaller regime.every");
   if (spec.microbatches > 1) ways.emplace_back("fewer regime.microbatches");
+  if (spec.trace) ways.emplace_back("traces of fewer steps");
   if (spec.plan && spec.plan->program.micro_batches > 1) ways.emplace_back("a smaller workload.global_batch_size");
   if (spec.servers > 1) ways.emplace_back("fewer regime.servers");
   if (ranks > 1) ways.emplace_back("fewer GPUs");
@@ -309,7 +315,7 @@ void TrainingRun::listen(RunOptions& options) {
 
 std::vector<NodeId> TrainingRun::placement() const {
   std::vector<NodeId> nodes = placed_.ranks;
-  if (spec_.plan) {
+  if (spec_.calls_in_groups()) {
     nodes.insert(nodes.end(), plan_helpers_.begin(), plan_helpers_.end());
     return nodes;
   }
@@ -344,10 +350,11 @@ std::int64_t TrainingRun::n_messages() const {
 }
 
 TrainingMemory TrainingRun::memory_of(Actor actor) const {
+  TrainingMemory memory;
+  if (spec_.trace) return memory;  // a trace does not say
   // Without the copy of the weights that mixed precision adds.
   const Bytes all = spec_.gradients(), state = Bytes{spec_.parameters} * moment_bytes(spec_.optimizer);
   const int ranks = placed_.job.request.ranks;
-  TrainingMemory memory;
   if (spec_.plan) {
     if (actor >= ranks) return memory;
     const auto stage = static_cast<std::size_t>(spec_.plan->program.grid.digits(actor).stage);
@@ -463,6 +470,18 @@ std::vector<RankReport> TrainingRun::by_rank(const Traffic& traffic) const {
   return reports;
 }
 
+void TrainingRun::describe_trace(TrainingReport& report) const {
+  const traces::TraceJob& job = *spec_.trace;
+  TraceReport out{.files = static_cast<std::int64_t>(job.n_files()), .sync = job.of(0).synced_at};
+  for (const auto& rank : job.ranks()) {
+    out.nodes += static_cast<std::int64_t>(rank->counts.nodes);
+    out.tasks += static_cast<std::int64_t>(rank->n_tasks());
+    out.collectives += static_cast<std::int64_t>(rank->counts.collectives);
+    out.unwaited += static_cast<std::int64_t>(rank->counts.unwaited);
+  }
+  report.trace = std::move(out);
+}
+
 // What follows from the scenario and the parts of the step.
 void TrainingRun::describe(TrainingReport& report) const {
   report.regime = spec_.regime->name;
@@ -476,6 +495,7 @@ void TrainingRun::describe(TrainingReport& report) const {
   report.parameters = spec_.parameters;
   report.buckets = step_.buckets.size();
   report.step = report.split.total();
+  if (spec_.trace) return describe_trace(report);
   for (Actor rank = 0; rank < placed_.job.request.ranks; ++rank)
     if (const TrainingMemory memory = memory_of(rank); memory.total() > report.memory.total()) report.memory = memory;
   const double seconds = static_cast<double>(report.step.count()) / static_cast<double>(picoseconds_per_second);

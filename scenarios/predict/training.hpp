@@ -63,6 +63,14 @@ struct InferenceReport {
   double tokens_per_s_per_gpu = 0;
 };
 
+/// The step of a trace; counts of all its files.
+struct TraceReport {
+  std::int64_t files = 1;  ///< 1: one rank's trace stands for all
+  std::int64_t nodes = 0, tasks = 0;
+  std::int64_t collectives = 0, unwaited = 0;  ///< those that nothing waits for
+  std::string sync;                            ///< the node that was made to wait for collectives; empty: none
+};
+
 /// What a training step took, and where its time went. Means over the steps that count, of the rank that ended last
 /// (of several, the first).
 struct TrainingReport {
@@ -84,6 +92,7 @@ struct TrainingReport {
   Bytes sent;                                ///< by all ranks and helpers, a step
   TrainingMemory memory;                     ///< of the GPU that needs most
   std::optional<PlanReport> plan;            ///< of a training with a plan, or of inference
+  std::optional<TraceReport> trace;          ///< then batch, parameters, rates, memory and efficiency are not known
   std::optional<InferenceReport> inference;  ///< then `batch` counts sequences, and tokens_per_s those of the step
   std::optional<AsyncReport> async;  ///< of a server that waits for nobody. Means are then over all workers and updates
   std::vector<ExchangeReport> exchanges;  ///< by size; none without a library
@@ -148,6 +157,7 @@ class TrainingRun {
   Program program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work);
   Program plan_program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work);
   void describe_plan(TrainingReport& report) const;
+  void describe_trace(TrainingReport& report) const;
   ProgramSize size_of(const Scenario& scenario) const;
   void expect_room(const Scenario& scenario, const ProgramSize& size, Bytes most) const;
   TrainingMemory memory_of(Actor actor) const;

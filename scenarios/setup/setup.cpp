@@ -173,14 +173,15 @@ void place_exchanges(const Seen& seen, const Scenario& scenario, const LibraryRu
 /// The collective of an exchange's groups: as the library decides, else by the scenario's algorithm, if that is not for
 /// all-reduces alone.
 Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, const LibraryCall* call,
-                    bool only_all_reduce) {
+                    const TrainingSpec& spec) {
   Job job = main;
+  const bool only_all_reduce = spec.plan && spec.plan->program.forward_only;
   job.ranks.clear();
   job.shuffle.reset();
   const bool is_send = exchange.op == CollectiveOp::send_recv;
-  const bool is_served =
-      exchange.op == CollectiveOp::all_reduce ||
-      (!only_all_reduce && (exchange.op != CollectiveOp::all_to_all || main.algorithm->supports(exchange.op)));
+  const bool may_lack = spec.trace || exchange.op == CollectiveOp::all_to_all;  // plans know what their algorithm does
+  const bool is_served = exchange.op == CollectiveOp::all_reduce ||
+                         (!only_all_reduce && (!may_lack || main.algorithm->supports(exchange.op)));
   job.request.op = is_send ? CollectiveOp::broadcast : exchange.op;
   job.request.bytes = exchange.bytes;
   job.request.ranks = ranks;
@@ -203,14 +204,14 @@ Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, co
   return job;
 }
 
-/// All exchanges of a plan, group by group. Groups of an exchange lie alike, so they have the same rings; switches are
-/// looked for in each.
-void place_plan(const Seen& seen, const Scenario& scenario, const PlanSpec& plan, const LibraryRun* library,
+/// All exchanges of a plan or a trace, group by group. Groups of an exchange lie alike, so they have the same rings;
+/// switches are looked for in each.
+void place_plan(const Seen& seen, const Scenario& scenario, const TrainingSpec& spec, const LibraryRun* library,
                 PlacedCollective& placed, const std::atomic<bool>* stop) {
-  for (const PlanExchange& exchange : plan_exchanges(plan)) {
+  for (const PlanExchange& exchange : spec.exchanges_in_groups()) {
     const LibraryCall* call = library == nullptr ? nullptr : &library->exchanges.at(exchange);
     std::optional<PlacedCollective> known;
-    for (const std::vector<Actor>& group : plan_groups(plan, exchange.use, exchange.stage)) {
+    for (const std::vector<Actor>& group : spec.groups_of(exchange)) {
       std::vector<NodeId> members;
       for (const Actor rank : group) members.push_back(placed.ranks[static_cast<std::size_t>(rank)]);
       if (known && !known->job.uses_fabric()) {
@@ -218,7 +219,7 @@ void place_plan(const Seen& seen, const Scenario& scenario, const PlanSpec& plan
         placed.exchanges.push_back(*known);
         continue;
       }
-      Job job = job_of_exchange(placed.job, exchange, static_cast<int>(group.size()), call, plan.forward_only);
+      Job job = job_of_exchange(placed.job, exchange, static_cast<int>(group.size()), call, spec);
       known = placed_on(std::move(members), seen, scenario, std::move(job), {library, call}, stop);
       known->exchange = exchange;
       placed.exchanges.push_back(*known);
@@ -237,8 +238,8 @@ std::vector<PlacedCollective> placed_job(const Seen& seen, const Scenario& scena
   const CalledBy by{library, library == nullptr ? nullptr : &library->call};
   if (job.groups.empty()) {
     std::vector<PlacedCollective> one{placed_on(std::move(ranks), seen, scenario, job, by, stop)};
-    if (spec != nullptr && spec->plan)
-      place_plan(seen, scenario, spec->plan->program, library, one.front(), stop);
+    if (spec != nullptr && spec->calls_in_groups())
+      place_plan(seen, scenario, *spec, library, one.front(), stop);
     else if (library != nullptr)
       place_exchanges(seen, scenario, *library, one.front(), stop);
     return one;

@@ -21,6 +21,8 @@ constexpr const char* times_instead =
     "a training step a scenario with \"training\"";
 constexpr const char* profiles_instead =
     "`ringsim trace show` reads it; `ringsim trace compare` puts its collectives next to predictions";
+constexpr const char* chakra_instead =
+    "`ringsim trace show` reads it; a scenario runs it on any machine: \"trace\": {\"files\": \"job.{rank}.et\"}";
 constexpr const char* scenario_instead =
     "describe the machine and the collective in a scenario: `ringsim schema` lists its keys, `ringsim list topologies` "
     "the fabrics";
@@ -134,14 +136,9 @@ bool is_message(std::string_view bytes, std::uint64_t most, bool needs_first) {
   return has_first || !needs_first;
 }
 
-/// A Chakra execution trace: length-delimited messages, first a GlobalMetadata (a version and attributes), then Nodes,
-/// whose first field is their id (mlcommons/chakra, schema/protobuf/et_def.proto).
 std::optional<ForeignFormat> chakra(std::string_view text) {
-  Protobuf file(text);
-  const auto metadata = file.counted(), node = file.counted();
-  if (!metadata || !node || node->empty() || !is_message(*metadata, 2, false) || !is_message(*node, 10, true))
-    return std::nullopt;
-  return not_yet("a Chakra execution trace (.et)", times_instead);
+  if (!is_chakra_trace(text)) return std::nullopt;
+  return ForeignFormat{"a Chakra execution trace (.et)", chakra_instead};
 }
 
 /// The first keys of a JSON document, or of the first object of its list or lines.
@@ -175,7 +172,8 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
   if (keys.all({"traceEvents"}) || (keys.is_list() && keys.all({"ph"}) && keys.some({"ts", "pid", "args"})))
     return not_yet("a trace in Chrome's trace event format", times_instead);
   if (keys.all({"schema"}) && (keys.all({"nodes"}) || has_bytes(keys.value("schema"), "chakra")))
-    return not_yet("a Chakra execution trace (JSON)", times_instead);
+    return not_yet("a Chakra execution trace (JSON)",
+                   "chakra_converter makes a .et out of it, which `ringsim trace show` reads");
   if (keys.all({"entries"}) && keys.some({"pg_config", "pg_status", "nccl_comm_state"}))
     return ForeignFormat{"a dump of PyTorch's Flight Recorder",
                          "`ringsim trace show` of the dumps of all ranks says why the job hangs"};
@@ -200,6 +198,16 @@ std::optional<ForeignFormat> astra_sim(const Keys& keys, std::string_view text) 
 }
 
 }  // namespace
+
+// Length-delimited messages, first a GlobalMetadata (a version and attributes), then Nodes, whose first field is their
+// id (mlcommons/chakra, schema/protobuf/et_def.proto).
+bool is_chakra_trace(std::string_view beginning) {
+  constexpr std::uint64_t head_fields = 2, node_fields = 11;
+  Protobuf file(beginning);
+  const auto metadata = file.counted(), node = file.counted();
+  return metadata && node && !node->empty() && is_message(*metadata, head_fields, false) &&
+         is_message(*node, node_fields, true);
+}
 
 std::optional<ForeignFormat> foreign_format(std::string_view beginning) {
   for (const Magic& magic : magics)

@@ -10,7 +10,7 @@ namespace ringsim {
 
 /// A format that ringsim recognizes but does not read as a scenario, a machine or measured times.
 struct ForeignFormat {
-  std::string name;     ///< "a Chakra execution trace (.et), which ringsim does not read yet"
+  std::string name;     ///< "a dump of PyTorch's Flight Recorder, which ringsim does not read yet"
   std::string instead;  ///< what to give instead, for a hint
 };
 
@@ -21,6 +21,9 @@ inline constexpr std::size_t recognized_bytes = std::size_t{1} << 20;
 /// Systems, NCCL Inspector and Flight Recorder, ASTRA-sim's inputs, archives and databases. Returns nothing for all
 /// other files.
 std::optional<ForeignFormat> foreign_format(std::string_view beginning);
+
+/// True if it is the beginning of a Chakra execution trace, with its first node.
+bool is_chakra_trace(std::string_view beginning);
 
 /// Throws InputError at `where` for such a file: "expected `expected`, found a ...".
 void refuse_foreign_format(std::string_view beginning, const std::string& where, const std::string& expected);

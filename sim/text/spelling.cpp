@@ -116,7 +116,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string spelling_hint(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t few = 18;  // the keys at the top of a scenario, which has the longest list worth reading
+  constexpr std::size_t few = 19;  // the keys at the top of a scenario, which has the longest list worth reading
   std::string hint = did_you_mean(word, known);
   if (!known.empty() && known.size() <= few) {
     hint += fmt::format("{}known here: {}", hint.empty() ? "" : " ", fmt::join(known, ", "));

@@ -67,6 +67,7 @@ std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", de
 const std::vector<Target>& targets() {
   static const std::vector<Target> all{
       {"calibration", read_calibration_file, {}},
+      {"chakra", read_chakra_text, {}},
       {"condition", read_condition, {}},
       {"decorated", read_decorated_text, {"tests/data/measured/.log", "tests/data/machines/.txt"}},
       {"explained", read_explained_run, {}},

@@ -50,6 +50,8 @@ bool read_schedule_json(std::string_view text);
 
 bool read_measured_rows(std::string_view text);
 bool read_profile_text(std::string_view text);
+/// False in a build without libprotobuf.
+bool read_chakra_text(std::string_view text);
 /// True if it had decorations.
 bool read_decorated_text(std::string_view text);
 bool read_gzip(std::string_view text);

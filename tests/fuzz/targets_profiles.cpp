@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/traces/chakra_reader.hpp"
+#include "algorithms/traces/rank_trace.hpp"
 #include "tests/fuzz/laws.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "validate/profiles/hang.hpp"
@@ -63,6 +65,33 @@ bool read_as_profile(std::string_view text, const AssumedGroups& groups) {
 bool read_profile_text(std::string_view text) {
   const bool alone = read_as_profile(text, {});
   return read_as_profile(text, {.kind = AssumedGroups::Kind::all, .n = 0, .listed = {}}) || alone;
+}
+
+bool read_chakra_text(std::string_view text) {
+  if (!traces::has_chakra()) return false;
+  return reads_or_refuses([&] {
+    traces::GraphOptions options;
+    options.drop_missing = true;
+    const traces::ExecutionTrace trace = traces::read_chakra(text, "trace.et");
+    const traces::RankTrace tasks = rank_trace(trace, options);
+    law(tasks.n_tasks() <= trace.nodes.size(), "no task is invented");
+    law(tasks.calls.size() == trace.communications.size(), "every node of communication is a call");
+    Picoseconds before{0}, after{0};
+    for (const traces::TraceNode& node : trace.nodes)
+      if (node.communication < 0) before = add(before, node.duration);
+    std::size_t calls = 0;
+    for (const traces::TracedStream& stream : tasks.streams)
+      for (const traces::TracedTask& task : stream.tasks) {
+        after = add(after, task.time);
+        calls += task.call >= 0;
+        for (const traces::TracedWait& wait : task.waits)
+          law(wait.stream < tasks.streams.size() && wait.tasks > 0 &&
+                  wait.tasks <= tasks.streams[wait.stream].tasks.size(),
+              "waits are for tasks that exist");
+      }
+    law(calls == tasks.calls.size(), "each call is made once");
+    law(before == after, "recorded times stay as they are");
+  });
 }
 
 }  // namespace ringsim::fuzz

@@ -251,9 +251,12 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
         "s.json: /disturbance/slow: cannot be combined with inference\n"
         "  hint: it would delay each step of each message");
   CHECK(refused({{"/collective", {{"op", "all_reduce"}, {"algorithm", "ring"}, {"bytes", "1 MiB"}}}}) ==
-        "s.json: expected one of the keys \"collective\", \"training\" and \"inference\", found collective and "
+        "s.json: expected one of the keys \"collective\", \"training\", \"inference\" and \"trace\", found collective "
+        "and "
         "inference\n"
-        "  hint: collective: What the GPUs do. training: What the GPUs train. inference: What the GPUs serve.");
+        "  hint: collective: What the GPUs do. training: What the GPUs train. inference: What the GPUs serve. trace: "
+        "What a job "
+        "did.");
   CHECK(refused({{"/inference/phase", nullptr}}).find("expected the key \"phase\"") != std::string::npos);
   CHECK(refused({{"/inference/steps", 2}}) ==
         at + "/steps: expected a known key of inference, found \"steps\"\n  hint: did you mean training.steps?");

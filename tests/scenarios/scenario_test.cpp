@@ -398,7 +398,8 @@ TEST_CASE("the schema names every key with its meaning") {
   CHECK(schema["required"] == nlohmann::json({"version", "topology"}));
   CHECK(schema["oneOf"] ==
         nlohmann::json::parse(
-            R"([{"required": ["collective"]}, {"required": ["training"]}, {"required": ["inference"]}])"));
+            R"([{"required": ["collective"]}, {"required": ["training"]}, {"required": ["inference"]},
+                 {"required": ["trace"]}])"));
   CHECK(schema["additionalProperties"] == false);
   CHECK(schema["definitions"]["transport"]["properties"]["gpudirect"]["default"] == true);
   CHECK(schema["definitions"]["staging"]["properties"]["size"]["default"] == "512 KiB");

@@ -157,10 +157,10 @@ TEST_CASE("what training cannot be is refused at its place") {
   CHECK(complaint_of(star_scenario(4, ddp + "}")) == "accepted");
   CHECK(complaint_of(star_scenario(4, ddp + R"(, "stesp": 3})")) ==
         "t.json: /training/stesp: expected a known key of training, found \"stesp\"");
-  CHECK(
-      complaint_of(star_scenario(4, ddp + "}",
-                                 R"(, "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"})")) ==
-      "t.json: expected one of the keys \"collective\", \"training\" and \"inference\", found collective and training");
+  CHECK(complaint_of(star_scenario(4, ddp + "}",
+                                   R"(, "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"})")) ==
+        "t.json: expected one of the keys \"collective\", \"training\", \"inference\" and \"trace\", found collective "
+        "and training");
   CHECK(complaint_of(star_scenario(4, R"({"workload": {"model": "resnet50", "batch": 1}, "regime": "single"})")) ==
         "t.json: /training/workload/compute: expected either step or flops, found neither");
   CHECK(

@@ -250,10 +250,11 @@ TEST_CASE("- reads the scenario from standard input, which errors call <stdin>")
   CHECK(bad.code == 3);
   CHECK(bad.err.starts_with("ringsim: error: <stdin>:1:2: expected "));
   const Outcome wrong = run_with_input({"topology", "show", "-"}, R"({"version": 1})");
-  CHECK(wrong.err.starts_with(
-      "ringsim: error: <stdin>: expected the keys \"topology\" and \"collective\" (or \"training\", \"inference\"), "
-      "found none of them\n"
-      "  hint: topology: The devices and the links between them. For example: "));
+  CHECK(
+      wrong.err.starts_with("ringsim: error: <stdin>: expected the keys \"topology\" and \"collective\" (or "
+                            "\"training\", \"inference\", \"trace\"), "
+                            "found none of them\n"
+                            "  hint: topology: The devices and the links between them. For example: "));
   for (const Words& command : {Words{"check"}, Words{"schedule", "check"}, Words{"crossover"}, Words{"sweep"},
                                Words{"schedule", "export", "--to", "goal"}}) {
     CAPTURE(joined(command));

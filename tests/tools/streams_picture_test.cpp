@@ -126,7 +126,7 @@ TEST_CASE("ranks that stand for others, and runs that are void, leave the pictur
   const std::vector<std::string> one{"--set", R"(sweep={"training.parallel.recompute":["none"]})", "--set",
                                      R"(where=["training.parallel.recompute == 'none'"])"};
   const Outcome outcome = run_command({"run", plans, one[0], one[1], one[2], one[3]});
-  CHECK(has(outcome.out, "4 met others"));
+  CHECK(has(outcome.out, "96 met others"));
   CHECK(has(outcome.out, "2 of 64 ranks stood for all"));
   std::vector<std::string> whole = one;
   whole.push_back("--no-fold");

@@ -169,8 +169,8 @@ TEST_CASE("what cannot be exported is refused with what can") {
     CHECK(outcome.code == code);
     return outcome.err;
   };
-  CHECK(
-      has(err(example("llama3-8b.json"), base + ".txt", 2), "FILE: expected a file named *.json or *.json.gz, found "));
+  CHECK(has(err(example("llama3-8b.json"), base + ".txt", 2),
+            "FILE: expected a file named *.json, *.json.gz or *.et, found "));
   CHECK(has(err(example("llama3-8b.json"), base + ".json", 2), "FILE: expected {rank} in the name, for "));
   const Outcome varied = run_command({"trace", "export", example("buckets.json"), base + "{rank}.json"});
   CHECK(varied.code == 2);

@@ -49,6 +49,9 @@ void refuse_training_by(const Scenario& scenario, const ReplayBackend& backend) 
     throw InputError(scenario.file + ": /inference",
                      "expected a collective or a training step, found a step of inference",
                      "its data is that of one layer after another, which a replay does not carry");
+  if (scenario.training && scenario.training->trace)
+    throw InputError(scenario.file + ": /trace", "expected a collective or a training step, found a trace",
+                     "a trace does not say what its data is, which a replay checks");
   if (scenario.training && !backend.does_training())
     throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
                      "GPUs replay collectives; --backend tcp and mpi also replay training steps");

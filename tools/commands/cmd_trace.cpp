@@ -60,7 +60,7 @@ void declare_profiles(Options& options, ProfileArguments& profile) {
   options
       .arguments("FILES", profile.files,
                  "profiles of one job, a file per rank: traces of PyTorch's profiler (.json, .json.gz), dumps of its "
-                 "Flight Recorder in JSON, logs of NCCL Inspector")
+                 "Flight Recorder in JSON, logs of NCCL Inspector, Chakra execution traces (.et, .et.gz)")
       .file = true;
   options.texts("--rank", "FILE=N", profile.ranks, "the rank of a file that does not say it");
   options.text(
@@ -366,9 +366,8 @@ Command trace_show_command() {
           "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
           "tests/data/profiles/two-of-128-rank-1.json.gz",
       .details =
-          "Reads traces of PyTorch's profiler and logs of NCCL Inspector; of dumps of PyTorch's Flight Recorder it "
-          "says "
-          "why a job hangs. Of one rank nothing can be split; give "
+          "Reads traces of PyTorch's profiler, logs of NCCL Inspector and Chakra execution traces; of dumps of "
+          "PyTorch's Flight Recorder it says why a job hangs. Of one rank nothing can be split; give "
           "the files of several. Times are means in ms but for the transfer, a median. \">=\" and \"<=\": ranks of the "
           "group have no file. \"~\": the files have durations and no moments.",
       .prepare = with<ProfileArguments>(declare_profiles, show)};

@@ -1,11 +1,16 @@
-// ringsim trace export: a predicted step in the formats of other tools.
+// ringsim trace export: a step in the formats of other tools, a file per rank.
 #include <fmt/format.h>
 
-#include <cstdint>
+#include <algorithm>
+#include <filesystem>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "algorithms/traces/chakra_writer.hpp"
 #include "scenarios/predict/predict.hpp"
+#include "sim/base/error.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
@@ -21,40 +26,58 @@ namespace ringsim::tools {
 
 namespace {
 
-enum class TraceExportFormat : std::uint8_t { kineto };
-
 struct TraceExportArguments {
   std::string scenario;
   std::vector<std::string> set;
-  TraceExportFormat to = TraceExportFormat::kineto;
   std::string file;
+  bool force = false;  ///< replace files
+
+  bool is_chakra() const { return file.ends_with(".et"); }
 };
 
 constexpr std::string_view rank_mark = "{rank}";
 
 void declare_trace_export(Options& options, TraceExportArguments& arguments) {
   options.scenario(arguments.scenario, arguments.set);
-  options.argument("FILE", arguments.file, "a file per rank: {rank} becomes its number; .json or .json.gz");
-  options
-      .choice("--to", std::vector<std::pair<std::string, TraceExportFormat>>{{"kineto", TraceExportFormat::kineto}},
-              arguments.to, "the format: traces of PyTorch's profiler")
-      .fallback = "kineto";
+  options.argument("FILE", arguments.file,
+                   "a file per rank: {rank} becomes its number; .json and .json.gz are traces of PyTorch's profiler, "
+                   ".et Chakra execution traces");
+  options.flag("--force", arguments.force, "replace files of these names");
 }
 
-std::string rank_file(const std::string& pattern, std::size_t rank) {
-  const std::size_t at = pattern.find(rank_mark);
-  return at == std::string::npos ? pattern : pattern.substr(0, at) + fmt::to_string(rank) + pattern.substr(at + 6);
+/// FILE with the mark replaced by that.
+std::string named(const TraceExportArguments& arguments, const std::string& by) {
+  const std::size_t at = arguments.file.find(rank_mark);
+  if (at == std::string::npos) return arguments.file;
+  return arguments.file.substr(0, at) + by + arguments.file.substr(at + rank_mark.size());
 }
 
-int export_trace(const TraceExportArguments& arguments) {
-  if (!arguments.file.ends_with(".json") && !arguments.file.ends_with(".json.gz"))
-    throw UsageError("FILE", fmt::format("expected a file named *.json or *.json.gz, found \"{}\"", arguments.file));
-  const ScenarioText input = read_input(arguments.scenario);
-  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
-  require_one_point(file, "ringsim trace export " + shell_word(arguments.scenario) + ' ' + shell_word(arguments.file),
-                    arguments.set);
-  const Scenario scenario = file.point(0);
-  Warnings().say(scenario.warnings);
+void expect_a_file_per_rank(const TraceExportArguments& arguments, std::size_t ranks) {
+  if (ranks > 1 && arguments.file.find(rank_mark) == std::string::npos)
+    throw UsageError("FILE",
+                     fmt::format("expected {} in the name, for {} ranks have a file each, found \"{}\"", rank_mark,
+                                 ranks, arguments.file),
+                     arguments.is_chakra() ? "'job.{rank}.et'" : "'step.rank{rank}.json.gz'");
+}
+
+/// Nothing is written if one of the files is there, or is the scenario.
+void expect_free(const TraceExportArguments& arguments, const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    refuse_as_output(arguments.scenario, file);
+    std::error_code error;
+    if (!arguments.force && std::filesystem::exists(file, error))
+      throw InputError(file, "expected the name of a new file, found a file", "--force replaces it");
+  }
+}
+
+std::vector<std::string> rank_files(const TraceExportArguments& arguments, std::size_t ranks) {
+  expect_a_file_per_rank(arguments, ranks);
+  std::vector<std::string> files;
+  for (std::size_t rank = 0; rank < ranks; ++rank) files.push_back(named(arguments, fmt::to_string(rank)));
+  return files;
+}
+
+void export_kineto(const TraceExportArguments& arguments, const Scenario& scenario) {
   Recording recording;
   recording.keep_kernels = true;
   Prediction prediction;
@@ -66,19 +89,63 @@ int export_trace(const TraceExportArguments& arguments) {
   }
   Warnings().say(prediction.warnings);
   const auto ranks = static_cast<std::size_t>(prediction.request.ranks);
-  if (ranks > 1 && arguments.file.find(rank_mark) == std::string::npos)
-    throw UsageError("FILE",
-                     fmt::format("expected {} in the name, for {} ranks have a file each, found \"{}\"", rank_mark,
-                                 ranks, arguments.file),
-                     "'step.rank{rank}.json.gz'");
+  const std::vector<std::string> files = rank_files(arguments, ranks);
+  expect_free(arguments, files);
   KinetoJob job{.ranks = ranks, .nccl_version = ""};
   if (constexpr std::string_view nccl = "nccl "; prediction.library.starts_with(nccl))
     job.nccl_version = prediction.library.substr(nccl.size());
   for (std::size_t rank = 0; rank < ranks; ++rank)
-    refuse_as_output(arguments.scenario, rank_file(arguments.file, rank));
-  for (std::size_t rank = 0; rank < ranks; ++rank)
-    write_packed(kineto_trace(recording, job, static_cast<std::uint32_t>(rank)), rank_file(arguments.file, rank));
+    write_packed(kineto_trace(recording, job, static_cast<std::uint32_t>(rank)), files[rank]);
   say(fmt::format("{} files, a step of {:.6g} us\n", ranks, microseconds(prediction.time)));
+}
+
+/// Its groups are a file of their own, as ASTRA-sim wants it: "job.{rank}.et" has "job.groups.json".
+void export_chakra(const TraceExportArguments& arguments, const std::string& name, const Scenario& scenario) {
+  if (!scenario.training || scenario.jobs.size() > 1 || scenario.training->async)
+    throw InputError(name,
+                     "expected one training step, step of inference or trace, whose ranks wait for each other, found "
+                     "something else",
+                     "a trace has the step of one job");
+  const PredictOptions options{.stop = &stop_requested, .progress = {}, .stage = {}, .max_memory = memory_limit()};
+  const Setup setup = set_up(scenario, options.stop);
+  TrainingRun run(scenario, setup.collectives.front(), options);
+  traces::ChakraFiles made;
+  try {
+    made = traces::chakra_files(run.run().program());
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: /{}", name, scenario.training->key()), error.message(), error.hint());
+  }
+  std::vector<std::string> files = rank_files(arguments, made.ranks.size());
+  const std::string groups = named(arguments, "groups");
+  files.push_back(groups.substr(0, groups.size() - std::string_view(".et").size()) + ".json");
+  expect_free(arguments, files);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Output output(files[i]);
+    output.write_styled(i < made.ranks.size() ? made.ranks[i] : made.groups);
+    output.finish();
+  }
+  for (const std::string& note : made.notes) say(fmt::format("note: {}\n", note));
+  say(fmt::format("{} files, and the groups in {}\n", made.ranks.size(), files.back()));
+}
+
+int export_trace(const TraceExportArguments& arguments) {
+  if (!arguments.is_chakra() && !arguments.file.ends_with(".json") && !arguments.file.ends_with(".json.gz"))
+    throw UsageError("FILE",
+                     fmt::format("expected a file named *.json, *.json.gz or *.et, found \"{}\"", arguments.file));
+  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
+  require_one_point(file, "ringsim trace export " + shell_word(arguments.scenario) + ' ' + shell_word(arguments.file),
+                    arguments.set);
+  const Scenario scenario = file.point(0);
+  Warnings().say(scenario.warnings);
+  if (const std::filesystem::path folder = std::filesystem::path(arguments.file).parent_path(); !folder.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);  // if it fails, writing says so
+  }
+  if (arguments.is_chakra())
+    export_chakra(arguments, file.name(), scenario);
+  else
+    export_kineto(arguments, scenario);
   return good;
 }
 
@@ -88,12 +155,14 @@ Command trace_export_command() {
   return {
       .name = "trace export",
       .group = Group::check,
-      .summary = "Write a predicted training step as PyTorch's profiler would",
+      .summary = "Write a step as PyTorch's profiler would, or as Chakra traces",
       .example = "ringsim trace export scenarios/examples/training/llama3-8b.json 'step.rank{rank}.json.gz'",
       .details =
-          "One file per rank of the last step: its kernels, those of collectives with operation, size and group, as "
-          "PyTorch's profiler writes them and `ringsim trace show` reads them. Times are rounded to ns; sizes are "
-          "elements of one byte.",
+          "By the ending of FILE. .json, .json.gz: the last step of a training as PyTorch's profiler writes it and "
+          "`ringsim trace show` reads it: kernels, and those of collectives with operation, size and group; times are "
+          "rounded to ns, and sizes are elements of one byte. .et: one iteration of a training, of inference or of a "
+          "trace as Chakra execution traces, for ASTRA-sim or for \"trace\": {\"files\": \"job.{rank}.et\"} of a "
+          "scenario: compute times and calls, without the launches of calls.",
       .prepare = with<TraceExportArguments>(declare_trace_export, export_trace)};
 }
 

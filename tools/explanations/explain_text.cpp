@@ -64,11 +64,13 @@ std::string training_sentence(const Scenario& scenario, const Prediction& p) {
   std::string text =
       serves ? fmt::format("{} of {} ({}), {} sequence{} of {} tokens", to_string(serves->phase), training.workload,
                            scenario.name, training.batch, training.batch == 1 ? "" : "s", serves->context)
-             : fmt::format("training step of {} ({}), {}", training.workload, scenario.name, training.regime);
+      : training.trace ? fmt::format("replay of {} ({})", training.workload, scenario.name)
+                       : fmt::format("training step of {} ({}), {}", training.workload, scenario.name, training.regime);
   if (p.request.ranks > 1) text += fmt::format(", {}, {} ranks", algorithm_text(p), p.request.ranks);
   if (training.buckets > 0) text += fmt::format(", {} bucket{}", training.buckets, training.buckets == 1 ? "" : "s");
-  text += serves ? fmt::format(": {}, {:.4g} tokens/s", short_time(p.time), training.tokens_per_s)
-                 : fmt::format(": {}, {:.4g} samples/s", short_time(p.time), training.samples_per_s);
+  text += training.trace ? fmt::format(": {}", short_time(p.time))
+          : serves       ? fmt::format(": {}, {:.4g} tokens/s", short_time(p.time), training.tokens_per_s)
+                         : fmt::format(": {}, {:.4g} samples/s", short_time(p.time), training.samples_per_s);
   if (!p.explanation->parts.empty()) text += "; " + training_blame(p);
   return text;
 }

@@ -105,6 +105,26 @@ std::string late_text(const Row& row) {
   return fmt::format("rank {}{} ({} of {})", *late, row.is_partial ? " or later ones" : "", n, row.split);
 }
 
+/// What files say besides; files that say the same share a line.
+static std::string about_text(const Profile& profile) {
+  std::vector<std::pair<std::string, std::vector<std::uint32_t>>> lines;
+  for (const profiles::ProfileSource& source : profile.sources)
+    for (const std::string& line : source.about) {
+      const auto known = std::find_if(lines.begin(), lines.end(), [&](const auto& each) { return each.first == line; });
+      (known == lines.end() ? lines.emplace_back(line, std::vector<std::uint32_t>()) : *known)
+          .second.push_back(source.rank);
+    }
+  std::string text;
+  for (auto& [line, ranks] : lines) {
+    std::sort(ranks.begin(), ranks.end());
+    const std::string whose = profile.sources.size() == 1              ? ""
+                              : ranks.size() == profile.sources.size() ? "each rank: "
+                                                                       : fmt::format("rank {}: ", profiles::rank_ranges(ranks));
+    text += wrapped(whose + line) + '\n';
+  }
+  return text;
+}
+
 std::string profile_head(const Profile& profile, const Account& account) {
   std::vector<std::uint32_t> ranks;
   std::set<std::string> formats, versions;
@@ -144,6 +164,7 @@ std::string profile_head(const Profile& profile, const Account& account) {
   text += wrapped(used) + '\n';
   for (const auto& [why, n] : account.lost)
     text += wrapped(fmt::format("not usable: {}, {}", n, to_string(why))) + '\n';
+  text += about_text(profile);
   if (dropped > 0)
     text += wrapped(fmt::format("{} lost by the recorder (its ring was full)", plural(dropped, "call"))) + '\n';
   return text;
@@ -189,6 +210,7 @@ Json profile_about(const Profile& profile, const Account& account) {
     file["kernels"] = source.kernels;
     file["calls"] = source.calls;
     file["dropped"] = source.dropped;
+    if (!source.about.empty()) file["about"] = source.about;
     files.push_back(file);
   }
   Json clocks = Json::array();

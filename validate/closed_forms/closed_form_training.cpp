@@ -37,7 +37,8 @@ class TrainingForm {
         step_(training_step_of(scenario)) {}
 
   std::optional<ClosedForm> form() {
-    if (spec_.plan) return std::nullopt;  // algorithms/training/pipeline_order.hpp has those of equal stages
+    if (spec_.calls_in_groups())
+      return std::nullopt;  // algorithms/training/pipeline_order.hpp has those of equal stages
     if (calls_of(scenario_).size() > 1) assume("exchanges differ in protocol, and in what they reach of links");
     if (spec_.slowdown > 1'000'000) assume("collectives slow kernels that run next to them");
     if (!exchanges(scenario_) && spec_.microbatches == 1) return alone();
@@ -59,6 +60,7 @@ class TrainingForm {
       case Regime::Kind::model_parallel:
         return model_parallel();
       case Regime::Kind::plan:
+      case Regime::Kind::trace:
         break;
     }
     return std::nullopt;

@@ -113,7 +113,7 @@ class Predictor {
     const CallGroup& group = profile.groups[row.group];
     const auto op = simulated_op(row.op);
     if (!op) return cannot(out, fmt::format("{} is not predicted", to_string(row.op)));
-    if (row.group == 0) return cannot(out, "its ranks are not in the file: --group");
+    if (row.group == 0 || group.size == 0) return cannot(out, "its ranks are not in the file: --group");
     if (group.members.empty())
       return cannot(out, fmt::format("{} of {} ranks have a file, and their numbers are not in it", group.places.size(),
                                      group.size));

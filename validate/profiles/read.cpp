@@ -14,6 +14,7 @@
 #include "sim/text/json.hpp"
 #include "sim/text/json_place.hpp"
 #include "sim/text/json_scan.hpp"
+#include "validate/profiles/chakra.hpp"
 #include "validate/profiles/inspector.hpp"
 #include "validate/profiles/kineto.hpp"
 
@@ -21,7 +22,8 @@ namespace ringsim::profiles {
 
 namespace {
 
-constexpr const char* what = "a profile of PyTorch (Kineto, Flight Recorder) or of NCCL Inspector";
+constexpr const char* what =
+    "a profile of PyTorch (Kineto, Flight Recorder), a log of NCCL Inspector or a Chakra trace";
 
 /// Enough for the keys before the events: distributedInfo of a large job has its groups.
 constexpr std::size_t looked_at = std::size_t{1} << 20;
@@ -121,6 +123,7 @@ AssumedGroups read_assumed_groups(const std::string& text) {
 
 void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& profile, std::vector<FlightDump>* dumps) {
   const std::string_view text = file.beginning(looked_at);
+  if (is_chakra(file.name(), text)) return read_chakra_profile(file, rank, profile);
   const auto keys = first_keys(text.substr(0, std::min(text.size(), looked_at)));
   const auto has = [&](std::initializer_list<const char*> some) {
     return std::any_of(some.begin(), some.end(), [&](const char* key) { return keys.contains(key); });
@@ -139,7 +142,8 @@ void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& prof
   throw InputError(
       file.name(), fmt::format("expected {}, found something else", what),
       "a profile of PyTorch is the file that export_chrome_trace() writes, or a dump of Flight Recorder in "
-      "JSON; a log of NCCL Inspector has a JSON object per line");
+      "JSON; a log of NCCL Inspector has a JSON object per line; a Chakra trace, *.et, is what chakra_converter "
+      "writes");
 }
 
 std::uint32_t world_of(const Profile& profile) {
@@ -168,14 +172,17 @@ void settle(Profile& profile, const AssumedGroups& groups) {
     for (const auto& [place, rank] : group.places) group.members.push_back(rank);
   }
   const std::uint32_t world = world_of(profile);
-  std::map<std::uint32_t, std::uint32_t> assumed;  // by rank
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      assumed;  // by rank and what the file calls the group
   for (Call& call : profile.calls) {
-    if (call.group == 0 && groups.kind != AssumedGroups::Kind::none && !is_point_to_point(call.op)) {
-      const auto [known, is_new] = assumed.try_emplace(call.rank, 0);
+    if (profile.groups[call.group].size == 0 && groups.kind != AssumedGroups::Kind::none &&
+        !is_point_to_point(call.op)) {
+      const auto [known, is_new] = assumed.try_emplace({call.rank, call.group}, call.group);
       if (is_new) {
         const std::vector<std::uint32_t> members = groups.of(call.rank, world);
         if (!members.empty())
-          known->second = profile.group("(assumed)", static_cast<std::uint32_t>(members.size()), members);
+          known->second = profile.group(call.group == 0 ? "(assumed)" : std::string(profile.groups[call.group].name),
+                                        static_cast<std::uint32_t>(members.size()), members);
       }
       call.group = known->second;
     }

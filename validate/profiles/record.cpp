@@ -15,8 +15,8 @@ std::string_view to_string(CallOp op) {
 }
 
 std::string_view to_string(SizeFrom from) {
-  static constexpr std::string_view names[] = {"none",       "kernel",    "record_param_comms",
-                                               "annotation", "inspector", "flight_recorder"};
+  static constexpr std::string_view names[] = {"none",      "kernel",          "record_param_comms", "annotation",
+                                               "inspector", "flight_recorder", "comm_size"};
   return names[static_cast<std::size_t>(from)];
 }
 

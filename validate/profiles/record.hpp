@@ -43,7 +43,8 @@ enum class SizeFrom : std::uint8_t {
   comms,       ///< the event record_param_comms around the launch
   annotation,  ///< the event nccl:* around the launch: shapes of its tensors
   inspector,
-  flight_recorder
+  flight_recorder,
+  comm_size  ///< the attribute of a Chakra node
 };
 std::string_view to_string(SizeFrom from);  ///< "kernel", "record_param_comms", "annotation", "inspector", ...
 
@@ -115,6 +116,7 @@ struct ProfileSource {
   std::size_t calls = 0;           ///< records: several kernels of one call are one
   std::uint64_t dropped = 0;       ///< calls that the recorder says it lost
   bool has_compute = false;        ///< other kernels are in the file
+  std::vector<std::string> about;  ///< what else is to be said of it, a line each
 };
 
 /// What the files say, together.

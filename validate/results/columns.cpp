@@ -51,10 +51,11 @@ std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * shar
 std::string share_or_nothing(const std::optional<double>& share) { return share ? share_text(*share) : ""; }
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
-/// A step of training, or of inference.
+/// A step of training, of inference, or of a trace.
 bool is_step(const Result& r) { return r.prediction.training.has_value(); }
 bool is_inference(const Result& r) { return is_step(r) && r.prediction.training->inference.has_value(); }
-bool is_training(const Result& r) { return is_step(r) && !is_inference(r); }
+bool is_trace(const Result& r) { return is_step(r) && r.prediction.training->trace.has_value(); }
+bool is_training(const Result& r) { return is_step(r) && !is_inference(r) && !is_trace(r); }
 
 /// A figure of a collective; null of all jobs together.
 template <class Of>
@@ -79,15 +80,30 @@ Json of_transformer(const Result& r, double TrainingReport::*figure) {
                                                                        : Json(nullptr);
 }
 
-/// A figure of a training step; null of a collective and of inference.
+/// A figure of a training step; null of a collective, of inference and of a trace.
 template <class Of>
 Json of_training(const Result& r, Of of) {
   return is_training(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
 }
-/// A figure of either; null of a collective.
+/// A figure of any of them; null of a collective.
 template <class Of>
 Json of_step(const Result& r, Of of) {
   return is_step(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
+}
+/// A figure of training and inference; null of a trace and a collective.
+template <class Of>
+Json of_model(const Result& r, Of of) {
+  return is_step(r) && !is_trace(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
+}
+/// A figure of exchanges next to computation: of training and of a trace.
+template <class Of>
+Json of_open(const Result& r, Of of) {
+  return is_training(r) || is_trace(r) ? Json(of(*r.prediction.training)) : Json(nullptr);
+}
+/// A figure of a trace; null of all else.
+template <class Of>
+Json of_trace(const Result& r, Of of) {
+  return is_trace(r) ? Json(of(*r.prediction.training->trace)) : Json(nullptr);
 }
 /// A figure of inference; null of all else.
 template <class Of>
@@ -274,13 +290,13 @@ constexpr std::array columns{
                [](const Result& r) {
                  return r.prediction.start.count() > 0 ? Json(microseconds(r.prediction.start)) : Json(nullptr);
                }},
-    Column{
-        .name = "time_us",
-        .unit = "us",
-        .meaning =
-            "predicted time; of training a step's: the mean of those after the warm-up; of inference that of one step",
-        .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
-        .heading = "time us"},
+    Column{.name = "time_us",
+           .unit = "us",
+           .meaning = "predicted time; of training a step's: the mean of those after the warm-up; of inference and a "
+                      "trace that of one "
+                      "step",
+           .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
+           .heading = "time us"},
     Column{
         .name = "training",
         .unit = "",
@@ -292,7 +308,7 @@ constexpr std::array columns{
         .above = "{}"},
     Column{.name = "workload",
            .unit = "",
-           .meaning = "the model that is trained or serves; layers, if the scenario has its own",
+           .meaning = "the model that is trained or serves; layers, if the scenario has its own; the name of a trace",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.workload; }); },
            .heading = "workload",
@@ -302,14 +318,14 @@ constexpr std::array columns{
         .unit = "",
         .meaning =
             "where compute times come from: measured (a step), flops (a peak and a share of it), roofline (shares of a "
-            "plan or of inference), measured plan (with the share that it gave), stated",
+            "plan or of inference), measured plan (with the share that it gave), stated, recorded (of a trace)",
         .in = In::some_rows,
         .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.compute; }); }},
     Column{.name = "batch",
            .unit = "",
            .meaning = "samples of all GPUs in a step; of inference sequences",
            .in = In::some_rows,
-           .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.batch; }); },
+           .value = [](const Result& r) { return of_model(r, [](const auto& t) { return t.batch; }); },
            .heading = "batch",
            .relevant = is_inference},
     Column{.name = "buckets",
@@ -448,9 +464,47 @@ constexpr std::array columns{
            .meaning = "the step of one GPU alone, with the same batch per GPU, over this step; of a plan what a GPU "
                       "computes, on average, over the step",
            .in = In::some_rows,
-           .value = [](const Result& r) { return of_step(r, [](const auto& t) { return t.efficiency; }); },
+           .value = [](const Result& r) { return of_model(r, [](const auto& t) { return t.efficiency; }); },
            .heading = "efficiency",
-           .shown = [](const Result& r) { return is_step(r) ? share_text(r.prediction.training->efficiency) : ""; }},
+           .shown =
+               [](const Result& r) {
+                 return is_step(r) && !is_trace(r) ? share_text(r.prediction.training->efficiency) : "";
+               }},
+    Column{.name = "trace.files",
+           .unit = "",
+           .meaning = "of a trace: how many; 1: one rank's trace stands for all ranks",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_trace(r, [](const auto& t) { return t.files; }); }},
+    Column{.name = "trace.nodes",
+           .unit = "",
+           .meaning = "of a trace: nodes in all files",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_trace(r, [](const auto& t) { return t.nodes; }); }},
+    Column{.name = "trace.tasks",
+           .unit = "",
+           .meaning = "of a trace: tasks that are left when computations that nothing else waits for or feeds are put "
+                      "together",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_trace(r, [](const auto& t) { return t.tasks; }); }},
+    Column{.name = "trace.collectives",
+           .unit = "",
+           .meaning = "of a trace: kernels of collectives in all files",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_trace(r, [](const auto& t) { return t.collectives; }); },
+           .heading = "collectives",
+           .relevant = is_trace},
+    Column{.name = "trace.unwaited",
+           .unit = "",
+           .meaning = "of a trace: of these, how many have nothing that waits for them",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_trace(r, [](const auto& t) { return t.unwaited; }); },
+           .heading = "unwaited",
+           .relevant = is_trace},
+    Column{.name = "trace.sync",
+           .unit = "",
+           .meaning = "of a trace with sync: the kernel that waits for all collectives before it",
+           .in = In::some_rows,
+           .value = [](const Result& r) { return of_trace(r, [](const auto& t) { return text_or_null(t.sync); }); }},
     Column{.name = "updates_per_s",
            .unit = "1/s",
            .meaning =
@@ -523,11 +577,11 @@ constexpr std::array columns{
                  [](const Result& r) { return of_step(r, [](const auto& t) { return microseconds(t.split.idle); }); }),
     time_of_step(
         "overlapped_us", "of compute: an exchange is open meanwhile",
-        [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.split.overlapped); }); },
+        [](const Result& r) { return of_open(r, [](const auto& t) { return microseconds(t.split.overlapped); }); },
         "overlapped us"),
     time_of_step("communication_us", "an exchange is open: exposed, waiting for others, and overlapped",
                  [](const Result& r) {
-                   return of_training(r, [](const auto& t) { return microseconds(t.split.communication()); });
+                   return of_open(r, [](const auto& t) { return microseconds(t.split.communication()); });
                  }),
     time_of_step(
         "bubble_us",
@@ -561,7 +615,7 @@ constexpr std::array columns{
     memory_of_step("memory.parameters",
                    "of the GPU that needs most: the weights, in the size of a gradient; of a plan and of inference in "
                    "that of its precision",
-                   [](const Result& r) { return of_step(r, [](const auto& t) { return t.memory.weights.count; }); }),
+                   [](const Result& r) { return of_model(r, [](const auto& t) { return t.memory.weights.count; }); }),
     memory_of_step(
         "memory.gradients", "its gradients",
         [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.gradients.count; }); }),
@@ -792,12 +846,18 @@ constexpr std::array columns{
                             ? share_text(r.prediction.bottleneck->delay)
                             : "";
                }},
-    Column{.name = "proof",
-           .unit = "",
-           .meaning =
-               "how the schedule was proved: over all ranks, by its symmetry, or its matching only; over channels "
-               "and in pieces by construction from one of these",
-           .value = [](const Result& r) { return Json(proof_text(r.prediction.proof)); }},
+    Column{
+        .name = "proof",
+        .unit = "",
+        .meaning = "how the schedule was proved: over all ranks, by its symmetry, or its matching only; over channels "
+                   "and in pieces by construction from one of these",
+        .value =
+            [](const Result& r) {
+              return is_trace(r) ? Json(
+                                       "calls by themselves, then their order; a trace does not have the data between "
+                                       "them")
+                                 : Json(proof_text(r.prediction.proof));
+            }},
     Column{.name = "fingerprint",
            .unit = "",
            .meaning = "a digest of all messages with their times; null if one rank was simulated for all, or calls are "
