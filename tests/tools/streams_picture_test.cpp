@@ -121,7 +121,7 @@ TEST_CASE("a folded run has the picture of the whole one") {
 }
 
 TEST_CASE("ranks that stand for others, and runs that are void, leave the picture of the whole run") {
-  // 64 GPUs in two stages: two ranks stand for all, and four calls meet others, so that a first run is void.
+  // 64 GPUs in two stages: two ranks stand for all, and calls meet others, so that a first run is void.
   const std::string plans = source_dir() + "/scenarios/examples/training/plans.json";
   const std::vector<std::string> one{"--set", R"(sweep={"training.parallel.recompute":["none"]})", "--set",
                                      R"(where=["training.parallel.recompute == 'none'"])"};

@@ -117,9 +117,10 @@ static std::string about_text(const Profile& profile) {
   std::string text;
   for (auto& [line, ranks] : lines) {
     std::sort(ranks.begin(), ranks.end());
-    const std::string whose = profile.sources.size() == 1              ? ""
-                              : ranks.size() == profile.sources.size() ? "each rank: "
-                                                                       : fmt::format("rank {}: ", profiles::rank_ranges(ranks));
+    const std::string whose = profile.sources.size() == 1 ? ""
+                              : ranks.size() == profile.sources.size()
+                                  ? "each rank: "
+                                  : fmt::format("rank {}: ", profiles::rank_ranges(ranks));
     text += wrapped(whose + line) + '\n';
   }
   return text;
@@ -139,8 +140,8 @@ std::string profile_head(const Profile& profile, const Account& account) {
   }
   std::sort(ranks.begin(), ranks.end());
   const std::uint32_t world = profiles::world_of(profile);
-  std::string text = wrapped(fmt::format("{} of {} ranks ({}); {}; {}", ranks.size(), world, profiles::rank_ranges(ranks),
-                                         fmt::join(formats, ", "),
+  std::string text = wrapped(fmt::format("{} of {} ranks ({}); {}; {}", ranks.size(), world,
+                                         profiles::rank_ranges(ranks), fmt::join(formats, ", "),
                                          versions.empty() ? "NCCL's version is not in the files"
                                                           : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
                      '\n';
