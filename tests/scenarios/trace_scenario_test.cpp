@@ -108,11 +108,16 @@ TEST_CASE("a trace takes as long as its critical path, its collectives as long a
 TEST_CASE("sizes of collectives are those that the format counts at one rank") {
   if (!traces::has_chakra()) return;
   // comm_size of an all_gather is a rank's own part, of a reduce_scatter all that goes in.
-  for (const auto& [type, op, bytes] :
-       {std::tuple{0, "all_reduce", 65536}, {2, "all_gather", 4 * 65536}, {7, "reduce_scatter", 65536}}) {
-    CAPTURE(op);
-    const std::vector<MadeNode> rank{made_call(1, 65536, {}, type), {.id = 2, .data = {1}}};
-    CHECK(predict(Traces({rank, rank, rank, rank}).point(on_star(4))).time == alone(one_collective(4, op, bytes)));
+  struct Size {
+    int type;
+    std::string op;
+    int bytes;
+  };
+  for (const Size& size : {Size{0, "all_reduce", 65536}, {2, "all_gather", 4 * 65536}, {7, "reduce_scatter", 65536}}) {
+    CAPTURE(size.op);
+    const std::vector<MadeNode> rank{made_call(1, 65536, {}, size.type), {.id = 2, .data = {1}}};
+    CHECK(predict(Traces({rank, rank, rank, rank}).point(on_star(4))).time ==
+          alone(one_collective(4, size.op.c_str(), size.bytes)));
   }
   // Ring does no all_to_all, so direct does it.
   const std::vector<MadeNode> rank{made_call(1, 65536, {}, 6), {.id = 2, .data = {1}}};

@@ -68,8 +68,9 @@ TEST_CASE("an exported step is read back with the calls, sizes, groups and times
                                  {"topology.nodes=2", "training.workload.global_batch_size=16",
                                   R"(training.parallel={"shard": "full", "hybrid": 8})"},
                                  false}};
-  for (const auto& [file, set, waits] : cases) {
-    CAPTURE(file);
+  for (const Case& each : cases) {
+    CAPTURE(each.file);
+    const auto& [file, set, waits] = each;
     std::size_t ranks = 0;
     const Recording recording = recorded(file, set, ranks);
     REQUIRE(ranks > 1);

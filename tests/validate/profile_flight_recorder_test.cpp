@@ -201,8 +201,9 @@ TEST_CASE("bad dumps of Flight Recorder are refused with place, what was expecte
       {"deep nesting", with(R"("op_id": 1)", "\"op_id\": " + std::string(100, '[') + std::string(100, ']'))},
   };
   test::MessagePage page("profiles_flight_recorder");
-  for (const auto& [what, text] : all) {
-    CAPTURE(what);
+  for (const auto& one : all) {
+    CAPTURE(one.first);
+    const auto& [what, text] = one;
     std::string said;
     try {
       read_dump("trace_0", text, small);

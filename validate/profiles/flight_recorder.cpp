@@ -93,7 +93,7 @@ class FlightReader {
       std::vector<std::uint32_t> sorted = group.members;
       std::sort(sorted.begin(), sorted.end());
       if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() ||
-          (sorted.empty() && each.at("ranks") != "[]" && each.at("ranks") != ""))
+          (sorted.empty() && each.at("ranks") != "[]" && each.at("ranks") != nlohmann::json("")))
         fail_at("pg_config/" + item.key() + "/ranks",
                 fmt::format("expected ranks below {}, each once, found {}", limits_.ranks, found(each.at("ranks"))));
     }
