@@ -261,7 +261,7 @@ void ChakraReader::take_groups() {
   try {
     groups = parse_json(values.substr(2, values.size() - 4), "");
   } catch (const InputError&) {
-    return;  // what a later version writes; without it groups must be stated
+    return;  // a later version may write another list; then groups must be stated
   }
   if (!groups.is_array()) return;
   for (const Json& group : groups) {

@@ -19,7 +19,7 @@ enum class TracedKind : std::uint8_t {
   nothing  ///< metadata: it takes no time, but others may wait for it
 };
 
-/// What a node of communication says about itself.
+/// The attributes of a node that communicates.
 struct Communication {
   CollectiveOp op = CollectiveOp::all_reduce;  ///< of a collective
   /// comm_size: the bytes of the tensors that go in at one rank (mlcommons/chakra, pytorch_node.py, comm_size;

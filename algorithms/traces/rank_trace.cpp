@@ -216,7 +216,7 @@ class Graph {
   std::unordered_map<std::uint64_t, std::uint32_t> number_;
   std::uint64_t least_id_ = 0;
   std::vector<std::size_t> first_;     // [node] into before_
-  std::vector<std::uint32_t> before_;  // what nodes wait for
+  std::vector<std::uint32_t> before_;  // the nodes that they wait for
   std::vector<bool> is_control_;       // of before_
   std::vector<std::uint32_t> order_;
   TraceCounts counts_;
@@ -436,7 +436,8 @@ class Writer {
   std::vector<Place> calls_so_far_;
 };
 
-/// What is missing without a known reason; more than 1 % is no longer a converter's habit.
+/// Converters take out the first nodes of a trace. If more than 1 % of the dependencies name other nodes that are not
+/// there, the trace is damaged.
 void expect_few_missing(const ExecutionTrace& trace, const TraceCounts& counts) {
   const std::size_t unknown = counts.missing_all - counts.missing_known;
   if (unknown * 100 <= counts.dependencies) return;

@@ -11,7 +11,7 @@
 
 namespace ringsim::traces {
 
-/// What was read, and what was left out.
+/// Counts of what a trace has, and of what was dropped.
 struct TraceCounts {
   std::size_t nodes = 0, kernels = 0, cpu_nodes = 0;
   std::size_t collectives = 0, point_to_point = 0;  ///< kernels
@@ -86,8 +86,7 @@ TraceCounts count_trace(const ExecutionTrace& trace);
 ///  - Dependencies on ids that no node has are dropped and counted.
 ///  - Control dependencies in a cycle are dropped and counted; data dependencies in a cycle are refused.
 ///  - Nodes of one CUDA stream, and of one CPU thread, run one after the other: in the order of start times, then of
-///  the
-///    file, as far as dependencies allow (chakra pull request 221 chains them likewise).
+///    the file, as far as dependencies allow (chakra pull request 221 chains them likewise).
 ///  - Calls of a process group lie on a stream of their own, as PyTorch's ProcessGroupNCCL has one per group. They also
 ///    wait for what is before them on their recorded stream.
 /// Nothing else is taken to wait: a host that waits for a collective without a node that says so does not wait here.
@@ -97,7 +96,7 @@ TraceCounts count_trace(const ExecutionTrace& trace);
 /// Throws InputError that names file and node.
 RankTrace rank_trace(const ExecutionTrace& trace, const GraphOptions& options = {});
 
-/// "5 of 1216 ..." in lines: what a reader of results should know.
+/// The counts in sentences, a line each.
 std::vector<std::string> describe(const TraceCounts& counts);
 
 /// "aten::mm and 3 more", with at most so many characters of a kernel's name.

@@ -47,7 +47,7 @@ class TraceJob {
   std::int64_t uses_of(const PlanExchange& exchange) const;
   /// Groups that call together. Those with another root are other groups: the root is the first member.
   const Program::Groups& groups_of(int set) const { return sets_[static_cast<std::size_t>(set)].groups; }
-  /// What is taken in another way than the traces have it, for readers.
+  /// Sentences about calls that the program does not make as the traces have them.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   ProgramSize size() const;

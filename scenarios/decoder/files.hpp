@@ -58,7 +58,7 @@ class Files {
   /// The files of a name in which "{rank}" stands for 0, 1, 2 ... until there is none of that number; of any other name
   /// the one file. Throws as read(), also if there is no file 0.
   const Numbered& numbered(const std::string& name) const;
-  /// What `make` makes out of such files: made once, and kept under this key for later points.
+  /// The result of make(), which is called once for each key: later points take what it returned.
   template <class T, class Make>
   std::shared_ptr<const T> once(const std::string& key, Make make) const {
     const std::lock_guard lock(made_mutex_);

@@ -81,7 +81,7 @@ void expect_used(const traces::NamedGroups& stated, const std::vector<std::share
   }
 }
 
-/// What a reader of the result should know: of the first file that it concerns, and of how many others.
+/// Warns of what the counts of all files say, and of what the first one lacks.
 void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const TraceJob& job,
              const Canonical& canonical, const Blame& blame, std::vector<std::string>& warnings) {
   const auto warn = [&](const char* key, const std::string& what) {

@@ -173,9 +173,10 @@ void RememberedCalls::expect_more_meetings() {
     if (is_new) order.push_back(found->first);
     Rest& rest = found->second;
     rest.has_met = rest.has_met || !is_known_[c];
-    if (is_known_[c]) rest.known.push_back(c);
-    if (is_known_[c]) rest.transfers += transfers_of_[c];
     all += transfers_of_[c];
+    if (!is_known_[c]) continue;
+    rest.known.push_back(c);
+    rest.transfers += transfers_of_[c];
   }
   std::stable_sort(order.begin(), order.end(), [&](const Schedule* one, const Schedule* other) {
     return rests.at(one).transfers < rests.at(other).transfers;

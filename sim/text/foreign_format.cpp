@@ -77,9 +77,8 @@ std::optional<ForeignFormat> pickle(std::string_view text) {
   if (text[1] >= 4 && text[2] != '\x95') return std::nullopt;
   return ForeignFormat{
       "a Python pickle (such as a dump of PyTorch's Flight Recorder)",
-      "a pickle can run code, so ringsim opens none, and nobody should open one of unknown origin; write a dump of "
-      "your "
-      "own as JSON: python3 -c 'import json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), "
+      "a pickle can run code, so ringsim opens none, and you should open only your own; write a dump of your own as "
+      "JSON: python3 -c 'import json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), "
       "open(sys.argv[1] + \".json\", \"w\"))' FILE; `ringsim trace show` reads that"};
 }
 

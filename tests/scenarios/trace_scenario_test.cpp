@@ -46,7 +46,7 @@ class Traces {
   Scenario point(const Json& scenario_text) const {
     return ScenarioFile::parse(scenario_text.dump(), scenario()).point(0);
   }
-  /// What is wrong, with the folder cut off names.
+  /// The error, without the folder in the names of files.
   std::string refusal(const Json& scenario_text) const {
     std::string said = complaint([&] { point(scenario_text); });
     const std::string folder = folder_.string() + "/";

@@ -60,9 +60,8 @@ TEST_CASE("a rank that has not called what others wait in is named, with its las
   REQUIRE(found.findings.size() == 1);
   CHECK(
       found.findings[0] ==
-      "rank 2 has not called number 3 of group 0 (default_pg), all_reduce [[1024]] Float, which ranks 0, 1 have "
-      "called; no other call holds it up, so look at the program there: its last call was all_reduce number 2 of group "
-      "0 (default_pg)");
+      "rank 2 has not called number 3 of group 0 (default_pg), all_reduce [[1024]] Float; ranks 0, 1 have. No call is "
+      "pending there, so look at the program: its last call was all_reduce number 2 of group 0 (default_pg)");
 }
 
 TEST_CASE("a rank that waits in another group is a consequence: causes come first") {
@@ -117,8 +116,15 @@ TEST_CASE("a mismatch that has completed does not hide a rank that is behind") {
   const MadeEntry half{.number = 1, .type = "Half"};
   const Hang found = hang({{done(1), pending(2)}, {half}});
   REQUIRE(found.findings.size() == 2);
-  CHECK(found.findings[0].starts_with("group 0 (default_pg), number 1: ranks differ in the element type"));
-  CHECK(found.findings[1].starts_with("rank 1 has not called number 2"));
+  CHECK(found.findings[0].starts_with("rank 1 has not called number 2"));
+  CHECK(found.findings[1].starts_with(
+      "group 0 (default_pg), number 1: ranks differ in the element type, though it has completed: "));
+  const Hang inside = hang({{done(1), pending(2)}, {half, pending(2)}});
+  CHECK(inside.groups[0].verdict == GroupVerdict::inside);
+  CHECK(inside.findings.at(0).starts_with("all ranks have called number 2"));
+  const Hang over = hang({{done(1)}, {half}});
+  CHECK(over.groups[0].verdict == GroupVerdict::finished);
+  CHECK(over.findings.size() == 1);
 }
 
 TEST_CASE("an all_to_all takes out in total what its ranks put in") {
@@ -140,7 +146,7 @@ TEST_CASE("all inside, kernels that have not begun, and missing dumps are three 
     REQUIRE(found.findings.size() == 1);
     return found.findings[0];
   };
-  const std::string called = "all ranks have called number 2 of group 0 (default_pg), all_reduce [[1024]] Float, alike";
+  const std::string called = "all ranks have called number 2 of group 0 (default_pg), all_reduce [[1024]] Float";
   CHECK(finding({{timed, pending(2, "started")}, {timed, pending(2, "started")}}) ==
         called + ", and it has not ended: its kernels run, so look at links, NICs and GPUs");
   CHECK(finding({{timed, pending(2, "started")}, {timed, pending(2)}}) ==
@@ -154,7 +160,7 @@ TEST_CASE("all inside, kernels that have not begun, and missing dumps are three 
         "dumps of ranks 2, 3");
   MadeEntry timeout = pending(2);
   timeout.retired = true;
-  CHECK(finding({{done(1), timeout}, {done(1)}}).find("; it has timed out on rank 0;") != std::string::npos);
+  CHECK(finding({{done(1), timeout}, {done(1)}}).find("; it has timed out on rank 0.") != std::string::npos);
 }
 
 TEST_CASE("a job whose dumps agree has no finding; one without entries has finished") {
@@ -191,17 +197,106 @@ TEST_CASE("sends and receives that wait say if the other end is there") {
   CHECK(met.messages[0].is_send);
   CHECK(met.messages[0].peer == 1);
   CHECK(met.messages[0].is_met == true);
-  CHECK(met.findings.empty());
+  REQUIRE(met.findings.size() == 1);  // said of the sender alone
+  CHECK(met.findings[0] ==
+        "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg), which has called recv [[1024]] Float, "
+        "and neither has ended: look at links, NICs and GPUs, or at earlier work on the streams");
   const Hang alone = hang({{done(1), send}, {done(1)}});
   CHECK(alone.findings.at(0) ==
-        "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg); rank 1 has no receive for it pending, "
-        "and "
-        "waits in nothing: look at the program there");
+        "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg), which has no receive for it pending. "
+        "No call is pending there at all, so look at the program");
   MadeEntry small = recv;
   small.in = small.out = "[[1000]]";
   CHECK(hang({{done(1), send}, {done(1), small}}).findings.at(0) ==
-        "group 0 (default_pg): rank 0 sends rank 1 send [[1024]] Float, which waits for recv [[1000]] Float");
-  CHECK(!hang({{done(1), send}}, {}, 2).messages.at(0).is_met.has_value());
+        "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg), which waits in recv [[1000]] Float: "
+        "they differ in the elements");
+  MadeEntry half = recv;
+  half.type = "Half";
+  CHECK(hang({{done(1), send}, {done(1), half}}).messages.at(0).differs == "element type");
+  const Hang absent = hang({{done(1), send}}, {}, 2);
+  CHECK(!absent.messages.at(0).is_met.has_value());
+  CHECK(absent.findings.back().ends_with("; read the dump of rank 1"));
+  const MadeEntry nowhere{.name = "send 0->7", .number = 1, .state = "scheduled", .message = 4};
+  const Hang outside = hang({{done(1), nowhere}, {done(1)}});
+  CHECK(outside.messages.empty());
+  CHECK(outside.findings.at(0).ends_with("its dump does not say with which rank"));
+}
+
+TEST_CASE("ranks that wait for each other are a cause, with what each waits in and its last call") {
+  const std::vector<MadeGroup> groups{all(2), {"1", "b", {0, 1}}};
+  const MadeEntry left = pending(1);
+  MadeEntry right = left;
+  right.group = "1";
+  const Hang crossed = hang({{left}, {right}}, groups);
+  CHECK(crossed.findings.at(0) ==
+        "ranks 0, 1 wait for each other: rank 0 for rank 1 in all_reduce number 1 of group 0 (default_pg); rank 1 for "
+        "rank 0 in all_reduce number 1 of group 1 (b). They call in different orders, or a program stands still after "
+        "an asynchronous call; last calls: rank 0 all_reduce number 1 of group 0 (default_pg); rank 1 all_reduce "
+        "number 1 of group 1 (b)");
+  CHECK(crossed.findings.size() == 3);
+  const MadeEntry from_1{.name = "recv 0<-1", .number = 1, .state = "scheduled", .message = 1};
+  const MadeEntry from_0{.name = "recv 1<-0", .number = 1, .state = "scheduled", .message = 1};
+  CHECK(hang({{from_1}, {from_0}}).findings.at(0).starts_with("ranks 0, 1 wait for each other: rank 0 for"));
+  // Rank 0 waits for 1 and 2; 1 waits for 3, which waits in nothing; 2 waits for 0. Each of 1 and 2 is looked at first
+  // in one of the two.
+  for (const int leads_on : {1, 2}) {
+    CAPTURE(leads_on);
+    const int closes = 3 - leads_on;
+    const std::vector<MadeGroup> four{all(4), {"1", "b", {0, closes}}, {"2", "c", {leads_on, 3}}};
+    MadeEntry beyond = left;
+    beyond.group = "2";
+    std::vector<std::vector<MadeEntry>> by_rank(4);
+    by_rank[0] = {left};
+    by_rank[static_cast<std::size_t>(closes)] = {right};
+    by_rank[static_cast<std::size_t>(leads_on)] = {beyond};
+    const Hang found = hang(by_rank, four);
+    CHECK(found.findings.at(0).starts_with(closes == 1 ? "ranks 0, 1 wait for each other"
+                                                       : "ranks 0, 2 wait for each other"));
+  }
+  // A chain is no circle.
+  CHECK(hang({{left}, {right}, {}}, {all(3), {"1", "b", {1, 2}}}).findings.at(0).starts_with("rank 2 has not called"));
+}
+
+TEST_CASE("a rank that went on after an asynchronous call is named with its last call") {
+  // Rank 1 waits in group 1 for rank 2, and has since called in group 2, which has ended.
+  const std::vector<MadeGroup> groups{all(3), {"1", "b", {1, 2}}, {"2", "c", {1}}};
+  MadeEntry waits = pending(1), later = done(1);
+  waits.group = "1";
+  later.group = "2";
+  const Hang found = hang({{pending(1)}, {waits, later}, {}}, groups);
+  CHECK(found.findings.back() ==
+        "rank 1 has not called number 1 of group 0 (default_pg), all_reduce [[1024]] Float: it waits in all_reduce "
+        "number 1 of group 1 (b); its last call was all_reduce number 1 of group 2 (c)");
+}
+
+TEST_CASE("a dump without lists of groups belongs to the group that another dump lists") {
+  const FlightDump listed = test::read_dump("trace_0", made_dump({pending(1)}, {all(2)}));
+  const FlightDump bare = test::read_dump("trace_1", made_dump({pending(1)}, {}));
+  const Hang found = hang_of({listed, bare});
+  REQUIRE(found.groups.size() == 1);
+  CHECK(found.groups[0].verdict == GroupVerdict::inside);
+}
+
+TEST_CASE("a dump without entries tells nothing if others have lost some") {
+  const FlightDump late = test::read_dump("trace_0", made_dump({done(4), pending(5)}, {all(2)}, 100));
+  const FlightDump empty = test::read_dump("trace_1", made_dump({}, {all(2)}));
+  const Hang found = hang_of({late, empty});
+  CHECK(found.groups[0].in(Standing::not_in_dump) == Ranks{1});
+  CHECK(found.findings.at(0).starts_with("whether rank 1 has called number 5 of group 0"));
+}
+
+TEST_CASE("of a kind of finding 20 are told, and the others counted") {
+  std::vector<MadeGroup> groups;
+  std::vector<std::vector<MadeEntry>> by_rank(2);
+  for (int g = 0; g < 23; ++g) {
+    groups.push_back({std::to_string(g), "", {0, 1}});
+    MadeEntry waits = pending(1);
+    waits.group = std::to_string(g);
+    by_rank[0].push_back(waits);
+  }
+  const Hang found = hang(by_rank, groups);
+  REQUIRE(found.findings.size() == 21);
+  CHECK(found.findings.back() == "3 more of this kind");
 }
 
 }  // namespace hang_test

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/base/utf8.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/made_dumps.hpp"
 #include "tests/support/made_profiles.hpp"
@@ -153,6 +154,40 @@ TEST_CASE("the rank of a dump is in its file's name") {
   CHECK(!rank_of_dump("trace_/dump.json"));
 }
 
+TEST_CASE("names of files are cut between characters, so that results stay UTF-8") {
+  std::string text = made_dump({{.state = "scheduled"}}, {{"0", "", {0}}});
+  for (const char* lead : {"", "x"}) {  // one of them would cut a character in two
+    std::string name = lead;
+    for (int i = 0; i < 150; ++i) name += "\xc3\xa9";
+    std::string one = text;
+    const std::string frame = R"("frames": [{"name": ")" + name + R"(", "filename": "train.py", "line": 1}], "op_id")";
+    one.replace(one.find("\"op_id\""), 7, frame);
+    const FlightDump dump = test::read_dump("trace_0", one);
+    const std::string& place = dump.text(dump.calls.at(0).place);
+    CHECK(place.size() >= 199);
+    CHECK(place.size() <= 200);
+    CHECK(first_not_utf8(place) == std::string_view::npos);
+  }
+}
+
+TEST_CASE("without numbers of messages, sends that follow each other are calls of their own") {
+  const MadeEntry first{.name = "send 0->1"}, second{.name = "recv 0<-1", .state = "scheduled"};
+  std::string text = made_dump({first, second}, {{"0", "", {0, 1}}});
+  CHECK(test::read_dump("trace_0", text).calls.size() == 1);  // one number: coalesced
+  for (std::size_t at; (at = text.find("\"p2p_seq_id\": 0, ")) != std::string::npos;) text.erase(at, 17);
+  const FlightDump dump = test::read_dump("trace_0", text);
+  REQUIRE(dump.calls.size() == 2);
+  CHECK(dump.calls[0].state == CallState::completed);
+}
+
+TEST_CASE("entries that the file lacks are counted up to the last one") {
+  const std::vector<MadeGroup> pair{{"0", "", {0, 1}}};
+  CHECK(test::read_dump("trace_0", made_dump({{}, {.number = 2}}, pair, 7)).missing == 7);
+  std::string text = made_dump({{}, {.number = 2}}, pair);
+  text.replace(text.find("\"record_id\": 1"), 14, "\"record_id\": 9");
+  CHECK(test::read_dump("trace_0", text).missing == 8);
+}
+
 TEST_CASE("bad dumps of Flight Recorder are refused with place, what was expected and what was found") {
   const std::string ok = made_dump({{}, {.number = 2}}, {pair});
   const auto with = [&](const std::string& what, const std::string& instead) {
@@ -198,6 +233,7 @@ TEST_CASE("bad dumps of Flight Recorder are refused with place, what was expecte
       {"a rank of other groups", with(R"("ranks": "[0, 1]")", R"("ranks": "[2, 3]")")},
       {"too many entries", made_dump({{}, {}, {}, {}}, {pair})},
       {"too many groups", made_dump({}, {pair, {"1", "", {0}}, {"2", "", {0}}})},
+      {"number 0 of a collective", with(R"("collective_seq_id": 1)", R"("collective_seq_id": 0)")},
       {"deep nesting", with(R"("op_id": 1)", "\"op_id\": " + std::string(100, '[') + std::string(100, ']'))},
   };
   test::MessagePage page("profiles_flight_recorder");

@@ -56,7 +56,7 @@ void declare(Options& options, PlanArguments& plan) {
       .fallback = "5%";
   options
       .whole("--messages", "N", 1, most_simulated, plan.messages,
-             "a plan that must simulate more messages, one by one, keeps its bound")
+             "list a plan with its bound if it must simulate more messages, one by one")
       .fallback = "15000000";
   options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
   options.format(plan.said_format, "; the table says what became of the other plans");
@@ -138,8 +138,7 @@ Command plan_command() {
           "ranked by a lower bound of their step and simulated best first, until no other can be among those asked "
           "for. Plans whose simulation would take very long, as hardly any of their collectives repeat another "
           "undisturbed, are listed with their bounds (--messages). Bounds count kernels, the pipeline and each "
-          "collective by itself, "
-          "not contention on links.\n\n"
+          "collective by itself, not contention on links.\n\n"
           "Exit code 1: no plan fits.",
       .prepare = with<PlanArguments>(declare, execute)};
 }

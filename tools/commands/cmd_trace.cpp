@@ -180,7 +180,7 @@ int show_hang(const ProfileArguments& arguments, const profiles::Profile& profil
               const std::vector<profiles::FlightDump>& dumps) {
   for (const auto& [option, value] : {std::pair{"--report", arguments.report}, std::pair{"--trace", arguments.trace}})
     if (!value.empty())
-      throw UsageError(option, "expected profiles with times, found dumps of Flight Recorder, which have none",
+      throw UsageError(option, "expected profiles with times, found dumps of Flight Recorder, which do not say when",
                        "leave it out; --format json has all that is known");
   if (!arguments.group.empty()) warn("--group has no effect: dumps of Flight Recorder name the ranks of each group");
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));

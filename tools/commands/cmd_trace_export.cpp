@@ -1,11 +1,12 @@
 // ringsim trace export: a step in the formats of other tools, a file per rank.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "algorithms/traces/chakra_writer.hpp"
@@ -46,19 +47,24 @@ void declare_trace_export(Options& options, TraceExportArguments& arguments) {
   options.flag("--force", arguments.force, "replace files of these names");
 }
 
-/// FILE with the mark replaced by that.
+/// FILE with each mark replaced by that.
 std::string named(const TraceExportArguments& arguments, const std::string& by) {
-  const std::size_t at = arguments.file.find(rank_mark);
-  if (at == std::string::npos) return arguments.file;
-  return arguments.file.substr(0, at) + by + arguments.file.substr(at + rank_mark.size());
+  std::string file = arguments.file;
+  for (std::size_t at = 0; (at = file.find(rank_mark, at)) != std::string::npos; at += by.size())
+    file.replace(at, rank_mark.size(), by);
+  return file;
 }
 
-void expect_a_file_per_rank(const TraceExportArguments& arguments, std::size_t ranks) {
+/// [rank] Throws UsageError if they would be one file.
+std::vector<std::string> rank_files(const TraceExportArguments& arguments, int ranks) {
   if (ranks > 1 && arguments.file.find(rank_mark) == std::string::npos)
     throw UsageError("FILE",
                      fmt::format("expected {} in the name, for {} ranks have a file each, found \"{}\"", rank_mark,
                                  ranks, arguments.file),
                      arguments.is_chakra() ? "'job.{rank}.et'" : "'step.rank{rank}.json.gz'");
+  std::vector<std::string> files;
+  for (int rank = 0; rank < ranks; ++rank) files.push_back(named(arguments, fmt::to_string(rank)));
+  return files;
 }
 
 /// Nothing is written if one of the files is there, or is the scenario.
@@ -71,55 +77,58 @@ void expect_free(const TraceExportArguments& arguments, const std::vector<std::s
   }
 }
 
-std::vector<std::string> rank_files(const TraceExportArguments& arguments, std::size_t ranks) {
-  expect_a_file_per_rank(arguments, ranks);
-  std::vector<std::string> files;
-  for (std::size_t rank = 0; rank < ranks; ++rank) files.push_back(named(arguments, fmt::to_string(rank)));
-  return files;
+void make_folders(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    std::error_code error;
+    if (!folder.empty()) std::filesystem::create_directories(folder, error);  // if it fails, writing says so
+  }
 }
 
-void export_kineto(const TraceExportArguments& arguments, const Scenario& scenario) {
+void export_kineto(const TraceExportArguments& arguments, const Scenario& scenario, const Setup& setup,
+                   const std::vector<std::string>& files) {
+  expect_free(arguments, files);
   Recording recording;
   recording.keep_kernels = true;
   Prediction prediction;
   {
     ProgressLine progress(1);
-    prediction = predict(scenario, {.stop = &stop_requested,
-                                    .progress = [&](double done) { progress.now(fmt::format("{:.0f} %", 100 * done)); },
-                                    .recording = &recording});
+    prediction = predict(scenario, setup,
+                         {.stop = &stop_requested,
+                          .progress = [&](double done) { progress.now(fmt::format("{:.0f} %", 100 * done)); },
+                          .max_memory = memory_limit(),
+                          .recording = &recording});
   }
   Warnings().say(prediction.warnings);
-  const auto ranks = static_cast<std::size_t>(prediction.request.ranks);
-  const std::vector<std::string> files = rank_files(arguments, ranks);
-  expect_free(arguments, files);
-  KinetoJob job{.ranks = ranks, .nccl_version = ""};
+  KinetoJob job{.ranks = files.size(), .nccl_version = ""};
   if (constexpr std::string_view nccl = "nccl "; prediction.library.starts_with(nccl))
     job.nccl_version = prediction.library.substr(nccl.size());
-  for (std::size_t rank = 0; rank < ranks; ++rank)
+  make_folders(files);
+  for (std::size_t rank = 0; rank < files.size(); ++rank)
     write_packed(kineto_trace(recording, job, static_cast<std::uint32_t>(rank)), files[rank]);
-  say(fmt::format("{} files, a step of {:.6g} us\n", ranks, microseconds(prediction.time)));
+  say(fmt::format("{} files, a step of {:.6g} us\n", files.size(), microseconds(prediction.time)));
 }
 
 /// Its groups are a file of their own, as ASTRA-sim wants it: "job.{rank}.et" has "job.groups.json".
-void export_chakra(const TraceExportArguments& arguments, const std::string& name, const Scenario& scenario) {
+void export_chakra(const TraceExportArguments& arguments, const std::string& name, const Scenario& scenario,
+                   const Setup& setup, std::vector<std::string> files) {
   if (!scenario.training || scenario.jobs.size() > 1 || scenario.training->async)
     throw InputError(name,
                      "expected one training step, step of inference or trace, whose ranks wait for each other, found "
                      "something else",
                      "a trace has the step of one job");
-  const PredictOptions options{.stop = &stop_requested, .progress = {}, .stage = {}, .max_memory = memory_limit()};
-  const Setup setup = set_up(scenario, options.stop);
-  TrainingRun run(scenario, setup.collectives.front(), options);
+  const std::string groups = named(arguments, "groups");
+  files.push_back(groups.substr(0, groups.size() - std::string_view(".et").size()) + ".json");
+  expect_free(arguments, files);
+  TrainingRun run(scenario, setup.collectives.front(), {.stop = &stop_requested, .max_memory = memory_limit()});
   traces::ChakraFiles made;
   try {
     made = traces::chakra_files(run.run().program());
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: /{}", name, scenario.training->key()), error.message(), error.hint());
   }
-  std::vector<std::string> files = rank_files(arguments, made.ranks.size());
-  const std::string groups = named(arguments, "groups");
-  files.push_back(groups.substr(0, groups.size() - std::string_view(".et").size()) + ".json");
-  expect_free(arguments, files);
+  ensure(made.ranks.size() + 1 == files.size(), "every rank has a file");
+  make_folders(files);
   for (std::size_t i = 0; i < files.size(); ++i) {
     Output output(files[i]);
     output.write_styled(i < made.ranks.size() ? made.ranks[i] : made.groups);
@@ -139,14 +148,12 @@ int export_trace(const TraceExportArguments& arguments) {
                     arguments.set);
   const Scenario scenario = file.point(0);
   Warnings().say(scenario.warnings);
-  if (const std::filesystem::path folder = std::filesystem::path(arguments.file).parent_path(); !folder.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);  // if it fails, writing says so
-  }
+  const Setup setup = set_up(scenario, &stop_requested);
+  std::vector<std::string> files = rank_files(arguments, setup.collectives.front().job.request.ranks);
   if (arguments.is_chakra())
-    export_chakra(arguments, file.name(), scenario);
+    export_chakra(arguments, file.name(), scenario, setup, std::move(files));
   else
-    export_kineto(arguments, scenario);
+    export_kineto(arguments, scenario, setup, files);
   return good;
 }
 

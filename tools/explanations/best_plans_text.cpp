@@ -132,13 +132,13 @@ std::string too_long_text(const PlanSearch& found) {
     if (first == nullptr || plan.bound < first->least()) ++below;
     if (least == 0 || plan.messages < least) least = plan.messages;
   }
+  constexpr std::int64_t million = 1'000'000;
   std::string text = fmt::format(
-      "Too long to simulate: {}, listed with {} lower bound{}, because {} would move {} million messages{}, one by "
-      "one; "
+      "Too long to simulate: {}, listed with {} lower bound{}, because {} would move {}{} messages{}, one by one; "
       "--messages {} simulates {}.",
       found.too_long, found.too_long == 1 ? "its" : "their", found.too_long == 1 ? "" : "s",
-      found.too_long == 1 ? "it" : "they", least / 1'000'000, found.too_long == 1 ? "" : " or more", least,
-      found.too_long == 1 ? "it" : "the shortest");
+      found.too_long == 1 ? "it" : "they", least < million ? least : least / million, least < million ? "" : " million",
+      found.too_long == 1 ? "" : " or more", least, found.too_long == 1 ? "it" : "the shortest");
   if (first != nullptr && below > 0)
     text += fmt::format(" {} below the fastest that was simulated.",
                         below == 1 ? "One bound lies" : fmt::format("{} bounds lie", below));

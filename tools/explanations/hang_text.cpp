@@ -36,16 +36,24 @@ std::string collective_text(std::int64_t number, const std::string& call) {
   return call.empty() ? fmt::to_string(number) : fmt::format("{} {}", number, call);
 }
 
+std::size_t pending_of(const ShownHang& shown) {
+  std::size_t pending = 0;
+  for (const FlightDump& dump : shown.dumps)
+    for (const FlightCall& call : dump.calls) pending += call.state != CallState::completed ? 1 : 0;
+  return pending;
+}
+
 std::string hang_head(const ShownHang& shown) {
   std::set<std::string> formats, versions;
   std::vector<std::uint32_t> ranks;
-  std::size_t calls = 0, pending = 0;
+  std::size_t calls = 0;
+  std::int64_t missing = 0;
   for (const FlightDump& dump : shown.dumps) {
     ranks.push_back(dump.rank);
     formats.insert(dump.version);
     if (!dump.nccl_version.empty()) versions.insert(dump.nccl_version);
     calls += dump.calls.size();
-    for (const FlightCall& call : dump.calls) pending += call.state != CallState::completed ? 1 : 0;
+    missing += dump.missing;
   }
   std::sort(ranks.begin(), ranks.end());
   std::string text =
@@ -54,10 +62,14 @@ std::string hang_head(const ShownHang& shown) {
                           versions.empty() ? "NCCL's version is not in the files"
                                            : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
       '\n';
-  return text +
-         wrapped(fmt::format("{} calls, {} of them not completed; {} with a duration", calls, pending,
-                             shown.profile.calls.size())) +
-         '\n';
+  text += wrapped(fmt::format("{} calls, {} of them not completed; {} with a duration", calls, pending_of(shown),
+                              shown.profile.calls.size())) +
+          '\n';
+  if (missing > 0)
+    text += wrapped(fmt::format("{} more entries are not in the dumps: each keeps the last ones (TORCH_FR_BUFFER_SIZE)",
+                                missing)) +
+            '\n';
+  return text;
 }
 
 std::string groups_text(const Hang& hang) {
@@ -65,7 +77,7 @@ std::string groups_text(const Hang& hang) {
   for (const GroupProgress& group : hang.groups) {
     std::vector<std::uint32_t> ranks;
     for (const RankProgress& each : group.ranks) ranks.push_back(each.rank);
-    table.add({group.title(), rank_ranges(ranks) + (group.knows_members ? "" : ", ?"),
+    table.add({group.title(), rank_ranges(ranks) + (group.members.empty() ? ", ?" : ""),
                collective_text(group.last, group.last_call),
                group.verdict == GroupVerdict::finished ? "" : collective_text(group.last + 1, group.next_call),
                std::string(to_string(group.verdict))});
@@ -127,7 +139,7 @@ Json group_json(const GroupProgress& group) {
   const bool is_still = group.verdict != GroupVerdict::finished;
   return Json{{"group", group.name},
               {"description", group.description},
-              {"members_known", group.knows_members},
+              {"members_known", !group.members.empty()},
               {"state", to_string(group.verdict)},
               {"completed_by_all", group.last},
               {"completed_call", group.last_call.empty() ? Json() : Json(group.last_call)},
@@ -143,8 +155,7 @@ std::string hang_text(const ShownHang& shown) {
   std::string text = hang_head(shown);
   if (!shown.hang.findings.empty()) text += '\n';
   for (const std::string& finding : shown.hang.findings) text += wrapped("- " + finding) + '\n';
-  if (shown.hang.findings.empty())
-    text += "nothing stands still: all ranks have completed what any of them has called\n";
+  if (pending_of(shown) == 0) text += "\nnothing stands still: all ranks have completed what any of them has called\n";
   text += groups_text(shown.hang) + standings_text(shown.hang) + messages_text(shown.hang);
   if (!shown.account.rows.empty())
     text += "\nfrom event to event on the stream around each kernel:\n" + collectives_text(shown.account);
@@ -166,7 +177,7 @@ std::string hang_json(const ShownHang& shown) {
                         {"call", each.call},
                         {"peer_waits", each.is_met ? Json(*each.is_met) : Json()},
                         {"peers_call", each.peers_call.empty() ? Json() : Json(each.peers_call)},
-                        {"sizes_differ", each.sizes_differ}});
+                        {"differs", each.differs.empty() ? Json() : Json(each.differs)}});
   document["pending_messages"] = messages;
   Json rows = Json::array();
   for (const profiles::Row& row : shown.account.rows) rows.push_back(row_json(shown.profile, row));

@@ -117,10 +117,11 @@ static std::string about_text(const Profile& profile) {
   std::string text;
   for (auto& [line, ranks] : lines) {
     std::sort(ranks.begin(), ranks.end());
-    const std::string whose = profile.sources.size() == 1 ? ""
-                              : ranks.size() == profile.sources.size()
-                                  ? "each rank: "
-                                  : fmt::format("rank {}: ", profiles::rank_ranges(ranks));
+    const std::string whose =
+        profile.sources.size() == 1 ? ""
+        : ranks.size() == profile.sources.size()
+            ? "each rank: "
+            : fmt::format("{} {}: ", ranks.size() == 1 ? "rank" : "ranks", profiles::rank_ranges(ranks));
     text += wrapped(whose + line) + '\n';
   }
   return text;

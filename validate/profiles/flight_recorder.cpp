@@ -36,8 +36,15 @@ TraceEvents::Document dump_document() {
 
 bool is_installed(std::string_view file) {
   return file.find("/site-packages/") != std::string_view::npos ||
-         file.find("/dist-packages/") != std::string_view::npos || file.find("torch/") != std::string_view::npos ||
-         file.starts_with('<');
+         file.find("/dist-packages/") != std::string_view::npos || file.find("/torch/") != std::string_view::npos ||
+         file.starts_with("torch/") || file.starts_with('<');
+}
+
+/// At most so many bytes, and no part of a character.
+std::string beginning_of(const std::string& text, std::size_t most) {
+  std::size_t end = std::min(text.size(), most);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
 }
 
 class FlightReader {
@@ -58,8 +65,8 @@ class FlightReader {
  private:
   using json = nlohmann::json;
 
-  [[noreturn]] void fail(const std::string& message) const {
-    throw InputError(fmt::format("{}: byte {}", file_.name(), at_), message, not_a_dump);
+  [[noreturn]] void fail(const std::string& message, const std::string& hint = not_a_dump) const {
+    throw InputError(fmt::format("{}: byte {}", file_.name(), at_), message, hint);
   }
   [[noreturn]] void fail_at(const std::string& key, const std::string& message,
                             const std::string& hint = not_a_dump) const {
@@ -178,7 +185,7 @@ class FlightReader {
       std::optional<int> size;
       if (types != entry.end() && i < types->size()) {
         if (!(*types)[i].is_string()) fail(fmt::format("expected \"{}\" as texts, found {}", types_key, found(*types)));
-        const std::string name = (*types)[i].get<std::string>().substr(0, 64);
+        const std::string name = beginning_of((*types)[i].get<std::string>(), 64);
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
         size = element_bytes(name);
       }
@@ -221,9 +228,9 @@ class FlightReader {
     }
     if (best == nullptr) return 0;
     const auto line = best->find("line");
-    return text(fmt::format("{} at {}:{}", word(*best, "name"), word(*best, "filename"),
-                            line != best->end() && line->is_number_integer() ? line->dump() : "?")
-                    .substr(0, 200));
+    return text(beginning_of(fmt::format("{} at {}:{}", word(*best, "name"), word(*best, "filename"),
+                                         line != best->end() && line->is_number_integer() ? line->dump() : "?"),
+                             200));
   }
 
   /// "nccl:send 0->1": the name and the places at both ends.
@@ -231,7 +238,7 @@ class FlightReader {
     const std::size_t colon = whole.find(':');
     const std::string words = colon == std::string::npos ? whole : whole.substr(colon + 1);
     const std::size_t blank = words.find(' ');
-    op.name = text(words.substr(0, std::min<std::size_t>(blank, 64)));
+    op.name = text(beginning_of(words.substr(0, blank), 64));
     op.op = named_op(words).op;
     if (blank == std::string::npos || !is_point_to_point(op.op)) return;
     const std::string_view ends = std::string_view(words).substr(blank + 1);
@@ -252,7 +259,8 @@ class FlightReader {
                        fmt::format("expected at most {} entries, found more", limits_.records),
                        "raise --limit-records");
     if (!entry.contains("collective_seq_id") && entry.contains("seq_id"))
-      fail("expected \"collective_seq_id\", found \"seq_id\": an older version of the format");
+      fail("expected \"collective_seq_id\", found \"seq_id\"",
+           "it is a dump of an older PyTorch, whose format is not read");
     Entry out;
     FlightCall& call = out.call;
     call.record = number_of(entry, "record_id");
@@ -263,7 +271,7 @@ class FlightReader {
     if (group.size() > 1 && group[1].is_string() && dump_.groups[call.group].description.empty())
       dump_.groups[call.group].description = group[1].get<std::string>();
     out.collective = number_of(entry, "collective_seq_id");
-    out.message = entry.contains("p2p_seq_id") ? number_of(entry, "p2p_seq_id") : 0;
+    if (entry.contains("p2p_seq_id")) out.message = number_of(entry, "p2p_seq_id");
     const std::string state = text_of_key(entry, "state");
     if (state == "completed")
       call.state = CallState::completed;
@@ -302,13 +310,16 @@ class FlightReader {
     if (twice != entries_.end())
       throw InputError(file_.name(),
                        fmt::format("expected each \"record_id\" once, found {} twice", twice->call.record), not_a_dump);
+    if (!entries_.empty()) dump_.missing = entries_.back().call.record + 1 - static_cast<std::int64_t>(entries_.size());
     std::map<std::uint32_t, std::size_t> last;  // [group] its latest call
-    std::vector<std::pair<std::int64_t, std::int64_t>> numbers;
+    std::vector<std::pair<std::int64_t, std::optional<std::int64_t>>> numbers;
     for (Entry& entry : entries_) {
       const bool closes = dump_.text(entry.call.ops.front().name) == "coalesced";
       const std::pair own(entry.collective, entry.message);
       const auto known = last.find(entry.call.group);
-      if (known != last.end() && numbers[known->second] == own) {
+      // Without a number of messages, sends that follow each other cannot be told from one coalesced call.
+      const bool may_be_one = entry.message.has_value() || !entry.call.is_point_to_point;
+      if (known != last.end() && may_be_one && numbers[known->second] == own) {
         FlightCall& call = dump_.calls[known->second];
         call.is_point_to_point = call.is_point_to_point || entry.call.is_point_to_point;
         if (closes) {
@@ -325,8 +336,14 @@ class FlightReader {
       numbers.push_back(own);
       dump_.calls.push_back(std::move(entry.call));
     }
-    for (std::size_t i = 0; i < dump_.calls.size(); ++i)
-      dump_.calls[i].number = dump_.calls[i].is_point_to_point ? numbers[i].second : numbers[i].first;
+    for (std::size_t i = 0; i < dump_.calls.size(); ++i) {
+      FlightCall& call = dump_.calls[i];
+      call.number = call.is_point_to_point ? numbers[i].second.value_or(0) : numbers[i].first;
+      if (!call.is_point_to_point && call.number == 0)
+        throw InputError(file_.name(),
+                         fmt::format("expected \"collective_seq_id\" from 1, found 0 in record {}", call.record),
+                         not_a_dump);
+    }
   }
 
   void finish(std::optional<std::uint32_t> rank) {
@@ -339,10 +356,10 @@ class FlightReader {
     if (!rank)
       throw InputError(file_.name(),
                        "expected the rank in the file's name, as in trace_3 or nccl_trace_rank_3, found none",
-                       fmt::format("say it: --rank {}=0", file_.name()));
+                       fmt::format("say it: --rank {}=N", file_.name()));
     if (*rank >= limits_.ranks)
       throw InputError(file_.name(), fmt::format("expected a rank below {}, found {}", limits_.ranks, *rank),
-                       fmt::format("say it: --rank {}=0", file_.name()));
+                       fmt::format("say it: --rank {}=N", file_.name()));
     dump_.file = file_.name();
     dump_.rank = *rank;
     for (const FlightGroup& group : dump_.groups) {
@@ -354,12 +371,12 @@ class FlightReader {
           fmt::format("the rank is wrong; say it: --rank {}=N", file_.name()));
     }
     merge_coalesced();
-    if (!dump_.calls.empty()) dump_.missing = dump_.calls.front().record;
   }
 
   struct Entry {
     FlightCall call;
-    std::int64_t collective = 0, message = 0;
+    std::int64_t collective = 0;
+    std::optional<std::int64_t> message;
   };
 
   Pieces& file_;

@@ -59,8 +59,8 @@ struct FlightDump {
   std::vector<FlightGroup> groups;
   std::vector<std::string> texts;  ///< [0] is empty
   std::vector<FlightCall> calls;   ///< by record
-  std::int64_t missing = 0;        ///< entries before the first: the ring was full, or only unfinished ones were dumped
-  bool knows_starts = false;       ///< some entry says that its kernel began: TORCH_NCCL_ENABLE_TIMING was set
+  std::int64_t missing = 0;   ///< entries up to the last that the file lacks: the ring was full, or some were left out
+  bool knows_starts = false;  ///< some entry says that its kernel began: TORCH_NCCL_ENABLE_TIMING was set
 
   const std::string& text(std::uint32_t index) const { return texts[index]; }
   /// The job's number of ranks, by the group "default_pg"; 0: not in the file.

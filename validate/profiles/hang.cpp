@@ -5,21 +5,43 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "sim/text/json.hpp"
 #include "validate/profiles/rank_ranges.hpp"
 
 namespace ringsim::profiles {
 
 namespace {
 
+// Chosen: more would not be read, and the rest is counted.
 constexpr std::size_t most_mismatches = 20;
 constexpr std::size_t most_findings_of_a_kind = 20;
+
+std::string title_of(const std::string& name, const std::string& description) {
+  return description.empty() ? name : fmt::format("{} ({})", name, description);
+}
+
+/// Sentences of one kind.
+struct Findings {
+  std::vector<std::string> texts;
+  std::size_t n_more = 0;
+
+  void say(std::string text) {
+    if (texts.size() < most_findings_of_a_kind)
+      texts.push_back(std::move(text));
+    else
+      ++n_more;
+  }
+  void move_to(std::vector<std::string>& all) {
+    std::move(texts.begin(), texts.end(), std::back_inserter(all));
+    if (n_more > 0) all.push_back(fmt::format("{} more of this kind", n_more));
+  }
+};
 
 /// A rank's calls in a group.
 struct Member {
@@ -89,7 +111,12 @@ std::string elements_of(const FlightCall& call) {
 class HangFinder {
  public:
   explicit HangFinder(const std::vector<FlightDump>& dumps) : dumps_(dumps) {
-    for (const FlightDump& dump : dumps_) by_rank_[dump.rank] = &dump;
+    for (const FlightDump& dump : dumps_) {
+      by_rank_[dump.rank] = &dump;
+      lacks_calls_ = lacks_calls_ || dump.missing > 0;
+      for (const FlightGroup& group : dump.groups)
+        if (!group.members.empty()) listed_[group.name].insert(group.members);
+    }
   }
 
   Hang run() {
@@ -102,23 +129,35 @@ class HangFinder {
       return key(a) < key(b);
     });
     find_messages();
+    find_circles();
     say_findings();
     return std::move(out_);
   }
 
  private:
-  static std::string title(const std::string& name, const std::string& description) {
-    return description.empty() ? name : fmt::format("{} ({})", name, description);
+  static std::string title(const FlightGroup& group) { return title_of(group.name, group.description); }
+
+  /// As the dump lists them, else as another one does, if there is one such group with this rank.
+  std::vector<std::uint32_t> members_of(const FlightGroup& group, std::uint32_t rank) const {
+    const auto listed = listed_.find(group.name);
+    if (!group.members.empty() || listed == listed_.end()) return group.members;
+    std::vector<std::uint32_t> found;
+    for (const std::vector<std::uint32_t>& members : listed->second) {
+      if (std::find(members.begin(), members.end(), rank) == members.end()) continue;
+      if (!found.empty()) return {};
+      found = members;
+    }
+    return found;
   }
-  static std::string title(const FlightGroup& group) { return title(group.name, group.description); }
 
   /// Groups of one name are one if their members are the same: PyTorch's split_group() reuses names.
   void sort_calls(const FlightDump& dump) {
     std::vector<GroupDumps*> own;
     for (const FlightGroup& group : dump.groups) {
-      GroupDumps& all = groups_[{group.name, group.members}];
+      const std::vector<std::uint32_t> members = members_of(group, dump.rank);
+      GroupDumps& all = groups_[{group.name, members}];
       all.name = group.name;
-      all.members = group.members;
+      all.members = members;
       if (all.description.empty()) all.description = group.description;
       all.by_rank[dump.rank].dump = &dump;
       own.push_back(&all);
@@ -132,7 +171,9 @@ class HangFinder {
     }
     for (const FlightCall& call : dump.calls) {
       if (call.state == CallState::completed) continue;
-      waits_in_[dump.rank] = &call;  // the oldest
+      Waiting& waiting = waits_in_[dump.rank];
+      waiting.call = &call;  // the oldest
+      if (!call.is_point_to_point) waiting.group = own[call.group];
       break;
     }
   }
@@ -165,7 +206,8 @@ class HangFinder {
     if (known == group.by_rank.end()) return out;  // PyTorch lists a group once a rank has called something in it
     const auto& calls = known->second.collectives;
     if (calls.empty()) {
-      if (dump->second->missing > 0) out.standing = Standing::not_in_dump;
+      const bool is_empty = dump->second->calls.empty();
+      if (dump->second->missing > 0 || (is_empty && lacks_calls_)) out.standing = Standing::not_in_dump;
       return out;
     }
     out.first = calls.front()->number;
@@ -183,7 +225,7 @@ class HangFinder {
     GroupProgress out;
     out.name = group.name;
     out.description = group.description;
-    out.knows_members = !group.members.empty();
+    out.members = group.members;
     std::vector<std::uint32_t> ranks = group.members;
     if (ranks.empty())
       for (const auto& entry : group.by_rank) ranks.push_back(entry.first);
@@ -224,7 +266,7 @@ class HangFinder {
   }
 
   static GroupVerdict verdict_of(const GroupProgress& group, std::int64_t most) {
-    if (!group.mismatches.empty()) return GroupVerdict::mismatch;
+    if (!group.mismatches.empty() && group.mismatches.back().number > group.last) return GroupVerdict::mismatch;
     if (most <= group.last) return GroupVerdict::finished;
     const auto any = [&](Standing standing) { return !group.in(standing).empty(); };
     if (any(Standing::not_called)) return GroupVerdict::behind;
@@ -241,8 +283,9 @@ class HangFinder {
       for (const FlightCall* call : entry.second.collectives)
         by_number[call->number].emplace_back(entry.second.dump, call);
     for (const auto& [number, callers] : by_number) {
-      if (out.mismatches.size() == most_mismatches) return;
       if (callers.size() < 2) continue;
+      // The latest matter most: they may be what the group waits in.
+      if (out.mismatches.size() == most_mismatches) out.mismatches.erase(out.mismatches.begin());
       const auto add = [&, n = number, &all = callers](const char* what, const auto& key, const auto& words) {
         std::map<std::string, Variant> variants;
         for (const auto& [dump, call] : all) {
@@ -304,10 +347,15 @@ class HangFinder {
         if (!call.is_point_to_point || call.state == CallState::completed) continue;
         const FlightGroup& group = dump.groups[call.group];
         for (const FlightOp& op : call.ops) {
-          if (!is_point_to_point(op.op) || op.peer == no_value) continue;
+          if (!is_point_to_point(op.op)) continue;
           const auto place = static_cast<std::size_t>(op.peer);
-          if (place >= group.members.size()) continue;
-          all.try_emplace({dump.rank, group.members[place], op.op == CallOp::send, title(group)},
+          const std::vector<std::uint32_t> members = members_of(group, dump.rank);
+          if (op.peer == no_value || place >= members.size()) {
+            unknown_.say(fmt::format("rank {} waits in {} of group {}; its dump does not say with which rank",
+                                     dump.rank, op_text(dump, op), title(group)));
+            continue;
+          }
+          all.try_emplace({dump.rank, members[place], op.op == CallOp::send, title(group)},
                           Pending{.call = &call, .op = &op});
         }
       }
@@ -322,17 +370,25 @@ class HangFinder {
                              .call = op_text(dump, *pending.op),
                              .is_met = std::nullopt,
                              .peers_call = "",
-                             .sizes_differ = false};
+                             .differs = ""};
       if (by_rank_.contains(peer)) {
         const auto opposite = all.find({peer, rank, !is_send, group});
         message.is_met = opposite != all.end();
         if (opposite != all.end()) {
           message.peers_call = op_text(*by_rank_.at(peer), *opposite->second.op);
-          message.sizes_differ = data_of(*pending.op).elements != data_of(*opposite->second.op).elements;
+          message.differs = difference(dump, *pending.op, *by_rank_.at(peer), *opposite->second.op);
         }
       }
       out_.messages.push_back(std::move(message));
     }
+  }
+
+  static std::string difference(const FlightDump& dump, const FlightOp& op, const FlightDump& peers,
+                                const FlightOp& peers_op) {
+    const FlightTensors &own = data_of(op), &other = data_of(peers_op);
+    if (own.elements != other.elements) return "elements";
+    const bool has_types = own.dtypes != 0 && other.dtypes != 0;
+    return has_types && dump.text(own.dtypes) != peers.text(other.dtypes) ? "element type" : "";
   }
 
   static const FlightTensors& data_of(const FlightOp& op) { return op.op == CallOp::send ? op.in : op.out; }
@@ -341,11 +397,76 @@ class HangFinder {
     return fmt::format("{} {} {}", dump.text(op.name), dump.text(data.shapes), dump.text(data.dtypes));
   }
 
-  // Findings.
+  // Circles: ranks that wait for each other.
 
-  void say(std::vector<std::string>& list, std::string text) {
-    if (list.size() < most_findings_of_a_kind) list.push_back(std::move(text));
+  /// Ranks without which the rank's oldest pending call does not go on, of those that wait themselves.
+  std::vector<std::uint32_t> waits_for(std::uint32_t rank) const {
+    std::vector<std::uint32_t> found;
+    const Waiting& waiting = waits_in_.at(rank);
+    if (waiting.group != nullptr) {
+      const auto group = std::find_if(out_.groups.begin(), out_.groups.end(), [&](const GroupProgress& each) {
+        return each.name == waiting.group->name && each.members == waiting.group->members;
+      });
+      for (const std::uint32_t other : group->in(Standing::not_called))
+        if (waits_in_.contains(other)) found.push_back(other);
+    }
+    for (const PendingMessage& message : out_.messages)
+      if (waiting.group == nullptr && message.rank == rank && message.is_met == false &&
+          waits_in_.contains(message.peer))
+        found.push_back(message.peer);
+    return found;
   }
+
+  /// Depth first; of each circle that closes the ranks on the way.
+  void find_circles() {
+    struct Step {
+      std::uint32_t rank;
+      std::vector<std::uint32_t> others;  // that are not looked at yet
+    };
+    std::set<std::uint32_t> seen;
+    for (const auto& start : waits_in_) {
+      if (!seen.insert(start.first).second) continue;
+      std::vector<Step> way{{.rank = start.first, .others = waits_for(start.first)}};
+      while (!way.empty()) {
+        if (way.back().others.empty()) {
+          way.pop_back();
+          continue;
+        }
+        const std::uint32_t next = way.back().others.back();
+        way.back().others.pop_back();
+        const auto on_way = std::find_if(way.begin(), way.end(), [&](const Step& step) { return step.rank == next; });
+        if (on_way != way.end()) {
+          std::vector<std::uint32_t> circle;
+          for (auto each = on_way; each != way.end(); ++each) circle.push_back(each->rank);
+          say_circle(circle);
+        } else if (seen.insert(next).second) {
+          way.push_back({.rank = next, .others = waits_for(next)});
+        }
+      }
+    }
+  }
+
+  void say_circle(const std::vector<std::uint32_t>& ranks) {
+    std::vector<std::uint32_t> in_order = ranks;
+    std::sort(in_order.begin(), in_order.end());
+    constexpr std::size_t shown = 4;
+    std::string who, last;
+    for (std::size_t i = 0; i < std::min(ranks.size(), shown); ++i) {
+      const FlightDump& dump = *by_rank_.at(ranks[i]);
+      const FlightCall& call = dump.calls.back();
+      who += fmt::format("{}rank {} for rank {} in {}", i == 0 ? "" : "; ", ranks[i], ranks[(i + 1) % ranks.size()],
+                         call_text(dump, *waits_in_.at(ranks[i]).call));
+      last += fmt::format("{}rank {} {}{}", i == 0 ? "" : "; ", ranks[i], call_text(dump, call),
+                          call.place == 0 ? "" : ", " + dump.text(call.place));
+    }
+    if (ranks.size() > shown) who += fmt::format("; and {} more", ranks.size() - shown);
+    causes_.say(
+        fmt::format("{} wait for each other: {}. They call in different orders, or a program stands still after an "
+                    "asynchronous call; last calls: {}",
+                    those(in_order), who, last));
+  }
+
+  // Findings.
 
   static std::string those(const std::vector<std::uint32_t>& ranks) {
     return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_ranges(ranks));
@@ -359,11 +480,22 @@ class HangFinder {
   }
 
   void say_mismatch(const GroupProgress& group) {
-    const Mismatch& first = group.mismatches.front();
-    std::vector<std::string> parts;
-    for (const Variant& each : first.variants) parts.push_back(fmt::format("{}: {}", those(each.ranks), each.call));
-    say(causes_, fmt::format("group {}, number {}: ranks differ in the {}: {}", group.title(), first.number, first.what,
-                             fmt::join(parts, "; ")));
+    bool is_said = false;
+    for (const Mismatch& each : group.mismatches) {
+      const bool is_over = each.number <= group.last;
+      if (is_said && !is_over) continue;
+      is_said = is_said || !is_over;
+      std::vector<std::string> parts;
+      for (const Variant& variant : each.variants)
+        parts.push_back(fmt::format("{}: {}", those(variant.ranks), variant.call));
+      (is_over ? past_ : causes_)
+          .say(fmt::format("group {}, number {}: ranks differ in the {}{}: {}", group.title(), each.number, each.what,
+                           is_over ? ", though it has completed" : "", fmt::join(parts, "; ")));
+    }
+  }
+
+  static std::string last_of(const RankProgress& rank) {
+    return rank.last_call + (rank.place.empty() ? "" : ", " + rank.place);
   }
 
   void say_behind(const GroupProgress& group) {
@@ -379,90 +511,102 @@ class HangFinder {
       if (each.standing != Standing::not_called) continue;
       const auto waits = waits_in_.find(each.rank);
       if (waits != waits_in_.end()) {
-        elsewhere[call_text(*by_rank_.at(each.rank), *waits->second)].push_back(each.rank);
+        const std::string waits_in = call_text(*by_rank_.at(each.rank), *waits->second.call);
+        const bool went_on = each.last_call != waits_in;
+        elsewhere[waits_in + (went_on ? fmt::format("; its last call was {}", last_of(each)) : "")].push_back(
+            each.rank);
       } else {
-        free[each.last_call.empty() ? "it has called nothing"
-                                    : fmt::format("its last call was {}{}", each.last_call,
-                                                  each.place.empty() ? "" : fmt::format(", {}", each.place))]
+        free[each.last_call.empty() ? "it has called nothing" : fmt::format("its last call was {}", last_of(each))]
             .push_back(each.rank);
       }
     }
     for (const auto& [last, ranks] : free)
-      say(causes_,
-          fmt::format("{} {} not called {}, which {} {} called{}; no other call holds {} up, so look at the "
-                      "program there: {}",
-                      those(ranks), ranks.size() == 1 ? "has" : "have", call, those(waiting),
-                      waiting.size() == 1 ? "has" : "have", timed_out(group), ranks.size() == 1 ? "it" : "them", last));
+      causes_.say(fmt::format("{} {} not called {}; {} {}{}. No call is pending there, so look at the program: {}",
+                              those(ranks), ranks.size() == 1 ? "has" : "have", call, those(waiting),
+                              waiting.size() == 1 ? "has" : "have", timed_out(group), last));
     for (const auto& [what, ranks] : elsewhere)
-      say(consequences_, fmt::format("{} {} not called {}: {} in {}", those(ranks), ranks.size() == 1 ? "has" : "have",
-                                     call, ranks.size() == 1 ? "it waits" : "they wait", what));
+      consequences_.say(fmt::format("{} {} not called {}: {} in {}", those(ranks), ranks.size() == 1 ? "has" : "have",
+                                    call, ranks.size() == 1 ? "it waits" : "they wait", what));
   }
 
   void say_group(const GroupProgress& group) {
     const std::string call = fmt::format("number {} of group {}, {}", group.last + 1, group.title(), group.next_call);
-    std::vector<std::uint32_t> unknown = group.in(Standing::no_dump);
-    for (const std::uint32_t rank : group.in(Standing::not_in_dump)) unknown.push_back(rank);
-    std::sort(unknown.begin(), unknown.end());
+    say_mismatch(group);
     switch (group.verdict) {
       case GroupVerdict::finished:
-        break;
       case GroupVerdict::mismatch:
-        say_mismatch(group);
-        if (group.mismatches.front().number <= group.last && !group.in(Standing::not_called).empty()) say_behind(group);
         break;
       case GroupVerdict::behind:
         say_behind(group);
         break;
       case GroupVerdict::not_started:
-        say(causes_,
-            fmt::format("all ranks have called {}, alike{}; its kernel has not begun on {}, where earlier work on "
-                        "the stream does not end",
+        causes_.say(
+            fmt::format("all ranks have called {}{}; its kernel has not begun on {}, where earlier work on the stream "
+                        "does not end",
                         call, timed_out(group), those(group.in(Standing::scheduled))));
         break;
       case GroupVerdict::inside:
-        say(causes_,
-            fmt::format("all ranks have called {}, alike, and it has not ended{}: {}", call, timed_out(group),
-                        group.knows_starts ? "its kernels run, so look at links, NICs and GPUs"
-                                           : "look at links, NICs and GPUs, or at earlier work on the streams (with "
-                                             "TORCH_NCCL_ENABLE_TIMING=1 dumps say whether kernels have begun)"));
+        causes_.say(fmt::format("all ranks have called {}, and it has not ended{}: {}", call, timed_out(group),
+                                group.knows_starts
+                                    ? "its kernels run, so look at links, NICs and GPUs"
+                                    : "look at links, NICs and GPUs, or at earlier work on the streams (with "
+                                      "TORCH_NCCL_ENABLE_TIMING=1 dumps say whether kernels have begun)"));
         break;
       case GroupVerdict::no_dump:
-        say(unknown_, fmt::format("all ranks whose dumps are here have called {}{}; read the dumps of {}", call,
-                                  timed_out(group), those(unknown)));
+        if (const auto without = group.in(Standing::no_dump); !without.empty())
+          unknown_.say(fmt::format("all ranks whose dumps are here have called {}{}; read the dumps of {}", call,
+                                   timed_out(group), those(without)));
+        if (const auto lost = group.in(Standing::not_in_dump); !lost.empty())
+          unknown_.say(
+              fmt::format("whether {} {} called {} is not known: the calls in this group are no longer in the "
+                          "dumps; raise TORCH_FR_BUFFER_SIZE",
+                          those(lost), lost.size() == 1 ? "has" : "have", call));
         break;
     }
   }
 
   void say_message(const PendingMessage& message) {
     const char* way = message.is_send ? "to" : "from";
-    if (message.sizes_differ && message.is_send)
-      say(causes_, fmt::format("group {}: rank {} sends rank {} {}, which waits for {}", message.group, message.rank,
-                               message.peer, message.call, message.peers_call));
-    if (message.is_met.value_or(true)) return;
-    const auto waits = waits_in_.find(message.peer);
-    const std::string opposite = message.is_send ? "receive" : "send";
+    const std::string waits = fmt::format("rank {} waits in {} {} rank {} of group {}", message.rank, message.call, way,
+                                          message.peer, message.group);
+    if (!message.is_met) return unknown_.say(fmt::format("{}; read the dump of rank {}", waits, message.peer));
+    if (*message.is_met) {
+      if (!message.is_send) return;  // said of the sender
+      if (message.differs.empty())
+        return causes_.say(
+            fmt::format("{}, which has called {}, and neither has ended: look at links, NICs and GPUs, or at "
+                        "earlier work on the streams",
+                        waits, message.peers_call));
+      return causes_.say(
+          fmt::format("{}, which waits in {}: they differ in the {}", waits, message.peers_call, message.differs));
+    }
+    const auto other = waits_in_.find(message.peer);
     const std::string text =
-        fmt::format("rank {} waits in {} {} rank {} of group {}; rank {} has no {} for it pending", message.rank,
-                    message.call, way, message.peer, message.group, message.peer, opposite);
-    if (waits == waits_in_.end())
-      say(causes_, text + ", and waits in nothing: look at the program there");
+        fmt::format("{}, which has no {} for it pending", waits, message.is_send ? "receive" : "send");
+    if (other == waits_in_.end())
+      causes_.say(text + ". No call is pending there at all, so look at the program");
     else
-      say(consequences_,
-          fmt::format("{}: it waits in {}", text, call_text(*by_rank_.at(message.peer), *waits->second)));
+      consequences_.say(
+          fmt::format("{}: it waits in {}", text, call_text(*by_rank_.at(message.peer), *other->second.call)));
   }
 
   void say_findings() {
     for (const GroupProgress& group : out_.groups) say_group(group);
     for (const PendingMessage& message : out_.messages) say_message(message);
-    for (auto* list : {&causes_, &unknown_, &consequences_})
-      for (std::string& text : *list) out_.findings.push_back(std::move(text));
+    for (Findings* each : {&causes_, &unknown_, &consequences_, &past_}) each->move_to(out_.findings);
   }
 
   const std::vector<FlightDump>& dumps_;
   std::map<std::uint32_t, const FlightDump*> by_rank_;
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, GroupDumps> groups_;
-  std::map<std::uint32_t, const FlightCall*> waits_in_;  // [rank] the oldest call that has not completed
-  std::vector<std::string> causes_, unknown_, consequences_;
+  struct Waiting {
+    const FlightCall* call = nullptr;   // the oldest that has not completed
+    const GroupDumps* group = nullptr;  // of a collective
+  };
+  std::map<std::uint32_t, Waiting> waits_in_;                           // [rank]
+  std::map<std::string, std::set<std::vector<std::uint32_t>>> listed_;  // [name] members of groups of that name
+  bool lacks_calls_ = false;                                            // some dump has lost calls
+  Findings causes_, unknown_, consequences_, past_;
   Hang out_;
 };
 
@@ -487,9 +631,7 @@ std::vector<std::uint32_t> GroupProgress::in(Standing standing) const {
   return out;
 }
 
-std::string GroupProgress::title() const {
-  return description.empty() ? name : fmt::format("{} ({})", name, description);
-}
+std::string GroupProgress::title() const { return title_of(name, description); }
 
 Hang hang_of(const std::vector<FlightDump>& dumps) { return HangFinder(dumps).run(); }
 

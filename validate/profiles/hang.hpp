@@ -35,7 +35,7 @@ struct RankProgress {
 
 enum class GroupVerdict : std::uint8_t {
   finished,     ///< what one rank has called, all have completed
-  mismatch,     ///< ranks call different things at one number
+  mismatch,     ///< ranks call different things at a number that not all have completed
   behind,       ///< some ranks have not called what others wait in
   not_started,  ///< all have called it, but on some its kernel has not begun
   inside,       ///< all have called it, and it does not end
@@ -58,14 +58,14 @@ struct Mismatch {
 /// A process group.
 struct GroupProgress {
   std::string name, description;
-  std::vector<RankProgress> ranks;  ///< of all members; of those with a dump if the members are not in the files
-  bool knows_members = true;
-  bool knows_starts = true;  ///< each dump in which a call is under way tells scheduled from started
+  std::vector<std::uint32_t> members;  ///< in the group's order; empty: not in the files
+  std::vector<RankProgress> ranks;     ///< of all members; of those with a dump if the members are not in the files
+  bool knows_starts = true;            ///< each dump in which a call is under way tells scheduled from started
   GroupVerdict verdict = GroupVerdict::finished;
   std::int64_t last = 0;  ///< the last collective that all ranks of which something is known have completed; 0: none
   std::string last_call;  ///< "all_reduce [[1024]] Float"; empty: in no dump
   std::string next_call;  ///< number last + 1, likewise
-  std::vector<Mismatch> mismatches;  ///< by number; at most 20
+  std::vector<Mismatch> mismatches;  ///< by number: the last 20
 
   std::vector<std::uint32_t> in(Standing standing) const;  ///< its ranks, in order
   std::string title() const;                               ///< "0 (default_pg)"
@@ -78,7 +78,7 @@ struct PendingMessage {
   std::string group, call;     ///< the group's title; "send [[1024]] Float"
   std::optional<bool> is_met;  ///< the peer waits in the opposite; nothing: there is no dump of it
   std::string peers_call;      ///< of is_met
-  bool sizes_differ = false;   ///< of is_met: the peer expects another number of elements
+  std::string differs;         ///< of is_met: "elements", "element type"; empty: both agree
 };
 
 struct Hang {
@@ -90,9 +90,10 @@ struct Hang {
 /// Compares dumps of one job, of different ranks.
 ///
 /// A group's collectives run in order on one stream, so all before the first that has not completed have. A rank that
-/// has not called a collective of one group but waits in another is a consequence; one that waits in nothing is a
-/// cause: its program is elsewhere. Dumps of a job that still runs are written at different moments, and then differ by
-/// what ran between.
+/// has not called a collective of one group and has another call pending is a consequence; one that has none is a
+/// cause: its program is elsewhere. Ranks that wait for each other are a cause, too. A pending call need not stop a
+/// program: PyTorch's calls are asynchronous. So last calls are named as well. Dumps of a job that still runs are
+/// written at different moments, and then differ by what ran between.
 ///
 /// Compared at one number: operations; element types; numbers of elements, by the rules of each operation. Coalesced
 /// operations are compared by their names, types and sums of elements. An all_to_all must take out in total what its

@@ -292,9 +292,8 @@ constexpr std::array columns{
                }},
     Column{.name = "time_us",
            .unit = "us",
-           .meaning = "predicted time; of training a step's: the mean of those after the warm-up; of inference and a "
-                      "trace that of one "
-                      "step",
+           .meaning = "predicted time; of training a step's: the mean of those after the warm-up; of inference and "
+                      "a trace that of one step",
            .value = [](const Result& r) { return Json(microseconds(r.prediction.time)); },
            .heading = "time us"},
     Column{
