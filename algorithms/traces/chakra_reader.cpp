@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/text/json.hpp"
 
 namespace ringsim::traces {
@@ -117,7 +118,7 @@ void ChakraReader::take(std::string_view bytes) {
 
 void ChakraReader::take_head() {
   has_head_ = true;
-  out_.version = message_.name;
+  out_.version = as_utf8(beginning_of(message_.name, longest_name));
   if (out_.version.empty()) out_.version = text("schema");
 }
 
@@ -151,34 +152,36 @@ std::int64_t ChakraReader::whole(std::string_view name, std::int64_t least, std:
 std::string ChakraReader::text(std::string_view name) const {
   const ChakraAttribute* found = find(name);
   if (found == nullptr) return "";
-  if (const auto* its = std::get_if<std::string>(&found->value)) return its->substr(0, longest_name);
+  if (const auto* its = std::get_if<std::string>(&found->value)) return as_utf8(beginning_of(*its, longest_name));
   if (const auto* number = std::get_if<std::int64_t>(&found->value)) return fmt::to_string(*number);
   if (const auto* count = std::get_if<std::uint64_t>(&found->value)) return fmt::to_string(*count);
   fail_node(fmt::format("{} as a text", name), "a value of another type");
 }
 
 std::uint32_t ChakraReader::name_of(const std::string& text) {
-  const std::string& its = text.size() > longest_name ? text.substr(0, longest_name) : text;
+  const std::string its = as_utf8(beginning_of(text, longest_name));
   const auto [found, is_new] = known_.try_emplace(its, static_cast<std::uint32_t>(out_.names.size()));
   if (is_new) out_.names.push_back(its);
   return found->second;
 }
 
 Picoseconds ChakraReader::time(std::uint64_t us, const char* field) const {
-  constexpr std::uint64_t most = 4'000'000'000'000;  // 46 days: half of what Picoseconds count
+  constexpr std::uint64_t most = 4'000'000'000'000;  // 46 days, of the 106 that Picoseconds count
   if (us > most) fail_node(fmt::format("{} up to {} us", field, most), fmt::to_string(us));
   return Picoseconds{static_cast<std::int64_t>(us) * 1'000'000};
 }
 
 void ChakraReader::take_node() {
-  if (out_.nodes.size() >= limits_.nodes) fail(began_, fmt::format("at most {} nodes", limits_.nodes), "more");
+  if (out_.nodes.size() >= limits_.nodes)
+    fail(began_, fmt::format("at most {} nodes", limits_.nodes), "more", "take a trace of fewer steps");
   if (out_.waits.size() + message_.data.size() + message_.control.size() > limits_.waits)
-    fail(began_, fmt::format("at most {} dependencies", limits_.waits), "more");
+    fail(began_, fmt::format("at most {} dependencies", limits_.waits), "more", "take a trace of fewer steps");
   TraceNode node;
   node.id = message_.id;
   node.name = name_of(message_.name);
   node.duration = time(message_.duration_us, "duration_micros");
-  // Start times count from any moment: the clock of the machine, or the begin of the trace. Only differences count.
+  // Start times count from any moment: the clock of the machine, or the beginning of the trace. Only differences count.
+  // Nanoseconds of such a time fit 64 bits.
   constexpr std::uint64_t latest_us = std::uint64_t{9'000'000'000'000'000};
   if (message_.start_us > latest_us)
     fail_node(fmt::format("start_time_micros up to {}", latest_us), fmt::to_string(message_.start_us));

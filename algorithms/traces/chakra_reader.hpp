@@ -15,7 +15,7 @@ namespace ringsim::traces {
 
 /// Bounds on what a file may ask for.
 struct TraceLimits {
-  std::uint64_t message_bytes = std::uint64_t{64} << 20;
+  std::uint64_t message_bytes = std::uint64_t{8} << 20;  // parsed, a hostile one takes 70 times as much
   std::size_t nodes = std::size_t{1} << 24;
   std::size_t waits = std::size_t{1} << 28;
 };

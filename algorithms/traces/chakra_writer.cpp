@@ -63,13 +63,17 @@ class ChakraWriter {
   ChakraFiles write() {
     expect_plain_helpers();
     ChakraFiles out;
-    for (Actor rank = 0; rank < program_.ranks; ++rank) write_rank(rank);  // which groups there are
     for (Actor rank = 0; rank < program_.ranks; ++rank) out.ranks.push_back(write_rank(rank));
+    std::string head;
+    write_chakra_head({.name = "0.0.4"}, head);
+    write_groups(head);  // which the ranks have found
+    for (std::string& rank : out.ranks) rank.insert(0, head);
     Json groups = Json::object();
     for (const auto& [members, name] : groups_) groups[std::to_string(name)] = members;
     out.groups = json_text(groups, 2) + '\n';
     out.notes.emplace_back("launches of collectives are not in the traces: the replay adds its own");
     if (rounded_) out.notes.emplace_back("times are rounded to whole microseconds, in which the format counts");
+    if (uneven_) out.notes.emplace_back("parts of an all_gather or gather that differ are written as the largest");
     for (const CollectiveOp op : others_)
       out.notes.push_back(fmt::format("ASTRA-sim does not simulate {}", to_string(op)));
     return out;
@@ -118,10 +122,8 @@ class ChakraWriter {
     std::vector<std::vector<std::int64_t>> ids;
     for (const auto& stream : role.streams) ids.emplace_back(stream.size(), no_id);
     std::string out;
-    write_chakra_head({.name = "0.0.4"}, out);
-    std::vector<Picoseconds> before(role.streams.size()), left(role.streams.size());
+    std::vector<Picoseconds> before(role.streams.size());
     std::vector<std::size_t> next(role.streams.size(), 0);
-    write_groups(out);
     std::int64_t id = id_of_groups;
     // Streams in turn, each as far as what it waits for is written: a proved program comes to its end.
     for (bool moves = true; moves;) {
@@ -135,7 +137,7 @@ class ChakraWriter {
           if (data.contains(static_cast<std::uint64_t>(no_id))) break;
           ids[s][next[s]] = ++id;
           moves = true;
-          before[s] = add(before[s], at(role, place).time);
+          if (at(role, place).call < 0) before[s] = add(before[s], at(role, place).time);
           write_node(rank, place, at(role, place), {data.begin(), data.end()}, id, before[s], out);
         }
     }
@@ -195,7 +197,7 @@ class ChakraWriter {
     const auto me = static_cast<std::size_t>(std::find(members.begin(), members.end(), rank) - members.begin());
     const auto first = members.begin() + static_cast<std::ptrdiff_t>(me / each * each);
     const std::vector<Actor> group(first, first + collective.ranks);
-    const std::int64_t bytes = bytes_of(schedule);
+    const std::int64_t bytes = schedule.collective.bytes.count;
     if (collective.op == CollectiveOp::broadcast && collective.ranks == 2) {
       const Actor from = group[static_cast<std::size_t>(collective.root)], to = group[collective.root == 0 ? 1 : 0];
       node.type = rank == from ? send_node : receive_node;
@@ -207,20 +209,19 @@ class ChakraWriter {
     }
     const bool is_share = collective.op == CollectiveOp::all_gather || collective.op == CollectiveOp::gather;
     node.type = collective_node;
+    uneven_ = uneven_ || (is_share && bytes % collective.ranks != 0);
     node.attributes.push_back({"comm_type", comm_type_of(collective.op)});
-    node.attributes.push_back({"comm_size", is_share ? bytes / collective.ranks : bytes});
+    node.attributes.push_back({"comm_size", is_share ? (bytes + collective.ranks - 1) / collective.ranks : bytes});
     if (has_root(collective.op)) node.attributes.push_back({"root", std::int64_t{collective.root}});
     if (!is_simulated_by_astra(collective.op)) others_.insert(collective.op);
     const auto [name, is_new] = groups_.try_emplace(group, static_cast<int>(groups_.size()) + 1);
     node.attributes.push_back({"pg_name", std::to_string(name->second)});
   }
 
-  static std::int64_t bytes_of(const Schedule& schedule) { return schedule.collective.bytes.count; }
-
   const Program& program_;
   std::map<std::vector<Actor>, int> groups_;  // name by members
   std::set<CollectiveOp> others_;
-  bool rounded_ = false;
+  bool rounded_ = false, uneven_ = false;
 };
 
 }  // namespace

@@ -56,6 +56,7 @@ struct TraceJob::Matcher {
   std::vector<Group> groups;
   std::map<std::pair<Actor, Actor>, std::size_t> pairs;  // sends and receives
   int families = 0;                                      // groups, or groups of one name, so far
+  std::size_t rootless = 0;                              // calls without the root that they need
   std::size_t unequal = 0;                               // all_to_alls of several sizes
 
   bool is_one() const { return job.ranks_.size() == 1 && job.n_ranks_ > 1; }
@@ -77,6 +78,9 @@ struct TraceJob::Matcher {
     if (unequal > 0)
       job.warnings_.push_back(
           fmt::format("{} all_to_all calls have sizes that differ by rank: the largest stands for all", unequal));
+    if (rootless > 0)
+      job.warnings_.push_back(
+          fmt::format("{} calls do not say their root: it is taken as the first rank of their group", rootless));
   }
 
   /// The groups of a name; made when it first comes up.
@@ -92,17 +96,26 @@ struct TraceJob::Matcher {
           lists.emplace(own->second.begin(), own->second.end());
     }
     if (lists.empty()) {
+      if (!name.empty())
+        job.warnings_.push_back(fmt::format(
+            "{} is not listed in the traces: it is taken as all ranks; \"groups\" states others", group_text(name)));
       std::vector<Actor> all(static_cast<std::size_t>(job.n_ranks_));
       std::iota(all.begin(), all.end(), 0);
       lists.insert(std::move(all));
     }
+    const std::string where = stated.contains(name) ? "/groups" : job.ranks_.front()->file;
     for (const std::vector<Actor>& list : lists) {
       for (const Actor member : list)
         if (member >= job.n_ranks_)
           throw InputError(
-              "/groups",
+              where,
               fmt::format("expected ranks from 0 to {} in {}, found {}", job.n_ranks_ - 1, group_text(name), member),
               "\"groups\" of the scenario says which ranks a group has");
+      std::vector<Actor> sorted = list;
+      std::sort(sorted.begin(), sorted.end());
+      if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+        throw InputError(where, fmt::format("expected each rank once in {}, found {} twice", group_text(name), *twice),
+                         "\"groups\" of the scenario says which ranks a group has");
       found->second.push_back(groups.size());
       groups.push_back({.name = name, .members = list, .by_rank = {}});
     }
@@ -190,7 +203,11 @@ struct TraceJob::Matcher {
     const Calls& its = group.by_rank.at(rank);
     if (turn >= its.calls.size()) return fmt::format("no more at rank {}", rank);
     const TracedCall& call = job.ranks_[its.file]->calls[static_cast<std::size_t>(its.calls[turn])];
-    return fmt::format("{} of {} at rank {} (node {})", to_string(call.op), format(call.input), rank, call.node);
+    std::string more;
+    if (has_root(call.op) && call.root >= 0) more = fmt::format(", root {}", call.root);
+    if (call.op == CollectiveOp::send_recv) more = fmt::format(", tag {}", call.tag);
+    return fmt::format("{} of {}{} at rank {} (node {})", to_string(call.op), format(call.input), more, rank,
+                       call.node);
   }
 
   void match(const std::vector<const Group*>& together) {
@@ -251,8 +268,13 @@ struct TraceJob::Matcher {
     const std::size_t members = together.front()->members.size();
     if (members == 1) return;  // the call computes: nothing is sent
     const std::int64_t root = has_root(call.op) ? std::max<std::int64_t>(call.root, 0) : 0;
+    rootless += has_root(call.op) && call.root < 0 ? 1U : 0U;
     if (root >= static_cast<std::int64_t>(members))
-      throw InputError(together.front()->name, fmt::format("expected a root below {}, found {}", members, root));
+      throw InputError(
+          job.of(together.front()->members.front()).file,
+          fmt::format("expected a root below {} in {}, found {}", members, group_text(together.front()->name),
+                      said(*together.front(), together.front()->members.front(), turn)),
+          "a root is the number of a rank in its group");
     const auto [found, is_new] = set_of_root.try_emplace(root, static_cast<int>(job.sets_.size()));
     if (is_new) {
       Set set{.name = together.front()->name, .groups = {}, .family = families};
@@ -307,8 +329,8 @@ struct TraceJob::Matcher {
 };
 
 TraceJob::TraceJob(std::string name, std::vector<std::shared_ptr<const RankTrace>> ranks, int n_ranks,
-                   const NamedGroups& stated, double speed)
-    : name_(std::move(name)), ranks_(std::move(ranks)), n_ranks_(n_ranks), speed_(speed) {
+                   const NamedGroups& stated, double time_scale)
+    : name_(std::move(name)), ranks_(std::move(ranks)), n_ranks_(n_ranks), time_scale_(time_scale) {
   ensure(ranks_.size() == 1 || ranks_.size() == static_cast<std::size_t>(n_ranks_),
          "each rank has a trace, or one for all");
   Matcher{.job = *this, .stated = stated}.go();
@@ -355,6 +377,16 @@ ProgramSize TraceJob::size() const {
     out.add_calls(static_cast<std::int64_t>(calls_[set].size()), members, 0);
   }
   return out;
+}
+
+Picoseconds TraceJob::scaled(const TracedTask& task, const std::string& file) const {
+  const double ps = static_cast<double>(task.time.count()) * time_scale_;
+  constexpr double most = 4e18;  // of the 9.2e18 that Picoseconds count
+  if (ps > most)
+    throw InputError(file,
+                     fmt::format("expected kernels of at most 46 days, found {} of {:.3g} us", task.name, ps / 1e6),
+                     "a larger calibration.scale_compute makes it shorter");
+  return Picoseconds{std::llround(ps)};
 }
 
 PlanProgram TraceJob::program(const std::function<PlanCall(const PlanExchange&)>& ask, WatchedWork* work) const {
@@ -449,8 +481,8 @@ PlanProgram TraceJob::program(const std::function<PlanCall(const PlanExchange&)>
             written = {
                 .name = {}, .time = launches[static_cast<std::size_t>(call)], .call = call, .after = {}, .touches = {}};
           }
-        } else if (speed_ != 1 && trace.streams[s].kind == TracedStream::Kind::kernels) {
-          written.time = Picoseconds{std::llround(static_cast<double>(task.time.count()) * speed_)};
+        } else if (time_scale_ != 1 && trace.streams[s].kind == TracedStream::Kind::kernels) {
+          written.time = scaled(task, trace.file);
         }
         for (const TracedWait& wait : task.waits)
           written.after.push_back({.stream = stream_at[wait.stream], .tasks = static_cast<int>(wait.tasks), .back = 0});

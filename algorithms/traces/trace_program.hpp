@@ -24,15 +24,15 @@ using NamedGroups = std::map<std::string, Program::Groups>;
 class TraceJob {
  public:
   /// `ranks`: [rank] its trace, or one that stands for all `n_ranks`. `stated`: groups that the user states, which
-  /// count more than those of the traces' metadata; a group that neither lists is all ranks. `speed`: kernels take that
-  /// part of their recorded time.
+  /// count more than those of the traces' metadata; a group that neither lists is all ranks. `time_scale`: kernels take
+  /// that part of their recorded time.
   ///
   /// The k-th call of a group is the same collective at all of its ranks. Throws InputError that names the first two
   /// calls that are not: of another operation or size, or ranks that call more often than others; for a rank that calls
   /// a group of others; and for one trace that stands for all, if a rank is in none of a group's groups or there are
   /// sends.
   TraceJob(std::string name, std::vector<std::shared_ptr<const RankTrace>> ranks, int n_ranks,
-           const NamedGroups& stated, double speed = 1);
+           const NamedGroups& stated, double time_scale = 1);
 
   const std::string& name() const { return name_; }
   int n_ranks() const { return n_ranks_; }
@@ -56,6 +56,8 @@ class TraceJob {
   PlanProgram program(const std::function<PlanCall(const PlanExchange&)>& call, WatchedWork* work = nullptr) const;
 
  private:
+  Picoseconds scaled(const TracedTask& task, const std::string& file) const;
+
   struct Set {
     std::string name;        // of the group, for messages
     Program::Groups groups;  // members, the root first
@@ -75,7 +77,7 @@ class TraceJob {
   std::string name_;
   std::vector<std::shared_ptr<const RankTrace>> ranks_;
   int n_ranks_ = 0;
-  double speed_ = 1;
+  double time_scale_ = 1;
   std::vector<Set> sets_;
   int n_colors_ = 0;
   std::vector<std::vector<PlanExchange>> calls_;  // [set][turn]

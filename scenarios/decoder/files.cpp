@@ -158,15 +158,24 @@ const Files::Numbered& Files::numbered(const std::string& name) const {
   if (const auto known = numbered_.find(name); known != numbered_.end()) return known->second;
   constexpr int most_numbered = 65536;
   constexpr std::string_view mark = "{rank}";
-  const std::size_t at = name.find(mark);
+  const bool is_numbered = name.find(mark) != std::string::npos;
+  const std::filesystem::path folder = std::filesystem::path(scenario_).parent_path();
+  const auto path_of = [&](int number) {
+    std::string one = name;
+    const std::string digits = fmt::to_string(number);
+    for (std::size_t at = 0; (at = one.find(mark, at)) != std::string::npos; at += digits.size())
+      one.replace(at, mark.size(), digits);
+    return (folder / one).string();
+  };
+  const auto is_there = [](const std::string& path) {
+    std::error_code error;
+    return std::filesystem::exists(path, error);
+  };
   Numbered found;
   std::string digests;
   for (int number = 0;; ++number) {
-    std::string one = name;
-    if (at != std::string::npos) one.replace(at, mark.size(), fmt::to_string(number));
-    const std::string path = (std::filesystem::path(scenario_).parent_path() / one).string();
-    std::error_code error;
-    if (number > 0 && (at == std::string::npos || !std::filesystem::exists(path, error))) break;
+    const std::string path = path_of(number);
+    if (number > 0 && (!is_numbered || !is_there(path))) break;
     if (number == most_numbered)
       throw InputError(path, fmt::format("expected at most {} files of one name, found more", most_numbered));
     std::string pieces;
@@ -174,6 +183,15 @@ const Files::Numbered& Files::numbered(const std::string& name) const {
     digests += digest_of(pieces);
     found.paths.push_back(path);
   }
+  // A file that is lost is likelier than one of these many numbers in a job that ends here.
+  constexpr int looked_ahead = 64;
+  const auto n_files = static_cast<int>(found.paths.size());
+  for (int later = n_files + 1; is_numbered && later <= n_files + looked_ahead; ++later)
+    if (is_there(path_of(later)))
+      throw InputError(path_of(n_files),
+                       fmt::format("expected files numbered without a gap, found none of number {}, but {}", n_files,
+                                   path_of(later)),
+                       "each rank has a file, from 0 on");
   found.digest = digest_of(digests);
   return numbered_.emplace(name, std::move(found)).first->second;
 }

@@ -103,9 +103,10 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
     no_times += counts.has_times ? 0U : 1U;
   }
   if (unwaited > 0)
-    warn("files", fmt::format("{} of {} collectives have nothing that waits for them: however long they take, only "
-                              "what is after them on their stream is late",
-                              unwaited, collectives));
+    warn("files",
+         fmt::format("in the trace, nothing waits for {} of {} collectives: a slower one delays only later tasks "
+                     "of its stream",
+                     unwaited, collectives));
   if (missing > 0) warn("files", fmt::format("{} dependencies on nodes that are not there are dropped", missing));
   if (dropped > 0) warn("files", fmt::format("{} control dependencies in cycles are dropped", dropped));
   if (counted > 0)
@@ -130,11 +131,15 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
   warn("sync", fmt::format("{} waits for all collectives before it, which the trace does not say", first.synced_at));
 }
 
+/// Of all groups; by default ring.
+Canonical algorithm_in(const Canonical& canonical) {
+  return canonical.contains("algorithm") ? canonical["algorithm"] : Canonical{{"name", "ring"}};
+}
+
 /// Operations that the algorithm does not do, and direct does.
 void warn_of_direct(const Canonical& canonical, const TraceJob& job, const Blame& blame,
                     std::vector<std::string>& warnings) {
-  if (!canonical.contains("algorithm")) return;
-  const Algorithm& algorithm = algorithm_of_groups(canonical["algorithm"], "/trace/algorithm", blame);
+  const Algorithm& algorithm = algorithm_of_groups(algorithm_in(canonical), "/trace/algorithm", blame);
   if (!algorithm.supports(CollectiveOp::all_reduce))
     blame.fail("/trace/algorithm", fmt::format("expected an algorithm for all_reduce, found {}", algorithm.name),
                "`ringsim list algorithms` names those that do it");
@@ -210,7 +215,7 @@ Canonical largest_call_of(const Canonical& canonical, const TrainingSpec& spec) 
   PlanExchange largest{PlanUse::traced, 0, CollectiveOp::all_reduce, Bytes{1}};
   for (const PlanExchange& exchange : spec.trace->exchanges())
     if (exchange.op != CollectiveOp::send_recv && exchange.bytes >= largest.bytes) largest = exchange;
-  Canonical algorithm = canonical.contains("algorithm") ? canonical["algorithm"] : Canonical{{"name", "ring"}};
+  Canonical algorithm = algorithm_in(canonical);
   const Algorithm* found = find_algorithm(algorithm["name"].get<std::string>());
   if (found != nullptr && !found->supports(largest.op)) largest.op = CollectiveOp::all_reduce;
   Canonical collective{

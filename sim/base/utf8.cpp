@@ -26,6 +26,12 @@ std::size_t first_not_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+std::string beginning_of(const std::string& text, std::size_t most) {
+  std::size_t end = most < text.size() ? most : text.size();
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
 std::string as_utf8(std::string text) {
   std::size_t good = 0;  // bytes that have been looked at
   for (std::size_t at; (at = first_not_utf8(std::string_view(text).substr(good))) != std::string_view::npos;) {

@@ -243,13 +243,62 @@ TEST_CASE("the result says which collectives nothing waits for, and sync makes a
   Json scenario = on_star(2);
   const Picoseconds call = alone(one_collective(2, "all_reduce", 1 << 20));
   const Scenario free = files.point(scenario);
-  CHECK(free.warnings.at(0).find("2 of 2 collectives have nothing that waits for them") != std::string::npos);
+  CHECK(free.warnings.at(0).find("in the trace, nothing waits for 2 of 2 collectives") != std::string::npos);
   CHECK(predict(free).time == 3 * us + std::max(call, 9 * us));
   scenario["trace"]["sync"] = "adam";
   const Scenario synced = files.point(scenario);
   CHECK(synced.warnings.back().find("/trace/sync: adam waits for all collectives before it") != std::string::npos);
   CHECK(predict(synced).time == 12 * us + call);
   CHECK(predict(synced).training->trace->sync == "adam");
+}
+
+TEST_CASE("what a trace leaves open, and is assumed, is a warning") {
+  if (!traces::has_chakra()) return;
+  const auto warnings = [](const std::vector<MadeNode>& rank, const Json& scenario = on_star(2)) {
+    std::string all;
+    for (const std::string& each : Traces({rank, rank}).point(scenario).warnings) all += each + '\n';
+    return all;
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  CHECK(has(warnings({made_call(1, 64, {}, 0, "7")}),
+            "is not listed in the traces: it is taken as all ranks; \"groups\" states others"));
+  CHECK(!has(warnings({made_call(1, 64)}), "is not listed"));
+  MadeNode rooted = made_call(1, 64, {}, 5);
+  CHECK(has(warnings({rooted}), "1 calls do not say their root: it is taken as the first rank of their group"));
+  rooted.attributes.push_back(attribute("root", 1));
+  CHECK(!has(warnings({rooted}), "their root"));
+  // Ring is the default, and does no all_to_all.
+  CHECK(has(warnings({made_call(1, 64, {}, 6)}), "ring does no all_to_all: direct does it"));
+  Json library = on_star(2);
+  library["trace"]["algorithm"] = "direct";
+  CHECK(!has(warnings({made_call(1, 64, {}, 6)}, library), "direct does it"));
+}
+
+TEST_CASE("a job lacks no rank's file") {
+  if (!traces::has_chakra()) return;
+  const std::vector<MadeNode> rank{made_call(1, 64)};
+  const Traces files({rank, rank, rank, rank});
+  std::filesystem::remove(std::filesystem::path(files.scenario()).parent_path() / "job.2.et");
+  const std::string said = files.refusal(on_star(4));
+  CHECK(said.find("expected files numbered without a gap, found none of number 2, but job.3.et") != std::string::npos);
+}
+
+TEST_CASE("names of kernels that are no UTF-8 are printed as far as they are") {
+  if (!traces::has_chakra()) return;
+  const std::vector<MadeNode> rank{made_call(1, 64), {.id = 2, .duration_us = 3, .name = "mul\xff(int)"}};
+  Json scenario = on_star(2);
+  scenario["trace"]["sync"] = "mul";
+  CHECK(predict(Traces({rank, rank}).point(scenario)).training->trace->sync == "mul?");
+}
+
+TEST_CASE("kernels that another GPU would take longer for than times can count are refused") {
+  if (!traces::has_chakra()) return;
+  const std::vector<MadeNode> rank{{.id = 1, .duration_us = 4'000'000'000'000}};
+  Json scenario = on_star(2);
+  scenario["calibration"] = {{"scale_compute", 0.01}};
+  const Traces files({rank, rank});
+  const std::string said = complaint([&] { predict(files.point(scenario)); });
+  CHECK(said.find("expected kernels of at most 46 days, found kernel of 4e+14 us") != std::string::npos);
 }
 
 TEST_CASE("the hash of a scenario counts what its traces say, not where they are") {
@@ -273,10 +322,17 @@ TEST_CASE("traces that are not one job are refused: which calls, which ranks, wh
   outside.attributes.push_back(attribute("comm_dst", 9));
   MadeNode no_dimension = made_call(2, 64);
   no_dimension.attributes.push_back({"involved_dim", std::vector<bool>{true, false}});
-  Json stated = on_star(2), unknown = on_star(2), twice = on_star(2), many = on_star(2), synced = on_star(2),
-       ranks = on_star(2), both = on_star(2), one = on_star(2), algorithm = on_star(2), server = on_star(2);
+  const auto with_root = [](std::int64_t root) {
+    MadeNode call = made_call(2, 64, {}, 5);
+    call.attributes.push_back(attribute("root", root));
+    return call;
+  };
+  Json stated = on_star(2), unknown = on_star(2), repeated = on_star(2), twice = on_star(2), many = on_star(2),
+       synced = on_star(2), ranks = on_star(2), both = on_star(2), one = on_star(2), algorithm = on_star(2),
+       server = on_star(2);
   stated["trace"]["groups"] = Json::parse(R"([{"name": "", "members": [[0, 5]]}])");
   unknown["trace"]["groups"] = Json::parse(R"([{"name": "dp", "members": [[0, 1]]}])");
+  repeated["trace"]["groups"] = Json::parse(R"([{"name": "", "members": [[0, 1, 1]]}])");
   twice["trace"]["groups"] = Json::parse(R"([{"name": "", "members": [[0, 1], [1]]}])");
   synced["trace"]["sync"] = "adam";
   ranks["trace"]["ranks"] = {"gpu0"};
@@ -298,12 +354,18 @@ TEST_CASE("traces that are not one job are refused: which calls, which ranks, wh
       {"more traces than GPUs", {once, once, once}, on_star(2)},
       {"no traces", {}, on_star(2)},
       {"a send without its ends", {{send}, silent}, on_star(2)},
+      {"a send without its ends next to a collective without a group",
+       {{made_call(2, 64), send}, {made_call(2, 64)}},
+       on_star(2)},
+      {"other roots", {{with_root(0)}, {with_root(1)}}, on_star(2)},
+      {"a root that is no member", {{with_root(9)}, {with_root(9)}}, on_star(2)},
       {"a send to a rank that is not there", {{outside}, silent}, on_star(2)},
       {"one rank's sends", {{outside}}, one},
       {"dimensions in place of a group", {{no_dimension}, {no_dimension}}, on_star(2)},
       {"members that are no ranks", {once, once}, stated},
       {"a group that no call has", {once, once}, unknown},
       {"a rank in two groups of a name", {once, once}, twice},
+      {"a rank twice in a group", {once, once}, repeated},
       {"sync with a name that no kernel has", {{kernel}, {kernel}}, synced},
       {"other ranks than traces", {once, once}, ranks},
       {"a collective, too", {once, once}, both},

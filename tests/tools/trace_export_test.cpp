@@ -172,7 +172,7 @@ TEST_CASE("what cannot be exported is refused with what can") {
   };
   CHECK(has(err(example("llama3-8b.json"), base + ".txt", 2),
             "FILE: expected a file named *.json, *.json.gz or *.et, found "));
-  CHECK(has(err(example("llama3-8b.json"), base + ".json", 2), "FILE: expected {rank} in the name, for "));
+  CHECK(has(err(example("llama3-8b.json"), base + ".json", 2), "FILE: expected {rank} in the name, as each of "));
   const Outcome varied = run_command({"trace", "export", example("buckets.json"), base + "{rank}.json"});
   CHECK(varied.code == 2);
   CHECK(has(varied.err, "expected one point, found 6"));

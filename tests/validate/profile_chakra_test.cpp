@@ -88,7 +88,16 @@ TEST_CASE("a Chakra trace is recognized packed, or under another name; without a
           read_texts({{"job.et", text}});
         }) ==
         "job.et: expected the rank in the file's name, as in job.3.et, found none\n"
-        "  hint: say it: --rank job.et=0");
+        "  hint: say it: --rank job.et=N");
+  for (const char* name : {"llama3.et", "step2.et"}) {
+    CAPTURE(name);
+    CHECK(complaint([&] {
+            read_texts({{name, text}});
+          }).find("expected the rank in the file's name") != std::string::npos);
+  }
+  CHECK(complaint([&] {
+          read_texts({{"job.20261128.et", text}});
+        }).find("expected a rank below 65536, found 20261128") != std::string::npos);
   CHECK(complaint([&] {
           read_texts({{"job.0.et", R"({"traceEvents": []})"}});
         }).find("chakra_converter") != std::string::npos);

@@ -59,7 +59,7 @@ std::string named(const TraceExportArguments& arguments, const std::string& by) 
 std::vector<std::string> rank_files(const TraceExportArguments& arguments, int ranks) {
   if (ranks > 1 && arguments.file.find(rank_mark) == std::string::npos)
     throw UsageError("FILE",
-                     fmt::format("expected {} in the name, for {} ranks have a file each, found \"{}\"", rank_mark,
+                     fmt::format("expected {} in the name, as each of {} ranks gets a file, found \"{}\"", rank_mark,
                                  ranks, arguments.file),
                      arguments.is_chakra() ? "'job.{rank}.et'" : "'step.rank{rank}.json.gz'");
   std::vector<std::string> files;

@@ -12,6 +12,7 @@
 #include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/foreign_format.hpp"
+#include "validate/profiles/kineto.hpp"
 
 namespace ringsim::profiles {
 
@@ -24,16 +25,19 @@ using traces::TraceNode;
 
 bool is_named_so(std::string_view name) { return name.ends_with(".et") || name.ends_with(".et.gz"); }
 
-/// The last number of a file's name.
-std::optional<std::uint32_t> last_number(std::string_view path) {
+/// 3 of "job.3.et", "chakra_3.et.gz" and "rank3.et": after "rank", else all digits that end the name before its ending,
+/// if a dot, a dash or an underscore stands before them, or nothing.
+std::optional<std::uint32_t> rank_of_trace(std::string_view path) {
+  if (const auto rank = rank_of_name(path)) return rank;
   if (const std::size_t bar = path.rfind('/'); bar != std::string_view::npos) path.remove_prefix(bar + 1);
-  std::size_t end = path.size();
-  while (end > 0 && !is_digit(path[end - 1])) --end;
-  std::size_t begin = end;
+  if (path.ends_with(".gz")) path.remove_suffix(3);
+  path = path.substr(0, path.rfind('.'));
+  std::size_t begin = path.size();
   while (begin > 0 && is_digit(path[begin - 1])) --begin;
+  if (begin > 0 && path[begin - 1] != '.' && path[begin - 1] != '-' && path[begin - 1] != '_') return std::nullopt;
   std::uint32_t out = 0;
-  const auto [at, error] = std::from_chars(path.data() + begin, path.data() + end, out);
-  return begin < end && error == std::errc() && at == path.data() + end ? std::optional(out) : std::nullopt;
+  const auto [at, error] = std::from_chars(path.data() + begin, path.data() + path.size(), out);
+  return begin < path.size() && error == std::errc() ? std::optional(out) : std::nullopt;
 }
 
 CallOp op_of(const TraceNode& node, const Communication& its) {
@@ -78,10 +82,11 @@ void read_chakra_profile(Pieces& file, std::optional<std::uint32_t> rank, Profil
   while (file.next(piece)) reader.feed(piece);
   const ExecutionTrace trace = reader.finish();
   const traces::TraceCounts counts = count_trace(trace);
-  if (!rank) rank = last_number(file.name());
-  if (!rank || *rank >= file.limits().ranks)
-    throw InputError(file.name(), "expected the rank in the file's name, as in job.3.et, found none",
-                     fmt::format("say it: --rank {}=0", file.name()));
+  if (!rank) rank = rank_of_trace(file.name());
+  const std::string hint = fmt::format("say it: --rank {}=N", file.name());
+  if (!rank) throw InputError(file.name(), "expected the rank in the file's name, as in job.3.et, found none", hint);
+  if (*rank >= file.limits().ranks)
+    throw InputError(file.name(), fmt::format("expected a rank below {}, found {}", file.limits().ranks, *rank), hint);
   ProfileSource source{.file = file.name(),
                        .format = trace.version.empty() ? "Chakra" : "Chakra " + trace.version.substr(0, 64),
                        .rank = *rank,

@@ -12,6 +12,7 @@
 
 #include "sim/base/ascii.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/text/json.hpp"
 #include "validate/profiles/call_names.hpp"
 #include "validate/profiles/json_values.hpp"
@@ -38,13 +39,6 @@ bool is_installed(std::string_view file) {
   return file.find("/site-packages/") != std::string_view::npos ||
          file.find("/dist-packages/") != std::string_view::npos || file.find("/torch/") != std::string_view::npos ||
          file.starts_with("torch/") || file.starts_with('<');
-}
-
-/// At most so many bytes, and no part of a character.
-std::string beginning_of(const std::string& text, std::size_t most) {
-  std::size_t end = std::min(text.size(), most);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end);
 }
 
 class FlightReader {
