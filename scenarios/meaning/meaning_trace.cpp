@@ -131,7 +131,7 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
   warn("sync", fmt::format("{} waits for all collectives before it, which the trace does not say", first.synced_at));
 }
 
-/// Of all groups; by default ring.
+/// The algorithm of all groups; ring unless stated.
 Canonical algorithm_in(const Canonical& canonical) {
   return canonical.contains("algorithm") ? canonical["algorithm"] : Canonical{{"name", "ring"}};
 }

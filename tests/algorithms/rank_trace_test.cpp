@@ -81,10 +81,10 @@ TEST_CASE("missing nodes are dropped and counted by id; more than 1 % of them ar
   CHECK(counts.missing == std::map<std::uint64_t, std::size_t>{{3, 3}});
   CHECK(counts.missing_known == 3);
   const ExecutionTrace cut = read({{.id = 10, .data = {12}}, {.id = 14, .data = {10, 12}}});
-  CHECK(
-      complaint([&] { rank_trace(cut); }) ==
-      "t.et: expected at most 1 % of the dependencies on nodes that are not there, found 2 of 3, not counting those on nodes before the first\n"
-      "  hint: the trace is cut, or filtered; \"missing\": \"drop\" drops these dependencies");
+  CHECK(complaint([&] { rank_trace(cut); }) ==
+        "t.et: expected at most 1 % of the dependencies on nodes that are not there, found 2 of 3, not counting those "
+        "on nodes before the first\n"
+        "  hint: the trace is cut, or filtered; \"missing\": \"drop\" drops these dependencies");
   CHECK(rank_trace(cut, {.drop_missing = true}).counts.missing_all == 2);
 }
 

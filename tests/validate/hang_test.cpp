@@ -285,7 +285,7 @@ TEST_CASE("a dump without entries tells nothing if others have lost some") {
   CHECK(found.findings.at(0).starts_with("whether rank 1 has called number 5 of group 0"));
 }
 
-TEST_CASE("of a kind of finding 20 are told, and the others counted") {
+TEST_CASE("twenty findings of each kind are listed, and the rest are counted") {
   std::vector<MadeGroup> groups;
   std::vector<std::vector<MadeEntry>> by_rank(2);
   for (int g = 0; g < 23; ++g) {

@@ -181,9 +181,9 @@ TEST_CASE("without numbers of messages, sends that follow each other are calls o
 }
 
 TEST_CASE("entries that the file lacks are counted up to the last one") {
-  const std::vector<MadeGroup> pair{{"0", "", {0, 1}}};
-  CHECK(test::read_dump("trace_0", made_dump({{}, {.number = 2}}, pair, 7)).missing == 7);
-  std::string text = made_dump({{}, {.number = 2}}, pair);
+  const std::vector<MadeGroup> two{{"0", "", {0, 1}}};
+  CHECK(test::read_dump("trace_0", made_dump({{}, {.number = 2}}, two, 7)).missing == 7);
+  std::string text = made_dump({{}, {.number = 2}}, two);
   text.replace(text.find("\"record_id\": 1"), 14, "\"record_id\": 9");
   CHECK(test::read_dump("trace_0", text).missing == 8);
 }

@@ -91,7 +91,7 @@ struct Hang {
 ///
 /// A group's collectives run in order on one stream, so all before the first that has not completed have. A rank that
 /// has not called a collective of one group and has another call pending is a consequence; one that has none is a
-/// cause: its program is elsewhere. Ranks that wait for each other are a cause, too. A pending call need not stop a
+/// cause: its program is elsewhere. Ranks that wait for each other are also a cause. A pending call need not stop a
 /// program: PyTorch's calls are asynchronous. So last calls are named as well. Dumps of a job that still runs are
 /// written at different moments, and then differ by what ran between.
 ///
