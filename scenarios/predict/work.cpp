@@ -264,9 +264,12 @@ std::optional<Timeline> Work::run_remembering(const Topology& topology, const Ru
     traffic.sent_by[actor] += run->sent_by[actor];
     traffic.received_by[actor] += run->received_by[actor];
   }
-  remembered = fmt::format(
-      "{} calls took one of {} courses, each simulated once by itself; {} met others and were simulated with them",
-      run->calls.remembered, run->calls.simulated, run->calls.met);
+  remembered = run->calls.remembered == 0
+                   ? fmt::format("all {} calls were simulated", run->calls.met)
+                   : fmt::format(
+                         "{} calls took one of {} courses, each simulated once by itself; {} met others and "
+                         "were simulated with them",
+                         run->calls.remembered, run->calls.simulated, run->calls.met);
   if (run->calls.stand_ins > 0)
     remembered += fmt::format("; {} of {} ranks stood for all", run->calls.stand_ins, run_of.program().actors);
   return std::move(run->timeline);

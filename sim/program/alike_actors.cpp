@@ -14,6 +14,14 @@ constexpr int most_splits = 12;
 /// Chosen: with fewer than two actors a class, one run of all costs about as much as those that find the classes.
 constexpr int least_size = 2;
 
+bool are_few(const std::vector<Actor>& stand_ins) {
+  std::size_t n = 0;
+  for (std::size_t actor = 0; actor < stand_ins.size(); ++actor) n += stand_ins[actor] == static_cast<Actor>(actor);
+  return n * least_size <= stand_ins.size();
+}
+
+}  // namespace
+
 bool roles_say_all(const Program& program) {
   if (program.time || !program.process_of.empty()) return false;
   for (const Program::Role& role : program.roles)
@@ -26,14 +34,6 @@ bool roles_say_all(const Program& program) {
   return true;
 }
 
-bool are_few(const std::vector<Actor>& stand_ins) {
-  std::size_t n = 0;
-  for (std::size_t actor = 0; actor < stand_ins.size(); ++actor) n += stand_ins[actor] == static_cast<Actor>(actor);
-  return n * least_size <= stand_ins.size();
-}
-
-}  // namespace
-
 AlikeActors::AlikeActors(const Program& program) : splits_left_(most_splits) {
   if (!roles_say_all(program)) return;
   std::vector<Actor> first(program.roles.size(), -1);
@@ -44,6 +44,8 @@ AlikeActors::AlikeActors(const Program& program) : splits_left_(most_splits) {
   }
   expect_few();
 }
+
+AlikeActors::AlikeActors(std::vector<Actor> stand_ins) : stand_ins_(std::move(stand_ins)), splits_left_(most_splits) {}
 
 int AlikeActors::n_classes() const {
   int n = 0;

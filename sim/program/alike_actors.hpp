@@ -7,6 +7,10 @@
 
 namespace ringsim {
 
+/// True if nothing but its role tells what an actor of the program does: not a time of its own for each task, a unit
+/// that it shares, a process, or another actor that it waits for.
+bool roles_say_all(const Program& program);
+
 /// A partition of a program's actors, taken as true until a run shows that it is not. Actors of one class have one
 /// role, so all of them are members of what it calls. If each call that all members of a class begin at one moment ends
 /// at one moment at all of them, then, by induction over the events of a run, all do each task at the same moments, and
@@ -17,9 +21,10 @@ namespace ringsim {
 /// rounding: 2 ps for each step of what is called on the longest path.
 class AlikeActors {
  public:
-  /// Actors of a role are one class, if nothing but its role tells what an actor does: not a time of its own for each
-  /// task, a unit that it shares, a process, or another actor that it waits for. Else each is one.
+  /// Actors of a role are one class, if roles_say_all(); else each is one.
   explicit AlikeActors(const Program& program);
+  /// Those that are known to be alike (StandIns::actors).
+  explicit AlikeActors(std::vector<Actor> stand_ins);
 
   /// [actor] the first of its class; empty: each stands for itself.
   const std::vector<Actor>& stand_ins() const { return stand_ins_; }

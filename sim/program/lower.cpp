@@ -166,7 +166,7 @@ struct LoweredProgram::Parts {
     std::vector<int> first{0};
     const bool is_idle = is_stood_for(actor);
     for (const Program::Task& task : tasks(actor, stream)) {
-      if (is_idle && (task.call < 0 || is_known(task.call))) {
+      if (is_idle && (known_courses.have_no_steps || task.call < 0 || is_known(task.call))) {
         first.push_back(first.back());
         continue;
       }
@@ -296,6 +296,8 @@ struct LoweredProgram::Parts {
     for (Actor number = 0; number < called.actors; ++number)
       numbers[static_cast<std::size_t>(call.members.empty() ? number
                                                             : call.members[static_cast<std::size_t>(number)])] = number;
+    for (Actor actor = 0; known_courses.have_no_steps && actor < program.actors; ++actor)
+      if (is_stood_for(actor)) numbers[static_cast<std::size_t>(actor)] = -1;
     one.n_steps = [&called, numbers](Actor actor, Lane lane) {
       const Actor number = numbers[static_cast<std::size_t>(actor)];
       return number < 0 ? 0 : called.n_steps(number, lane) + (lane == 0 ? 2 : 0);

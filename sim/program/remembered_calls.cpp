@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/program/find_stand_ins.hpp"
 
 namespace ringsim {
 
@@ -72,7 +73,7 @@ std::string why_not_remembered(const RunOptions& options) {
   return "";
 }
 
-RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& options, const Program& program)
+RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& options, const LoweredProgram& whole)
     : topology_(topology),
       alone_{.model = options.model,
              .packet = options.packet,
@@ -84,10 +85,13 @@ RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& opt
       runs_ahead_(options.plans.front().protocol->done_when_left),
       has_posts_(options.may_post(topology)),
       records_path_(options.record_path),
-      alike_(program),
+      stand_ins_(records_path_ || options.longer ? nullptr : find_stand_ins(topology, options, whole)),
+      alike_(stand_ins_ ? AlikeActors(stand_ins_->actors) : AlikeActors(whole.program())),
       meetings_(
           topology, [this](int call) { meets(call); }, [this] { return horizon(); }),
-      is_known_(program.calls.size(), true) {
+      is_known_(whole.program().calls.size(), true) {
+  const Program& program = whole.program();
+  alone_.stand_ins = stand_ins_.get();
   ensure(why_not_remembered(options).empty(), "calls of the run may be remembered");
   ensure(options.placement.size() == static_cast<std::size_t>(program.actors), "every actor is said to have a place");
   if (options.longer) alike_.stand_alone();
@@ -156,6 +160,17 @@ std::int64_t RememberedCalls::transfers_of_known() const {
   for (std::size_t call = 0; call < is_known_.size(); ++call)
     if (is_known_[call]) sum += transfers_of_[call];
   return sum;
+}
+
+std::int64_t RememberedCalls::simulated_of(std::int64_t transfers) const {
+  if (!stand_ins_) return transfers;
+  const auto n_actors = static_cast<std::int64_t>(stand_ins_->actors.size());
+  return (transfers / n_actors + 1) * alike_.n_classes();
+}
+
+void RememberedCalls::simulate_all() {
+  is_known_.assign(is_known_.size(), false);
+  courses_.clear();
 }
 
 void RememberedCalls::expect_more_meetings() {
@@ -334,6 +349,7 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
     if (its.way.compute.count() < 0 || SimTime{began} < ranks_begin) course.is_usable = false;
   };
   const Timeline alone = run(topology_, lowered_->alone(call, stream, course.arrivals), options);
+  if (stand_ins_) take_from_stand_ins(members, course);
   course.transfers = alone.transfers;
   course.events = alone.events;
   course.bytes = alone.bytes_sent;
@@ -375,6 +391,20 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   return course;
 }
 
+// Ends, and the ways to them.
+void RememberedCalls::take_from_stand_ins(const Members& members, Course& course) const {
+  for (std::size_t i = 0; i < members.actors.size(); ++i) {
+    const Actor stand_in = stand_ins_->actor(members.actors[i]);
+    if (stand_in == members.actors[i]) continue;
+    const Course::Member& its =
+        course.members[static_cast<std::size_t>(members.numbers[static_cast<std::size_t>(stand_in)])];
+    Course::Member& one = course.members[i];
+    one.end = its.end;
+    one.since = its.since;
+    one.way = its.way;
+  }
+}
+
 void RememberedCalls::on_compute(const ComputeEvent& event) {
   if (event.begins) return;
   const StepPlace place = lowered_->place_of(event.actor, event.lane, event.step);
@@ -392,10 +422,11 @@ void RememberedCalls::on_compute(const ComputeEvent& event) {
   if (!place.last) return;
   meetings_.ended(place.stream, event.actor, event.when);
   open.ends[static_cast<std::size_t>(number_of(call, event.actor))] = event.when;
-  if (static_cast<std::size_t>(++open.n_ended) < n_members) return;
+  const std::size_t n_simulated = stand_ins_ ? members_of(call).stand_ins.size() : n_members;
+  if (static_cast<std::size_t>(++open.n_ended) < n_simulated) return;
   const std::vector<SimTime> ends = std::move(open.ends);
   simulated_open_.erase({call, place.iteration});
-  if (lowered_->has_stand_ins()) expect_alike(call, ends);
+  if (lowered_->has_stand_ins() && !stand_ins_) expect_alike(call, ends);
 }
 
 void RememberedCalls::add_to(Timeline& timeline) {
@@ -499,54 +530,85 @@ RememberedCalls::Counts RememberedCalls::counts() const {
   return found;
 }
 
-std::optional<RememberedRun> run_remembering(
-    const Topology& topology, const CheckedProgram& program, int room, const RunOptions& options,
-    const std::function<void(const std::shared_ptr<const LoweredProgram>&)>& begins) {
+namespace {
+
+using Begins = std::function<void(const std::shared_ptr<const LoweredProgram>&)>;
+
+/// The run of what is not known(), and whether it counts.
+Timeline run_some(const Topology& topology, const std::shared_ptr<const LoweredProgram>& lowered,
+                  const RunOptions& options, RememberedCalls& calls) {
+  RunOptions its = options;
+  its.courses = &calls;
+  its.stand_ins = calls.stand_ins();
+  its.most_messages.reset();
+  its.fold = false;
+  if (calls.simulates_some()) {
+    its.on_compute = [&](const ComputeEvent& event) {
+      if (options.on_compute && lowered->stand_in(event.actor) == event.actor) options.on_compute(event);
+      calls.on_compute(event);
+    };
+    its.on_traffic = [&](const Traffic& traffic) { calls.on_traffic(traffic); };
+  }
+  return run(topology, lowered->schedule(), its);
+}
+
+RememberedRun finished(Timeline timeline, RememberedCalls& calls) {
+  calls.add_to(timeline);
+  return {.timeline = std::move(timeline),
+          .sent_by = calls.sent_by(),
+          .received_by = calls.received_by(),
+          .calls = calls.counts()};
+}
+
+}  // namespace
+
+std::optional<RememberedRun> run_remembering(const Topology& topology, const CheckedProgram& program, int room,
+                                             const RunOptions& options, const Begins& begins) {
   const std::int64_t all = program.operations() / 2 * program.program().iterations;
-  if (all < options.fold_from || !why_not_remembered(options).empty() || !has_repeated(program.program()))
+  if (all < options.fold_from || !why_not_remembered(options).empty() || program.program().calls.empty())
     return std::nullopt;
-  RememberedCalls calls(topology, options, program.program());
+  RememberedCalls calls(topology, options, LoweredProgram(program, room));
+  const auto lower = [&] {
+    auto lowered = std::make_shared<const LoweredProgram>(program, room, nullptr, calls.known());
+    begins(lowered);
+    calls.begin(*lowered);
+    return lowered;
+  };
+  const auto expect_few = [&](std::int64_t transfers) {
+    if (const std::int64_t messages = calls.simulated_of(transfers);
+        messages > options.most_messages.value_or(messages))
+      throw TooManyMessages{messages};
+  };
   std::int64_t spent = 0;  // messages that were simulated in runs that are void
   try {
-    for (int n_void = 0; n_void < most_runs && spent < most_spent * all;) {
-      const auto lowered = std::make_shared<const LoweredProgram>(program, room, nullptr, calls.known());
-      begins(lowered);
-      calls.begin(*lowered);
-      RunOptions its = options;
-      its.courses = &calls;
-      its.most_messages.reset();
-      if (calls.simulates_some()) {
-        its.on_compute = [&](const ComputeEvent& event) {
-          if (options.on_compute && lowered->stand_in(event.actor) == event.actor) options.on_compute(event);
-          calls.on_compute(event);
-        };
-        its.on_traffic = [&](const Traffic& traffic) { calls.on_traffic(traffic); };
-      }
+    for (int n_void = 0; has_repeated(program.program()) && n_void < most_runs && spent < most_spent * all;) {
+      const auto lowered = lower();
       Timeline timeline;
       try {
-        timeline = run(topology, lowered->schedule(), its);
+        timeline = run_some(topology, lowered, options, calls);
       } catch (const RememberedCalls::Split&) {
         spent += calls.transfers_alone();
         continue;
       }
       if (!calls.have_met()) {
-        calls.add_to(timeline);
-        if (options.record_path) timeline.path = calls.expanded(timeline.path, LoweredProgram(program, room));
-        return RememberedRun{.timeline = std::move(timeline),
-                             .sent_by = calls.sent_by(),
-                             .received_by = calls.received_by(),
-                             .calls = calls.counts()};
+        RememberedRun found = finished(std::move(timeline), calls);
+        if (options.record_path)
+          found.timeline.path = calls.expanded(found.timeline.path, LoweredProgram(program, room));
+        return found;
       }
       if (2 * calls.transfers_of_known() < all) break;
       spent += all - calls.transfers_of_known() + calls.transfers_alone();
-      if (const std::int64_t met = all - calls.transfers_of_known(); met > options.most_messages.value_or(met))
-        throw TooManyMessages{met};
+      expect_few(all - calls.transfers_of_known());
       calls.expect_more_meetings();
       ++n_void;
     }
   } catch (const RememberedCalls::NotWorthIt&) {  // the whole run costs less
   }
-  return std::nullopt;
+  if (calls.stand_ins() == nullptr) return std::nullopt;
+  expect_few(all);
+  calls.simulate_all();
+  const auto lowered = lower();
+  return finished(run_some(topology, lowered, options, calls), calls);
 }
 
 }  // namespace ringsim

@@ -16,6 +16,7 @@
 #include "sim/program/lower.hpp"
 #include "sim/run/courses.hpp"
 #include "sim/run/run.hpp"
+#include "sim/run/stand_ins.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace ringsim {
@@ -30,8 +31,10 @@ namespace ringsim {
 /// picosecond: by induction over its events. Those that met are to be simulated in the next run, with all others as
 /// known; the set only grows, so it ends.
 ///
-/// Actors that are alike (sim/program/alike_actors.hpp) are run as one: the others have only calls that met, which are
-/// simulated with all of their members. Then times equal those of the whole run to rounding, as is said there.
+/// Actors whose messages are alike as well (sim/program/find_stand_ins.hpp) are simulated as one, in all runs. If there
+/// are none, or the path is recorded, actors that are alike (sim/program/alike_actors.hpp) are run as one: the others
+/// have only calls that met, which are simulated with all of their members. Both ways times equal those of the whole
+/// run to rounding, as is said there.
 ///
 /// A helper (a switch, a server) that arrives before all ranks, and sends nothing before they do, is taken to arrive a
 /// picosecond before the first of them.
@@ -43,10 +46,14 @@ namespace ringsim {
 class RememberedCalls final : public Courses {
  public:
   /// `options`: of the run; those of run_remembering(). The topology must outlive it.
-  RememberedCalls(const Topology& topology, const RunOptions& options, const Program& program);
+  RememberedCalls(const Topology& topology, const RunOptions& options, const LoweredProgram& whole);
 
   /// For the next run. A call that is not known has met another.
-  KnownCourses known() const { return {.calls = is_known_, .stand_ins = alike_.stand_ins()}; }
+  KnownCourses known() const {
+    return {.calls = is_known_, .stand_ins = alike_.stand_ins(), .have_no_steps = stand_ins_ != nullptr};
+  }
+  /// RunOptions::stand_ins of all runs.
+  const StandIns* stand_ins() const { return stand_ins_.get(); }
   /// True if some call is not known.
   bool simulates_some() const;
   /// A run begins of the program, lowered with known().
@@ -56,8 +63,12 @@ class RememberedCalls final : public Courses {
   /// After such a run: other calls of a kind that met are likely to meet in the next one. Those that are few messages
   /// are known() no more. More of them than need be cost time, and change no result.
   void expect_more_meetings();
+  /// No call is known() any more, as hardly any is worth it.
+  void simulate_all();
   /// The messages that known() calls moved in the run that has ended.
   std::int64_t transfers_of_known() const;
+  /// About how many of so many messages are simulated: as many of them as of the actors.
+  std::int64_t simulated_of(std::int64_t transfers) const;
   /// The messages of courses that were simulated for it.
   std::int64_t transfers_alone() const { return transfers_alone_; }
 
@@ -136,6 +147,7 @@ class RememberedCalls final : public Courses {
   Course& course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
   Course simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals, Picoseconds first_rank);
   int kind_of(int call, Stream stream);
+  void take_from_stand_ins(const Members& members, Course& course) const;
   void group_members();
   void expect_alike(int call, const std::vector<SimTime>& ends);
   Paths paths_within(const std::vector<PathElement>& path) const;
@@ -150,6 +162,7 @@ class RememberedCalls final : public Courses {
   const Topology& topology_;
   RunOptions alone_;  // of a call by itself
   bool runs_ahead_, has_posts_, records_path_;
+  std::shared_ptr<const StandIns> stand_ins_;  // none: messages of all members are simulated
   AlikeActors alike_;
   CallMeetings meetings_;
   const LoweredProgram* lowered_ = nullptr;
@@ -183,7 +196,8 @@ struct RememberedRun {
 };
 
 /// run() of the program, whose actors all have a place in `options`, with calls that repeat each other simulated once;
-/// nothing if that is impossible or does not pay. `room`: as LoweredProgram's. `begins`: called before each run, with
+/// nothing if that is impossible or does not pay. If calls that repeat each other do not pay, but some actors stand for
+/// others, all calls are simulated, by those. `room`: as LoweredProgram's. `begins`: called before each run, with
 /// the program whose steps options.on_compute hears from then on; what it heard before is void, even if nothing is
 /// returned. Throws what run() throws: TooManyMessages if the calls that have met move more than options.most_messages.
 std::optional<RememberedRun> run_remembering(

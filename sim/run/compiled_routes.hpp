@@ -80,6 +80,8 @@ class CompiledRoutes {
     return static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | label;
   }
 
+  static Actor receiver_of(std::uint64_t key) { return static_cast<Actor>(key >> 16 & 0xFFFFFF); }
+
   /// What tells the flows of a pair apart, as far as the routes look at it.
   std::uint16_t label(Actor from, Actor to, std::uint16_t channel) {
     if (by_channel_) return channel;

@@ -43,7 +43,7 @@ class DeviceWork {
     const Actor actor = run_.lanes_.actor(lane);
     const DeviceLinks& device = *run_.topology_.device(run_.node_of(actor));
     works_[index] = {.lane = lane, .size = size, .trail = trail};
-    works_[index].route = run_.ways_.of_work(actor, kind, work_of(device, kind));
+    works_[index].route = run_.ways_.of_work(actor, kind, run_.simulated(work_of(device, kind)));
     if (device.start.count() > 0)
       run_.engine_.after(device.start, {Event::Kind::device, index, 0});
     else

@@ -31,7 +31,7 @@ class Posts {
   bool take(std::uint32_t index) {
     const Transfer& transfer = run_.transfers_[index];
     if (transfer.whole >= first_background && transfer.whole != no_transfer) return false;
-    const Actor from = run_.lanes_.actor(transfer.sender), to = run_.lanes_.actor(transfer.receiver);
+    const Actor from = run_.lanes_.actor(transfer.sender), to = run_.receiver_of(transfer);
     const NodeId device = run_.node_of(from);
     const DeviceLinks* rates = run_.topology_.device(device);
     const Picoseconds post =

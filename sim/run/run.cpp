@@ -54,7 +54,7 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
                                  const std::vector<NodeId>& placement, std::string& why_not) {
   if (options.enough)
     why_not = "the run ends by count";
-  else if (options.courses != nullptr || options.on_end || !options.paths_of.empty())
+  else if (options.courses != nullptr || options.stand_ins != nullptr || options.on_end || !options.paths_of.empty())
     why_not = "ends of its parts are asked for, or known";
   else if (options.longer)
     why_not = "what computes takes longer while messages are under way";

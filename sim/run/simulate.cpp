@@ -20,6 +20,7 @@
 #include "sim/run/messages_ahead.hpp"
 #include "sim/run/movement.hpp"
 #include "sim/run/run_disturbed.hpp"
+#include "sim/run/stand_ins.hpp"
 #include "sim/run/transfers.hpp"
 #include "sim/run/units.hpp"
 #include "sim/schedule/lanes.hpp"
@@ -54,10 +55,13 @@ class Run : private Movement<Run> {
         folding_(part.folding),
         by_turns_(part.by_turns),
         by_channels_(part.by_channels),
-        is_folded_(folding_ != nullptr || by_turns_ != nullptr),
+        stand_ins_(options.stand_ins),
+        is_folded_(folding_ != nullptr || by_turns_ != nullptr || stand_ins_ != nullptr),
         has_any_order_(by_turns_ != nullptr || by_channels_ != nullptr),
         lanes_(schedule_, options.plans.front().protocol->slots, *this),
         trails_(topology, lanes_, folding_, !options.disturbance.empty(), options.stop) {
+    ensure(stand_ins_ == nullptr || (options.disturbance.empty() && !options.record_path && !options.record_spans),
+           "actors that stand for others are not disturbed, and nobody asks for each of their messages");
     if (!options.jobs.empty()) {
       ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
@@ -71,7 +75,7 @@ class Run : private Movement<Run> {
     protocol_adds_ = std::any_of(options.plans.begin(), options.plans.end(),
                                  [](const CallPlan& plan) { return plan.protocol->adds_bytes(); });
     may_hold_ = !options.disturbance.empty() || options.enough;
-    is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message;
+    is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message || stand_ins_ != nullptr;
     needs_slots_ = checked.proof().slots_needed > 0;
     if (runs_ahead_) {
       ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
@@ -119,7 +123,7 @@ class Run : private Movement<Run> {
   /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
     if (is_folded_) [[unlikely]]
-      return by_turns_ == nullptr ? 0 : by_turns_->connection(self, op);
+      return folded_connection(self, op);
     return connection_key(self, op);
   }
 
@@ -188,24 +192,49 @@ class Run : private Movement<Run> {
       trails_.weigh_wait(lane, static_cast<LaneNumber>(wait.of(self) * schedule_.lanes + wait.lane));
   }
 
+  [[gnu::noinline]] std::uint64_t folded_connection(Actor self, const Op& op) const {
+    if (by_turns_ != nullptr) return by_turns_->connection(self, op);
+    if (stand_ins_ == nullptr) return 0;
+    const std::uint64_t key = connection_key(self, op);
+    return op.what == Do::send ? key : stand_ins_->sent_for(key);
+  }
+
   /// Folded: the one that is not simulated as well.
-  Actor receiver_of(const Message<Bytes>& message) const {
-    if (is_folded_) [[unlikely]]
-      return by_turns_ == nullptr ? folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step)
-                                  : by_turns_->peers[message.sender.lane];
+  Actor receiver_of(const Message<Bytes>& message) {
+    if (is_folded_) [[unlikely]] {
+      if (by_turns_ != nullptr) return by_turns_->peers[message.sender.lane];
+      if (folding_ != nullptr) return folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step);
+      asked_.clear();
+      schedule_.step(lanes_.actor(message.sender.lane), lanes_.lane_of(message.sender.lane), message.sender.step,
+                     asked_);
+      return asked_.ops[static_cast<std::size_t>(message.sender.op)].peer;
+    }
     return lanes_.actor(message.receiver.lane);
+  }
+  /// As receiver_of(), of a message on its way.
+  Actor receiver_of(const Transfer& transfer) const {
+    if (stand_ins_ != nullptr) [[unlikely]]
+      return CompiledRoutes::receiver_of(ways_[transfer.route].key);
+    return lanes_.actor(transfer.receiver);
   }
   /// Which lane will receive a message is not known before it is received; it is the actor's first until then. Folded,
   /// it is one of the same number.
   LaneNumber expected_receiver(LaneNumber sender, Actor peer) const {
     const auto lanes = static_cast<LaneNumber>(schedule_.lanes);
+    if (stand_ins_ != nullptr) return static_cast<LaneNumber>(stand_ins_->actor(peer)) * lanes;
     if (by_turns_ == nullptr) return static_cast<LaneNumber>(peer) * lanes;
     return static_cast<LaneNumber>(by_turns_->simulated_for(peer)) * lanes + sender % lanes;
   }
   /// The links that are simulated for those of a path.
   void take_simulated_links(std::vector<Path>& paths) const {
-    if (by_turns_ == nullptr) return;
-    for (Path& path : paths) path = by_turns_->turned(std::move(path));
+    if (by_turns_ == nullptr && stand_ins_ == nullptr) return;
+    for (Path& path : paths)
+      path = by_turns_ != nullptr ? by_turns_->turned(std::move(path)) : stand_ins_->turned(std::move(path));
+  }
+
+  DeviceLinks::Work simulated(DeviceLinks::Work work) const {
+    if (stand_ins_ != nullptr && work.link != no_link) work.link = stand_ins_->links[work.link.value];
+    return work;
   }
 
   [[gnu::noinline]] std::uint32_t find_route(const Message<Bytes>& message, std::uint32_t& kept) {
@@ -275,9 +304,28 @@ class Run : private Movement<Run> {
   }
 
   [[gnu::noinline]] void tell_delivered(const Transfer& transfer) {
+    if (stand_ins_ != nullptr) return tell_all_delivered(transfer);
     if (!jobs_.empty()) count_for_job(transfer);
     if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
     if (options_.on_message) options_.on_message(span_of(transfer));
+  }
+  // It stands for others that arrive now.
+  [[gnu::noinline]] void tell_all_delivered(const Transfer& transfer) {
+    const auto& ends =
+        stand_ins_
+            ->connection(CompiledRoutes::key_of(lanes_.actor(transfer.sender), receiver_of(transfer), transfer.channel))
+            .ends;
+    const auto n_others = static_cast<std::int64_t>(ends.size()) - 1;
+    if (__builtin_add_overflow(timeline_.transfers, n_others, &timeline_.transfers))
+      fail_too_large("more messages than can be counted (2^63)");
+    bytes_sent_by_others_ += transfer.size * n_others;
+    if (!options_.on_message) return;
+    Span span = span_of(transfer);
+    for (const auto& [from, to] : ends) {
+      span.from = from;
+      span.to = to;
+      options_.on_message(span);
+    }
   }
   Span span_of(const Transfer& transfer) const {
     return {.from = lanes_.actor(transfer.sender),
@@ -487,12 +535,13 @@ class Run : private Movement<Run> {
       disturber_ ? disturber_->expect_all_accounted(transfers_.in_use())
                  : ensure(transfers_.in_use() == 0, "nothing is on its way at the end");
     }
-    timeline_.bytes_sent = bytes_sent_;
+    timeline_.bytes_sent = bytes_sent_ + bytes_sent_by_others_;
     timeline_.fingerprint = fingerprint_.value();
     timeline_.link_bytes = ways_.link_bytes(
         topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); },
         timeline_.link_rests);
     timeline_.has_choice = ways_.has_choice();
+    if (stand_ins_ != nullptr) take_for_others();
     if (!disturber_ && !is_folded_ && !is_over_) ways_.expect_balance(topology_, timeline_.link_bytes, bytes_sent_);
     if (has_any_order_) expect_sure();
     expect_link_rates(topology_, *network_);
@@ -507,6 +556,16 @@ class Run : private Movement<Run> {
     if (trails_.is_recorded()) take_paths();
     if (options_.on_end) tell_ends();
     return std::move(timeline_);
+  }
+
+  /// What crossed a link that stands for others crossed each of them.
+  void take_for_others() {
+    for (std::size_t link = 0; link < timeline_.link_bytes.size(); ++link) {
+      timeline_.link_bytes[link] = timeline_.link_bytes[stand_ins_->links[link].value];
+      if (!timeline_.link_rests.empty())
+        timeline_.link_rests[link] = timeline_.link_rests[stand_ins_->links[link].value];
+    }
+    timeline_.fingerprint.reset();
   }
 
   /// No figure of the run may depend on the order in which things happen at one instant.
@@ -565,7 +624,8 @@ class Run : private Movement<Run> {
   const Folding* folding_;
   const FoldingByTurns* by_turns_;
   const FoldingByChannels* by_channels_;
-  bool is_folded_;      // rank 0, or the first ranks, stand for others
+  const StandIns* stand_ins_;
+  bool is_folded_;      // rank 0, the first ranks, or some actors stand for others
   bool has_any_order_;  // no figure may depend on the order in which things happen at one instant
   LaneRunner<Run> lanes_;
   Trails trails_;
@@ -581,7 +641,9 @@ class Run : private Movement<Run> {
   bool is_over_ = false;   // RunOptions::enough said so: no step begins any more
   ComputeUnits units_;
   Step waits_;                                           // room for weigh_waits()
+  Step asked_;                                           // room for receiver_of()
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
+  Bytes bytes_sent_by_others_;                           // which have no steps: RunOptions::stand_ins
   Fingerprint fingerprint_;
   std::vector<JobTimeline> jobs_;              // as Timeline::jobs
   tsl::robin_map<LaneNumber, Trail> told_;     // by lane: the critical path to the end of its compute, which is known
