@@ -44,8 +44,7 @@ int passes_in_flight(const PipelineShape& shape, int stage);
 /// When the last pass ends, from the orders alone: a pass begins when the one before it on its stage is done and what
 /// it reads has come in, `hop` after it was made on another stage. `forward` and `backward`: of a chunk.
 ///
-/// Closed forms: gpipe m(F+B) + (p-1)(F+B+2c); 1f1b (m+p-1)(F+B) + 2c((p-1)k + p-2 + [r>0] max(1, r-1)) with
-/// m = k p + r, if c <= min(F, B); interleaved m v (F+B) + (p-1)(F+B) if c = 0.
+/// Its closed forms are those of pipeline_form() (validate/closed_forms/closed_form_plans.hpp).
 Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop);
 
 /// Times of unlike stages: [stage][chunk].
