@@ -66,8 +66,10 @@ class PlanWriter {
     return stages() % 2 == 0 ? 2 : 3;
   }
   int color(int edge) const { return stages() % 2 == 1 && edge == stages() - 1 ? 2 : edge % 2; }
+  int n_cut_streams() const { return (spec_.shares_cut_streams ? 1 : 2) * n_colors(); }
   Stream stream_of(Pass pass, int cut) const {
-    return first_cut_stream_ + (pass == Pass::forward ? 0 : n_colors()) + color(cut % stages());
+    const bool is_forward = pass == Pass::forward || spec_.shares_cut_streams;
+    return first_cut_stream_ + (is_forward ? 0 : n_colors()) + color(cut % stages());
   }
 
   void add_streams() {
@@ -79,7 +81,7 @@ class PlanWriter {
     add(compute);
     if (spec_.grid.tensor() > 1) tensor_ = add(communication);
     first_cut_stream_ = static_cast<Stream>(out_.program.streams.size());
-    for (int i = 0; i < 2 * n_colors(); ++i) add(communication);
+    for (int i = 0; i < n_cut_streams(); ++i) add(communication);
     if (!spec_.forward_only && (spec_.grid.data() > 1 || spec_.grid.expert_data() > 1 || is_tied(spec_)))
       data_ = add(communication);
     if (is_hybrid(spec_)) replica_ = add(communication);
@@ -331,7 +333,7 @@ class PlanWriter {
     next_after_.clear();
     next_touches_.clear();
     // All sends of the step before have ended and, without an overlap, all weights are gathered.
-    for (Stream s = first_cut_stream_; s < first_cut_stream_ + 2 * n_colors(); ++s)
+    for (Stream s = first_cut_stream_; s < first_cut_stream_ + n_cut_streams(); ++s)
       next_after_.push_back({s, all_tasks, 1});
     if (data_ >= 0 && !(updates_parts(spec_) && spec_.overlaps_gather)) next_after_.push_back({data_, all_tasks, 1});
     begun_.assign(buckets_.size(), 0);
@@ -618,6 +620,8 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
   ensure(!spec.forward_only || (spec.grid.pipeline() == 1 && spec.grid.data() == spec.grid.expert() &&
                                 spec.chunks == 1 && spec.micro_batches == 1),
          "a forward pass alone is that of one tensor group or one expert group");
+  ensure(!spec.shares_cut_streams || spec.schedule == PipelineSchedule::gpipe,
+         "activations and gradients share a stream with gpipe alone");
   ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
   ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
          "parts of gradients need one stage");

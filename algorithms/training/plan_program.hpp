@@ -95,6 +95,9 @@ struct PlanSpec {
   std::vector<std::vector<std::vector<PlanLayer>>> layers;  ///< [stage][chunk][layer]
   std::vector<Picoseconds> update;                          ///< [stage]
   Bytes activations;                                        ///< of a micro-batch, from one stage to the next
+  /// Activations and their gradients share a stream at each cut. Of gpipe alone, whose first gradient crosses a cut when
+  /// all activations have: with other schedules it would wait for them.
+  bool shares_cut_streams = false;
   std::int64_t tied = 0;  ///< parameters of the embedding that first and last stage share; 0: none
   PlanShard shard = PlanShard::none;
   bool overlaps_reduce = false;  ///< buckets are reduced during the last micro-batch's backward pass
