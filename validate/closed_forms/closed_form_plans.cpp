@@ -16,10 +16,21 @@ ClosedForm exact(std::string formula, Picoseconds time) {
 
 }  // namespace
 
-ClosedForm pipeline_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop) {
+ClosedForm pipeline_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
+                         Picoseconds weights) {
   const int p = shape.stages, m = shape.micro_batches, v = shape.chunks;
   const Picoseconds both = add(forward, backward);
   ClosedForm form;
+  if (shape.splits_backward()) {
+    const int hops = p == 1 ? 0 : 2 * (p - 1) - (m == p ? 1 : 0);
+    form = exact("m(F+B+W) + (p-1)(F+B-W) + 2c(2(p-1) - [m=p])",
+                 m * (both + weights) + (p - 1) * (both - weights) + 2 * hops * hop);
+    if (m < p) form.because.emplace_back("there are fewer micro-batches than stages");
+    if (weights > std::min(forward, backward))
+      form.because.emplace_back("a pass for weights takes longer than another");
+    if (2 * hop > weights) form.because.emplace_back("two hops take longer than a pass for weights");
+    return form;
+  }
   if (p == 1) return exact("m v(F+B)", m * v * both);
   if (shape.schedule == PipelineSchedule::gpipe) {
     form = exact("m(F+B) + (p-1)(F+B+2c)", m * both + (p - 1) * (both + 2 * hop));
@@ -207,6 +218,7 @@ std::int64_t chunks_in_flight(const PipelineShape& shape, int stage) {
   const int p = shape.stages, v = shape.chunks, m = shape.micro_batches, left = p - stage - 1;
   if (shape.schedule == PipelineSchedule::gpipe) return m;
   if (shape.schedule == PipelineSchedule::one_f_one_b) return std::min(left + 1, m);
+  if (shape.splits_backward()) return std::min(p, m);
   return std::min(2 * left + (v - 1) * p + 1, m * v);
 }
 
@@ -245,7 +257,8 @@ PlanMemory plan_memory_form(const PlanTraining& plan, int optimizer_state, int s
   out.in_flight = static_cast<int>(n);
   out.activations = layer_memory(model, model.recompute) * (n * card.layers / (std::int64_t{p} * v));
   if (stage + 1 == p) {  // whose last chunk is in flight: of several chunks, and in turns, one
-    const std::int64_t last = model.shape.schedule == PipelineSchedule::gpipe ? model.shape.micro_batches : 1;
+    const bool are_kept = model.shape.schedule == PipelineSchedule::gpipe || model.shape.splits_backward();
+    const std::int64_t last = are_kept ? n : 1;
     const std::int64_t vectors = 4 * tokens * card.hidden / (model.sequence_parallel ? t : 1);
     out.activations += Bytes{vectors + 4 * tokens * ((card.vocabulary + t - 1) / t)} * last;
   }

@@ -13,10 +13,13 @@ namespace ringsim {
 /// gpipe: m(F+B) + (p-1)(F+B+2c) (Huang et al., NeurIPS 2019: the bubble is (p-1)/(m+p-1) of it with c = 0). 1f1b:
 /// (m+p-1)(F+B) + 2c((p-1)k + p-2 + [r>0] max(1, r-1)), m = k p + r: the same bubble (Narayanan et al., SC 2021,
 /// section 2.2.1), and each group of p micro-batches waits for its hops. Interleaved, p | m: m v(F+B) + (p-1)(F+B) +
-/// 2c(pv-1): the bubble of section 2.2.2, and the hops of one micro-batch alone, there and back. The terms with c
+/// 2c(pv-1): the bubble of section 2.2.2, and the hops of one micro-batch alone, there and back. zero_bubble_h1 with W
+/// for weights, m >= p, W <= min(F, B), 2c <= W: m(F+B+W) + (p-1)(F+B-W) + 2c(2(p-1) - [m=p]) (Qi et al., arXiv
+/// 2401.10241, section 2.1: the bubble (p-1)(F+B-W)). The terms with c
 /// were found by evaluating the recurrence pipeline_time(), which they equal in all cases tried
 /// (tests/algorithms/training_plan_test.cpp); no proof is known.
-ClosedForm pipeline_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop);
+ClosedForm pipeline_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
+                         Picoseconds weights = Picoseconds{0});
 
 /// Equal layers on data parallel ranks without stages, with times of one layer. Requires at least two.
 struct DataLayers {
@@ -81,10 +84,10 @@ PlanVolumes plan_volumes(const PlanTraining& plan, int stage);
 /// Activations of a GPT's layer: s b h (10 + 24/t + 5as/(ht)); sequence_parallel s b h (34 + 5as/h)/t; selective
 /// recomputation without the term with s; full 2 s b h, over t with sequence_parallel (Korthikanti et al., equations 1
 /// to 6); flash has no such term. In flight: 1f1b min(p - i, m) at stage i, gpipe m, interleaved min(2(p-i-1) + (v-1)p
-/// + 1, mv) chunks (section 4.2.3: L(1 + (p-1)/(pv)) layers at stage 0). The last stage has 4 sbh/t' and the logits of
-/// 4 B, sbV 4/t, t' = t with sequence_parallel, else 1, of each micro-batch whose last chunk is in flight. Full
-/// recomputation: one layer whole. Context ranks: s/c in place of s, and keys and values of a whole sample with their
-/// gradients, 8 s b h / t.
+/// + 1, mv) chunks, zero_bubble_h1 min(p, m) micro-batches (section 4.2.3: L(1 + (p-1)/(pv)) layers at stage 0). The
+/// last stage has 4 sbh/t' and the logits of 4 B, sbV 4/t, t' = t with sequence_parallel, else 1, of each micro-batch
+/// whose last chunk is in flight. Full recomputation: one layer whole. Context ranks: s/c in place of s, and keys and
+/// values of a whole sample with their gradients, 8 s b h / t.
 ///
 /// Requires what plan_volumes() does, a GPT's card (biases, ffn = 4h, as many key heads as heads) without experts, all
 /// of a chunk in one bucket with optimizer_gradients, and with `full` prefetch 1, no stages, weights that are gathered

@@ -50,26 +50,31 @@ PlanNumbers numbers(const ClosedForm& form, Picoseconds time) {
 }
 
 template <class Add>
-void on_each_star(Add add_case) {
-  for (const Picoseconds latency : {Picoseconds{0}, Picoseconds{1us}})
+void on_each_star(Add add_case, Picoseconds some_latency = 1us) {
+  for (const Picoseconds latency : {Picoseconds{0}, some_latency})
     for (const NetworkModel model : {NetworkModel::ideal, NetworkModel::fair}) {
       const OnStar machine{latency, model};
       add_case(machine, fmt::format("link latency {}, {}", format(latency), to_string(model)));
     }
 }
 
-// Passes take 3 and 5 us, a hop 80 ns or 2.08 us.
+// Passes take 3 and 5 us, a hop 80 ns or 2.08 us; with passes for weights 3, 3 and 2 us, and a hop at most 880 ns.
 void add_pipeline(const PipelineShape& shape, std::vector<PlanCase>& cases) {
-  on_each_star([&](const OnStar& machine, const std::string& on) {
-    cases.push_back({.quantity = PlanCase::Quantity::time,
-                     .plan = std::string(to_string(shape.schedule)),
-                     .where = fmt::format("p {}, v {}, m {}, {}", shape.stages, shape.chunks, shape.micro_batches, on),
-                     .run = [=] {
-                       const PlanSpec spec = small_plan(1, shape.stages, 1, shape);
-                       const Picoseconds hop = machine.path() + transfer_time(spec.activations, star_port);
-                       return numbers(pipeline_form(shape, 3us, 5us, hop), simulated(spec, machine));
-                     }});
-  });
+  on_each_star(
+      [&](const OnStar& machine, const std::string& on) {
+        cases.push_back(
+            {.quantity = PlanCase::Quantity::time,
+             .plan = std::string(to_string(shape.schedule)),
+             .where = fmt::format("p {}, v {}, m {}, {}", shape.stages, shape.chunks, shape.micro_batches, on),
+             .run = [=] {
+               const PlanSpec spec = small_plan(1, shape.stages, 1, shape);
+               const Picoseconds hop = machine.path() + transfer_time(spec.activations, star_port);
+               const ClosedForm form = shape.splits_backward() ? pipeline_form(shape, 3us, 3us, hop, 2us)
+                                                               : pipeline_form(shape, 3us, 5us, hop);
+               return numbers(form, simulated(spec, machine));
+             }});
+      },
+      shape.splits_backward() ? Picoseconds{400ns} : Picoseconds{1us});
 }
 
 void add_pipelines(std::vector<PlanCase>& cases) {
@@ -77,6 +82,8 @@ void add_pipelines(std::vector<PlanCase>& cases) {
     for (const int m : {1, 2, 3, 5, 8, 12})
       for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
         add_pipeline({schedule, p, 1, m}, cases);
+  for (const int p : {2, 3, 4, 6})
+    for (const int m : {0, 1, 2, 5, 9}) add_pipeline({PipelineSchedule::zero_bubble_h1, p, 1, p + m}, cases);
   for (const int p : {2, 3, 4, 6})
     for (const int v : {2, 3, 4})
       for (const int k : {1, 2, 3}) add_pipeline({PipelineSchedule::interleaved, p, v, k * p}, cases);
@@ -244,7 +251,7 @@ void add_volumes(std::vector<PlanCase>& cases) {
                                           text(is_split), recompute)},
                  cases);
   for (const int p : {2, 4})
-    for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
+    for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zero_bubble_h1"})
       add_sent({.name = schedule,
                 .where = fmt::format("p {}, m 16", p),
                 .formula = "m(2v)E, m(2v-1)E of the first stage and the last",
@@ -326,8 +333,10 @@ constexpr Published published_models[] = {{"22B", 48, 6'144, 64, 1, 1, 4, 4},
                                           {"530B", 105, 20'480, 128, 35, 3, 1, 280},
                                           {"1T", 128, 25'600, 160, 64, 1, 1, 512}};
 
-constexpr std::pair<const char*, const char*> in_flight[] = {
-    {"gpipe", "m"}, {"1f1b", "min(p-i, m)"}, {"interleaved", "min(2(p-i-1) + (v-1)p + 1, m v)"}};
+constexpr std::pair<const char*, const char*> in_flight[] = {{"gpipe", "m"},
+                                                             {"1f1b", "min(p-i, m)"},
+                                                             {"interleaved", "min(2(p-i-1) + (v-1)p + 1, m v)"},
+                                                             {"zero_bubble_h1", "min(p, m)"}};
 
 void add_memories(std::vector<PlanCase>& cases) {
   for (const Published& row : published_models)

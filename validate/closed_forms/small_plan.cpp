@@ -48,7 +48,9 @@ PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineShape& sha
           into.push_back({.name = "rest", .time = Picoseconds{0}});
         };
         pass(3us, layer.forward);
-        pass(5us, layer.backward);
+        const bool splits = shape.splits_backward();
+        pass(splits ? 3us : 5us, layer.backward);
+        if (splits) layer.weights = {{.name = "", .time = Picoseconds{2us} / layers}};
         spec.layers.back().back().push_back(std::move(layer));
       }
     }
