@@ -49,7 +49,7 @@ struct TransformerPlan {
 /// again; Dao, FlashAttention-2, section 3.1) and twice without, bytes twice.
 ///
 /// zero_bubble_h1: gradients of weights in a pass of their own, each product of the backward pass once in either, the
-/// scatter into the embedding's gradient in that for weights; with sequence_parallel the gather of inputs, too.
+/// scatter into the embedding's gradient in that for weights, and with sequence_parallel the gather of inputs.
 ///
 /// Bytes of memory-bound kernels per token, e of an element: norms 2 e h each, residual with dropout 3 e h and a mask
 /// of h, transposes around attention 6 e a d, activation 3 e f (gated), 4 e f (with biases: bias and GeLU apart) or

@@ -129,7 +129,7 @@ TEST_CASE("the simulated pipeline takes what its recurrence says, to the picosec
         const PipelineShape shape{schedule, p, 1, m};
         CHECK(simulated(small_plan(1, p, 1, shape)) == pipeline_time(shape, 3us, 5us, 2'080ns));
       }
-  for (const int p : {1, 2, 3, 5})  // fewer micro-batches than stages, too
+  for (const int p : {1, 2, 3, 5})  // also fewer micro-batches than stages
     for (const int m : {1, 2, 4, 9}) {
       CAPTURE(p);
       CAPTURE(m);

@@ -81,7 +81,7 @@ TEST_CASE("compute, bubble and what is exposed add up to a plan's step, whatever
 }
 
 // Products are computed as often as with 1f1b, and inputs gathered as often. The bubble of equal stages, (p - 1)(F + B
-// + W), becomes (p - 1)(F + B - W): 6 W less. Here the last stage has the head, too.
+// + W), becomes (p - 1)(F + B - W): 6 W less. Here the last stage also has the head.
 TEST_CASE("passes for weights divide the backward pass, and shorten the bubble") {
   for (const bool sequence_parallel : {false, true})
     for (const int tensor : {1, 2}) {
