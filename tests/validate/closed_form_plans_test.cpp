@@ -98,10 +98,10 @@ TEST_CASE("the volumes of a plan, worked by hand") {
   const PlanVolumes first = plan_volumes(plan, 0), last = plan_volumes(plan, 1);
   CHECK(first.tensor.count == 4 * (2 * 4 + 1) * 4'096);
   CHECK(first.pipeline.count == 4 * 4'096);
-  CHECK(first.data.count == 4 * (2 * layer + 40 * 64));
+  CHECK(first.data.count == 4 * (2 * layer + 2'560));
   CHECK(last.tensor.count == 4 * ((2 * 4 + 1) * 4'096 + 3 * 4 * 32));
   CHECK(last.pipeline.count == 4 * 4'096);
-  CHECK(last.data.count == 4 * (2 * layer + 40 * 64 + 64));
+  CHECK(last.data.count == 4 * (2 * layer + 2'560 + 64));
   CHECK(first.total() == first.tensor + first.pipeline + first.data);
   // Context 4 of 8 data ranks: m = 4; K and V of 2 samples are 2 x 2 x 16 x 64 x 2 B, 3/4 of them 3 times a layer.
   CHECK(plan_volumes(plan_of(R"("context": 4, "cp_comm": "all_gather")"), 0).context.count == 4 * 4 * 3 * 6'144);
@@ -114,7 +114,7 @@ TEST_CASE("the volumes of a plan, worked by hand") {
 TEST_CASE("the memory of a plan, worked by hand") {
   const PlanTraining plan =
       plan_of(R"("tensor": 2, "pipeline": 2, "shard": "optimizer")", R"(, "gated": false, "biases": true)");
-  const std::int64_t layer = (12 * 64 * 64 + 3 * 64 + 256) / 2 + 6 * 64, words = 40 * 64;
+  const std::int64_t layer = (12 * 64 * 64 + 3 * 64 + 256) / 2 + 6 * 64, words = 2'560;  // 40 x 64
   const PlanMemory first = plan_memory_form(plan, 12, 0), last = plan_memory_form(plan, 12, 1);
   CHECK(first.weights.count == 2 * (2 * layer + words));
   CHECK(first.gradients.count == 4 * (2 * layer + words));
