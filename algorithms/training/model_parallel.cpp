@@ -1,13 +1,12 @@
 #include "algorithms/training/model_parallel.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
+#include <numeric>
 #include <utility>
 
-#include "algorithms/training/step_writer.hpp"
+#include "algorithms/training/plan_program.hpp"
 #include "sim/base/error.hpp"
+#include "sim/check/in_groups.hpp"
 
 namespace ringsim {
 
@@ -25,6 +24,10 @@ Picoseconds of_microbatch(Picoseconds time, const Pipeline& pipeline) {
   return share_of(time, pipeline.ranks, pipeline.microbatches);
 }
 
+std::int64_t elements_of(const LayerCost& layer) {
+  return std::accumulate(layer.tensors.begin(), layer.tensors.end(), std::int64_t{0});
+}
+
 /// [rank] its share of the update, by parameters; of a model without any by layers.
 std::vector<Picoseconds> updates_of(const TrainingStep& step, const std::vector<Stage>& stages) {
   std::int64_t all = 0;
@@ -37,130 +40,54 @@ std::vector<Picoseconds> updates_of(const TrainingStep& step, const std::vector<
   return updates;
 }
 
-class ModelParallelWriter : StepWriter {
- public:
-  ModelParallelWriter(const TrainingStep& step, const Pipeline& pipeline, WatchedWork* work)
-      : StepWriter(step, work),
-        pipeline_(pipeline),
-        stages_(stages_of(step.layers, pipeline.ranks)),
-        updates_(updates_of(step, stages_)) {
-    out_.ranks = out_.actors = pipeline.ranks;
-    // A rank's cuts before and after its layers have a stream each.
-    for (int parity = 0; parity < std::min(2, n_cuts()); ++parity) add_stream(Program::StreamKind::communication);
-    add_host();
-    first_ = static_cast<int>(out_.variables.size());
-    for (const char* what : {"activations", "gradients of activations"})
-      for (int parity = 0; parity < std::min(2, n_cuts()); ++parity)
-        for (int m = 0; m < pipeline.microbatches; ++m)
-          add_variable(fmt::format("the {}{} at an {} cut", what, of(m), parity == 0 ? "even" : "odd"));
-  }
-
-  Program write() {
-    keep_weights();
-    write_calls();
-    for (Actor rank = 0; rank < pipeline_.ranks; ++rank) {
-      out_.role_of.push_back(rank);
-      write_rank(rank);
-    }
-    return std::move(out_);
-  }
-
- private:
-  enum class Pass : std::uint8_t { forward, backward };
-
-  int n_cuts() const { return pipeline_.ranks - 1; }
-  std::string of(int m) const { return pipeline_.microbatches == 1 ? "" : fmt::format(" of microbatch {}", m); }
-  // Cut c lies between ranks c and c + 1.
-  static Stream stream_of(int cut) { return 1 + cut % 2; }
-  int variable(Pass pass, int cut, int m) const {
-    const int parities = std::min(2, n_cuts());
-    return first_ + ((pass == Pass::forward ? 0 : parities) + cut % 2) * pipeline_.microbatches + m;
-  }
-  int call_of(Pass pass, int cut, int m) const {
-    return ((pass == Pass::forward ? 0 : n_cuts()) + cut) * pipeline_.microbatches + m;
-  }
-
-  void keep_weights() {
-    std::size_t next = 0;
-    for (Actor rank = 0; rank < pipeline_.ranks; ++rank)
-      for (std::size_t l = stage(rank).first; l < stage(rank).end; ++l)
-        for (std::size_t piece = 0; piece < pieces(l).size(); ++piece) {
-          out_.learns[next].keeper = rank;
-          out_.learns[next++].how = Program::Learns::How::own_part;
-        }
-  }
-
-  void write_calls() {
-    out_.calls.reserve(2 * static_cast<std::size_t>(n_cuts()) * static_cast<std::size_t>(pipeline_.microbatches));
-    for (const Pass pass : {Pass::forward, Pass::backward})
-      for (int cut = 0; cut < n_cuts(); ++cut)
-        for (int m = 0; m < pipeline_.microbatches; ++m) {
-          done(work_);
-          const bool is_back = pass == Pass::backward;
-          Program::Call call{.name = fmt::format("send {}{}", is_back ? "back" : "on", of(m)),
-                             .schedule = *pipeline_.transfer,
-                             .members = {is_back ? cut + 1 : cut, is_back ? cut : cut + 1},
-                             .variables = {variable(pass, cut, m)}};
-          out_.calls.push_back(std::move(call));
-        }
-  }
-  Task& write_transfer(Pass pass, int cut, int m) { return write_call(stream_of(cut), call_of(pass, cut, m)); }
-
-  const Stage& stage(Actor rank) const { return stages_[static_cast<std::size_t>(rank)]; }
-
-  void write_rank(Actor rank) {
-    for (int m = 0; m < pipeline_.microbatches; ++m) write_forward_of(rank, m);
-    for (int m = pipeline_.microbatches; m-- > 0;) write_backward_of(rank, m);
-    Task& update = kernel("update", updates_[static_cast<std::size_t>(rank)]);
-    for (std::size_t l = stage(rank).first; l < stage(rank).end; ++l)
-      for (const Piece& piece : pieces(l)) update.touches.push_back({As::apply, piece.gradient, piece.weights});
-    out_.roles.push_back(take_role());
-  }
-
-  void write_forward_of(Actor rank, int m) {
-    const std::size_t first = stage(rank).first, end = stage(rank).end;
-    for (std::size_t l = first; l < end; ++l) {
-      const bool is_in = l == first && rank > 0, is_out = l + 1 == end && rank < n_cuts();
-      if (is_in) write_transfer(Pass::forward, rank - 1, m);
-      Task& task = write_forward(l);
-      task.time = of_microbatch(task.time, pipeline_);
-      task.name += of(m);
-      if (is_in) receive(task, Pass::forward, rank - 1, m);
-      if (is_out) send(task, Pass::forward, rank, m);
+/// A stage for each rank, with the kernels of one microbatch.
+PlanSpec plan_of(const TrainingStep& step, const Pipeline& pipeline) {
+  const std::vector<Stage> stages = stages_of(step.layers, pipeline.ranks);
+  PlanSpec plan{.name = step.name,
+                .iterations = step.steps,
+                .grid = PlanGrid(1, pipeline.ranks, 1, "tp-cp-ep-dp-pp"),
+                .schedule = PipelineSchedule::gpipe};
+  plan.micro_batches = pipeline.microbatches;
+  plan.shares_cut_streams = true;
+  plan.update = updates_of(step, stages);
+  for (const Stage& stage : stages) {
+    std::vector<PlanLayer>& layers = plan.layers.emplace_back().emplace_back();
+    for (std::size_t l = stage.first; l < stage.end; ++l) {
+      const LayerCost& layer = step.layers[l];
+      const auto kernel = [&](Picoseconds time) {
+        return PlanKernel{.name = {}, .time = of_microbatch(time, pipeline)};
+      };
+      layers.push_back({.name = layer.name,
+                        .parameters = elements_of(layer),
+                        .forward = {kernel(layer.forward)},
+                        .recompute = {},
+                        .backward = {kernel(layer.backward)}});
     }
   }
+  return plan;
+}
 
-  void write_backward_of(Actor rank, int m) {
-    const std::size_t first = stage(rank).first, end = stage(rank).end;
-    for (std::size_t l = end; l-- > first;) {
-      const bool is_in = l + 1 == end && rank < n_cuts(), is_out = l == first && rank > 0;
-      if (is_in) write_transfer(Pass::backward, rank, m);
-      Task& task = write_backward(l);
-      task.time = of_microbatch(task.time, pipeline_);
-      task.name += of(m);
-      for (Program::Touch& touch : task.touches)
-        if (touch.as == As::make && m + 1 < pipeline_.microbatches) touch.as = As::add;
-      if (is_in) receive(task, Pass::backward, rank, m);
-      if (!is_out) continue;
-      task.touches.push_back({As::read, variable(Pass::forward, rank - 1, m), -1});  // what the layer was given
-      send(task, Pass::backward, rank - 1, m);
+/// A host thread for each rank, which launches its kernels one after the other; if it waits, those of a step when the
+/// step before is done.
+void add_hosts(Program& program, const TrainingStep& step) {
+  const auto host = static_cast<Stream>(program.streams.size());
+  program.streams.push_back(Program::StreamKind::host);
+  for (Program::Role& role : program.roles) {
+    std::vector<Program::Task> launches;
+    std::vector<Program::Task>& kernels = role.streams[0];
+    for (Program::Task& kernel : kernels) {
+      launches.push_back({.name = "launch " + program.name_of(kernel),
+                          .time = step.host_launch,
+                          .call = -1,
+                          .after = {},
+                          .touches = {}});
+      if (step.host_waits && launches.size() == 1)
+        launches.back().after.push_back({0, static_cast<int>(kernels.size()), 1});
+      kernel.after.push_back({host, static_cast<int>(launches.size()), 0});
     }
+    role.streams.push_back(std::move(launches));
   }
-
-  void receive(Task& task, Pass pass, int cut, int m) {
-    task.after.push_back({stream_of(cut), n_tasks(stream_of(cut)), 0});
-    task.touches.push_back({As::read, variable(pass, cut, m), -1});
-  }
-  void send(Task& task, Pass pass, int cut, int m) {
-    task.touches.push_back({As::make, variable(pass, cut, m), -1});
-    write_transfer(pass, cut, m).after.push_back({0, n_tasks(0), 0});
-  }
-
-  const Pipeline& pipeline_;
-  int first_ = 0;                     // of the variables that travel
-  std::vector<Stage> stages_;         // [rank]
-  std::vector<Picoseconds> updates_;  // [rank]
-};
+}
 
 }  // namespace
 
@@ -180,7 +107,7 @@ std::vector<Stage> stages_of(const std::vector<LayerCost>& layers, int ranks) {
       }
       time = add(time, more);
       stages.back().end = l + 1;
-      for (const std::int64_t tensor : layers[l].tensors) stages.back().parameters += tensor;
+      stages.back().parameters += elements_of(layers[l]);
     }
     return stages;
   };
@@ -201,7 +128,12 @@ std::vector<Stage> stages_of(const std::vector<LayerCost>& layers, int ranks) {
 Program model_parallel_program(const TrainingStep& step, const Pipeline& pipeline, WatchedWork* work) {
   ensure(step.buckets.empty() && pipeline.microbatches >= 1, "model parallelism has microbatches and no buckets");
   ensure(pipeline.transfer.has_value() || pipeline.ranks == 1, "several ranks exchange activations");
-  return ModelParallelWriter(step, pipeline, work).write();
+  const auto transfer = [&](const PlanExchange&) {
+    return PlanCall{.schedule = in_groups({*pipeline.transfer}), .plan = 0, .launch = step.launch};
+  };
+  Program program = plan_program(plan_of(step, pipeline), transfer, work).program;
+  if (step.host_launch.count() > 0) add_hosts(program, step);
+  return program;
 }
 
 std::vector<Picoseconds> pipeline_step_ends(const TrainingStep& step, const Pipeline& pipeline, Picoseconds transfer) {

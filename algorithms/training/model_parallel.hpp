@@ -34,7 +34,8 @@ std::vector<Stage> stages_of(const std::vector<LayerCost>& layers, int ranks);
 /// from the last rank to rank 0, last microbatch first. Each rank adds up the gradients of its microbatches and updates
 /// its own layers, in their share of the time of the update. M = 1 is torch.nn with layers on several GPUs (PyTorch,
 /// "Single-Machine Model Parallel Best Practices"); M > 1 is GPipe (Huang et al., NeurIPS 2019, figure 2c), without
-/// recomputation of activations.
+/// recomputation of activations: the program is that of such a plan (plan_program.hpp), with a stage for each rank and
+/// no other parallelism.
 ///
 /// `step`: times of one GPU with its batch. A microbatch takes K/M of them, rounded up to a picosecond: a kernel's time
 /// is taken to grow with its samples. Each rank has a host thread of its own.

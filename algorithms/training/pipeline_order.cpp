@@ -10,7 +10,8 @@ namespace ringsim {
 std::string_view to_string(PipelineSchedule schedule) {
   return schedule == PipelineSchedule::gpipe         ? "gpipe"
          : schedule == PipelineSchedule::one_f_one_b ? "1f1b"
-                                                     : "interleaved";
+         : schedule == PipelineSchedule::interleaved ? "interleaved"
+                                                     : "zero_bubble_h1";
 }
 
 namespace {
@@ -22,11 +23,12 @@ int warm_up(const PipelineShape& shape, int stage) {
     case PipelineSchedule::gpipe:
       return all;
     case PipelineSchedule::one_f_one_b:
+    case PipelineSchedule::zero_bubble_h1:
       return std::min(left, all);
     case PipelineSchedule::interleaved:
       return std::min(2 * left + (shape.chunks - 1) * shape.stages, all);
   }
-  fail_invariant("a pipeline has one of three schedules");
+  fail_invariant("a pipeline has one of four schedules");
 }
 
 /// Forward passes in order; backward passes come in the order of the forward passes, chunks the other way round.
@@ -37,6 +39,19 @@ std::vector<PipelinePass> passes_of(const PipelineShape& shape, bool backward) {
       for (int m = first; m < std::min(first + shape.stages, shape.micro_batches); ++m)
         passes.push_back({backward, backward ? shape.chunks - 1 - k : k, m});
   return passes;
+}
+
+/// With the passes for weights put in: those of a micro-batch `delay` backward passes later, and at the end.
+std::vector<PipelinePass> with_weights(const std::vector<PipelinePass>& order, int delay, int micro_batches) {
+  std::vector<PipelinePass> all;
+  int n_backward = 0, next = 0;
+  const auto add = [&] { all.push_back({false, 0, next++, true}); };
+  for (const PipelinePass& pass : order) {
+    all.push_back(pass);
+    if (pass.backward && n_backward++ >= delay) add();
+  }
+  while (next < micro_batches) add();
+  return all;
 }
 
 }  // namespace
@@ -55,20 +70,23 @@ std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, int stage) 
     order.push_back(backward[i - n_warm]);
   }
   order.insert(order.end(), backward.end() - static_cast<std::ptrdiff_t>(n_warm), backward.end());
+  if (shape.splits_backward()) return with_weights(order, stage, shape.micro_batches);
   return order;
 }
 
 int passes_in_flight(const PipelineShape& shape, int stage) {
   const int all = shape.micro_batches * shape.chunks;
+  if (shape.splits_backward()) return std::min(shape.stages, all);
   return std::min(warm_up(shape, stage) + 1, all);
 }
 
-Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop) {
+Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
+                          Picoseconds weights) {
   const auto all = [&](Picoseconds time) {
     return std::vector<std::vector<Picoseconds>>(
         static_cast<std::size_t>(shape.stages), std::vector<Picoseconds>(static_cast<std::size_t>(shape.chunks), time));
   };
-  return pipeline_time(shape, {all(forward), all(backward)}, hop);
+  return pipeline_time(shape, {all(forward), all(backward), all(weights)}, hop);
 }
 
 Picoseconds pipeline_time(const PipelineShape& shape, const PassTimes& times, Picoseconds hop) {
@@ -83,6 +101,11 @@ Picoseconds pipeline_time(const PipelineShape& shape, const PassTimes& times, Pi
   std::vector<Picoseconds> free(p, Picoseconds{0});
   const auto run_next = [&](std::size_t stage) {
     const PipelinePass& pass = orders[stage][next[stage]];
+    if (pass.weights) {  // its backward pass came before it
+      free[stage] = add(free[stage], times.weights[stage][static_cast<std::size_t>(pass.chunk)]);
+      ++next[stage];
+      return true;
+    }
     const std::size_t place = static_cast<std::size_t>(pass.chunk) * p + stage;
     const std::size_t first = static_cast<std::size_t>(pass.micro_batch) * places;
     Picoseconds begin = free[stage];

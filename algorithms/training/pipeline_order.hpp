@@ -11,46 +11,58 @@ namespace ringsim {
 
 /// gpipe: all forward passes, then all backward passes, the last micro-batch first (Huang et al., NeurIPS 2019).
 /// one_f_one_b: warm-up, then one forward, one backward (Narayanan et al., SC 2021, section 2.2.1; also
-/// PipeDream-Flush). interleaved: the same with several chunks of layers a stage (section 2.2.2).
-enum class PipelineSchedule : std::uint8_t { gpipe, one_f_one_b, interleaved };
-std::string_view to_string(PipelineSchedule schedule);  ///< "gpipe", "1f1b", "interleaved"
+/// PipeDream-Flush). interleaved: the same with several chunks of layers a stage (section 2.2.2). zero_bubble_h1: 1f1b
+/// with the gradients of weights in passes of their own, which fill bubbles (Qi et al., ICLR 2024, arXiv 2401.10241,
+/// section 2.1).
+enum class PipelineSchedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble_h1 };
+std::string_view to_string(PipelineSchedule schedule);  ///< "gpipe", "1f1b", "interleaved", "zero_bubble_h1"
 
 struct PipelineShape {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int stages = 1;  ///< p
   int chunks = 1;  ///< v, of each stage; chunk k of stage s comes after k p + s others. Above 1: interleaved alone
   int micro_batches = 1;
+
+  /// True if the backward pass of a micro-batch leaves the gradients of weights to a pass of their own.
+  bool splits_backward() const { return schedule == PipelineSchedule::zero_bubble_h1; }
 };
 
 /// A pass of one micro-batch through one chunk of a stage.
 struct PipelinePass {
   bool backward = false;
   int chunk = 0, micro_batch = 0;
+  bool weights = false;  ///< neither forward nor backward: the gradients of weights
+
+  /// True if nothing that the forward pass has kept is needed after it.
+  bool is_last_of(const PipelineShape& shape) const { return shape.splits_backward() ? weights : backward; }
 
   bool operator==(const PipelinePass&) const = default;
 };
 
-/// The passes of `stage` in order: each micro-batch once forward and once backward through each chunk.
+/// The passes of `stage` in order: each micro-batch once forward and once backward through each chunk, and with
+/// zero_bubble_h1 once for weights.
 ///
 /// A stage of 1f1b runs min(p - s - 1, m) forward passes before its first backward pass. Interleaved it runs
 /// min(2 (p - s - 1) + (v - 1) p, m v), p micro-batches through each chunk in turn, so m must be a multiple of p
 /// (Megatron-LM, megatron/core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving).
+/// zero_bubble_h1 is 1f1b in which stage s computes the weights of a micro-batch after the backward pass of the s-th
+/// one after it, and of the last s at the end: so each stage has p micro-batches in flight, as many as stage 0 of 1f1b.
 std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, int stage);
 
-/// The most micro-batches of chunks whose forward pass a stage has done, and the backward pass not. gpipe m; 1f1b
-/// min(p - s, m); interleaved min(2 (p - s - 1) + (v - 1) p + 1, m v).
+/// The most micro-batches of chunks whose forward pass a stage has done, and not the last pass that needs what it has
+/// kept. gpipe m; 1f1b min(p - s, m); interleaved min(2 (p - s - 1) + (v - 1) p + 1, m v); zero_bubble_h1 min(p, m).
 int passes_in_flight(const PipelineShape& shape, int stage);
 
 /// When the last pass ends, from the orders alone: a pass begins when the one before it on its stage is done and what
-/// it reads has come in, `hop` after it was made on another stage. `forward` and `backward`: of a chunk.
+/// it reads has come in, `hop` after it was made on another stage. `forward`, `backward` and `weights`: of a chunk.
 ///
-/// Closed forms: gpipe m(F+B) + (p-1)(F+B+2c); 1f1b (m+p-1)(F+B) + 2c((p-1)k + p-2 + [r>0] max(1, r-1)) with
-/// m = k p + r, if c <= min(F, B); interleaved m v (F+B) + (p-1)(F+B) if c = 0.
-Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop);
+/// Its closed forms are those of pipeline_form() (validate/closed_forms/closed_form_plans.hpp).
+Picoseconds pipeline_time(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
+                          Picoseconds weights = Picoseconds{0});
 
 /// Times of unlike stages: [stage][chunk].
 struct PassTimes {
-  std::vector<std::vector<Picoseconds>> forward, backward;
+  std::vector<std::vector<Picoseconds>> forward, backward, weights;  ///< weights: only if they have passes
 };
 /// For stages of different times; without a closed form.
 Picoseconds pipeline_time(const PipelineShape& shape, const PassTimes& times, Picoseconds hop);

@@ -140,7 +140,8 @@ PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parame
 }  // namespace plan_detail
 
 namespace {
-constexpr std::array passes_of_layer{&PlanLayer::forward, &PlanLayer::recompute, &PlanLayer::backward};
+constexpr std::array passes_of_layer{&PlanLayer::forward, &PlanLayer::recompute, &PlanLayer::backward,
+                                     &PlanLayer::weights};
 }  // namespace
 
 std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec) {

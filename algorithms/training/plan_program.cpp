@@ -66,8 +66,10 @@ class PlanWriter {
     return stages() % 2 == 0 ? 2 : 3;
   }
   int color(int edge) const { return stages() % 2 == 1 && edge == stages() - 1 ? 2 : edge % 2; }
+  int n_cut_streams() const { return (spec_.shares_cut_streams ? 1 : 2) * n_colors(); }
   Stream stream_of(Pass pass, int cut) const {
-    return first_cut_stream_ + (pass == Pass::forward ? 0 : n_colors()) + color(cut % stages());
+    const bool is_forward = pass == Pass::forward || spec_.shares_cut_streams;
+    return first_cut_stream_ + (is_forward ? 0 : n_colors()) + color(cut % stages());
   }
 
   void add_streams() {
@@ -79,7 +81,7 @@ class PlanWriter {
     add(compute);
     if (spec_.grid.tensor() > 1) tensor_ = add(communication);
     first_cut_stream_ = static_cast<Stream>(out_.program.streams.size());
-    for (int i = 0; i < 2 * n_colors(); ++i) add(communication);
+    for (int i = 0; i < n_cut_streams(); ++i) add(communication);
     if (!spec_.forward_only && (spec_.grid.data() > 1 || spec_.grid.expert_data() > 1 || is_tied(spec_)))
       data_ = add(communication);
     if (is_hybrid(spec_)) replica_ = add(communication);
@@ -108,6 +110,10 @@ class PlanWriter {
     for (int chunk = 0; chunk < spec_.chunks; ++chunk)
       for (int m = 0; m < spec_.micro_batches; ++m)
         add_variable(fmt::format("what the backward pass of micro-batch {} needs in chunk {}", m, chunk));
+    first_left_ = static_cast<int>(out_.program.variables.size());
+    if (spec_.shape().splits_backward())
+      for (int m = 0; m < spec_.micro_batches; ++m)
+        add_variable(fmt::format("what the backward pass of micro-batch {} leaves to that for weights", m));
     for (int chunk = 0; chunk < spec_.chunks; ++chunk) {
       add_weights(chunk, false);
       add_weights(chunk, true);
@@ -169,6 +175,7 @@ class PlanWriter {
     return first_cut_variable_ + row * spec_.micro_batches + m;
   }
   int saved(int chunk, int m) const { return first_saved_ + chunk * spec_.micro_batches + m; }
+  int left(int m) const { return first_left_ + m; }
 
   // Calls.
 
@@ -331,7 +338,7 @@ class PlanWriter {
     next_after_.clear();
     next_touches_.clear();
     // All sends of the step before have ended and, without an overlap, all weights are gathered.
-    for (Stream s = first_cut_stream_; s < first_cut_stream_ + 2 * n_colors(); ++s)
+    for (Stream s = first_cut_stream_; s < first_cut_stream_ + n_cut_streams(); ++s)
       next_after_.push_back({s, all_tasks, 1});
     if (data_ >= 0 && !(updates_parts(spec_) && spec_.overlaps_gather)) next_after_.push_back({data_, all_tasks, 1});
     begun_.assign(buckets_.size(), 0);
@@ -339,7 +346,12 @@ class PlanWriter {
     for (const PipelinePass& pass : pipeline_order(spec_.shape(), stage)) {
       turns_.clear();
       if (is_full(spec_)) turns_ = order.next(pass);
-      pass.backward ? write_backward(pass.chunk, pass.micro_batch) : write_forward(pass.chunk, pass.micro_batch);
+      if (pass.weights)
+        write_weights(pass.chunk, pass.micro_batch);
+      else if (pass.backward)
+        write_backward(pass.chunk, pass.micro_batch);
+      else
+        write_forward(pass.chunk, pass.micro_batch);
     }
     const int n_passes = n_tasks(0);
     write_data();
@@ -404,9 +416,8 @@ class PlanWriter {
     const int place = chunk * stages() + stage_;
     if (place + 1 < places()) receive(Pass::backward, place, m);
     const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
-    const int n_before = added_[static_cast<std::size_t>(chunk)]++;
-    const As how = n_before == 0 || reduces_each(spec_) ? As::make : As::add;
-    reduced_.clear();
+    const bool splits = spec_.shape().splits_backward();
+    if (!splits) begin_gradients(chunk);
     for (std::size_t l = layers(chunk).size(); l-- > 0;) {
       const PlanLayer& layer = layers(chunk)[l];
       for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -418,22 +429,47 @@ class PlanWriter {
       }
       write_pass_of(layer.recompute, "recompute", layer, m);
       write_pass_of(layer.backward, "backward", layer, m);
-      for (std::size_t b = 0; b < buckets.size(); ++b) {
-        if (buckets[b].first != l) continue;
-        Task& task = stream(0).back();
-        task.touches.push_back({how, pair(chunk, b).gradient, -1});
-        if (has_tied(spec_, stage_, chunk, buckets[b])) task.touches.push_back({how, tied_.gradient, -1});
-        if (is_full(spec_))
-          end_turn(true, chunk, b);
-        else if (reduces_each(spec_) || (n_before + 1 == spec_.micro_batches && spec_.overlaps_reduce))
-          write_reduce(chunk, b);
-        if (!is_full(spec_) && reduces_each(spec_) && !spec_.overlaps_reduce) wait_for_reduces();
-      }
+      if (!splits) add_gradients(chunk, l);
     }
     Task& last = stream(0).back();
     last.touches.push_back({As::read, saved(chunk, m), -1});
+    if (splits) last.touches.push_back({As::make, left(m), -1});
     if (place > 0) last.touches.push_back({As::read, cut_variable(Pass::forward, place - 1, m), -1});
     if (place > 0) send(Pass::backward, place - 1, m);
+  }
+
+  void write_weights(int chunk, int m) {
+    begin_gradients(chunk);
+    next_touches_.push_back({As::read, left(m), -1});
+    for (std::size_t l = layers(chunk).size(); l-- > 0;) {
+      write_pass_of(layers(chunk)[l].weights, "weights", layers(chunk)[l], m);
+      add_gradients(chunk, l);
+    }
+    stream(0).back().touches.push_back({As::read, saved(chunk, m), -1});
+    if (stage_ > 0) stream(0).back().touches.push_back({As::read, cut_variable(Pass::forward, stage_ - 1, m), -1});
+  }
+
+  // The gradients of the next micro-batch.
+  void begin_gradients(int chunk) {
+    ++added_[static_cast<std::size_t>(chunk)];
+    reduced_.clear();
+  }
+  // Those of the buckets that layer l completes, made by the last task.
+  void add_gradients(int chunk, std::size_t l) {
+    const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
+    const int n = added_[static_cast<std::size_t>(chunk)];
+    const As how = n == 1 || reduces_each(spec_) ? As::make : As::add;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      if (buckets[b].first != l) continue;
+      Task& task = stream(0).back();
+      task.touches.push_back({how, pair(chunk, b).gradient, -1});
+      if (has_tied(spec_, stage_, chunk, buckets[b])) task.touches.push_back({how, tied_.gradient, -1});
+      if (is_full(spec_))
+        end_turn(true, chunk, b);
+      else if (reduces_each(spec_) || (n == spec_.micro_batches && spec_.overlaps_reduce))
+        write_reduce(chunk, b);
+      if (!is_full(spec_) && reduces_each(spec_) && !spec_.overlaps_reduce) wait_for_reduces();
+    }
   }
 
   // The turns of buckets whose weights are gathered.
@@ -583,7 +619,7 @@ class PlanWriter {
   WatchedWork* work_;
   PlanProgram out_;
   Stream tensor_ = -1, first_cut_stream_ = 1, data_ = -1, replica_ = -1, context_ = -1, expert_ = -1;
-  int partial_ = -1, keys_ = -1, tokens_ = -1, first_cut_variable_ = 0, first_saved_ = 0;
+  int partial_ = -1, keys_ = -1, tokens_ = -1, first_cut_variable_ = 0, first_saved_ = 0, first_left_ = 0;
   std::vector<std::vector<Pair>> weights_, expert_weights_;  // [chunk][number of the bucket]
   Pair tied_;
   int tied_call_ = -1;
@@ -618,6 +654,15 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
   ensure(!spec.forward_only || (spec.grid.pipeline() == 1 && spec.grid.data() == spec.grid.expert() &&
                                 spec.chunks == 1 && spec.micro_batches == 1),
          "a forward pass alone is that of one tensor group or one expert group");
+  ensure(!spec.shares_cut_streams || spec.schedule == PipelineSchedule::gpipe,
+         "activations and gradients share a stream with gpipe alone");
+  if (spec.shape().splits_backward()) {
+    ensure(spec.shard == PlanShard::none || spec.shard == PlanShard::optimizer,
+           "gradients of weights in passes of their own are reduced once a step");
+    for (const auto& chunks : spec.layers)
+      for (const PlanLayer& layer : chunks.front())
+        ensure(!layer.weights.empty(), "every layer has gradients of weights");
+  }
   ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
   ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
          "parts of gradients need one stage");

@@ -50,8 +50,9 @@ struct PlanLayer {
   std::int64_t parameters = 0;         ///< of the rank; without an embedding that the last stage shares
   std::int64_t expert_parameters = 0;  ///< of its experts, if they are reduced among other ranks; not in `parameters`
   /// Each begins and ends with a kernel. `recompute`: the forward pass, or a part of it, again, before the backward
-  /// pass; empty: nothing.
-  std::vector<PlanKernel> forward, recompute, backward;
+  /// pass; empty: nothing. `weights`: the gradients of weights, if the schedule has passes for them, else empty and in
+  /// `backward`.
+  std::vector<PlanKernel> forward, recompute, backward, weights = {};
 };
 
 /// The data that is divided among data parallel ranks. optimizer: its state (ZeRO-1, Megatron-LM's distributed
@@ -95,6 +96,9 @@ struct PlanSpec {
   std::vector<std::vector<std::vector<PlanLayer>>> layers;  ///< [stage][chunk][layer]
   std::vector<Picoseconds> update;                          ///< [stage]
   Bytes activations;                                        ///< of a micro-batch, from one stage to the next
+  /// Activations and their gradients share a stream at each cut. Of gpipe alone, whose first gradient crosses a cut
+  /// when all activations have: with other schedules it would wait for them.
+  bool shares_cut_streams = false;
   std::int64_t tied = 0;  ///< parameters of the embedding that first and last stage share; 0: none
   PlanShard shard = PlanShard::none;
   bool overlaps_reduce = false;  ///< buckets are reduced during the last micro-batch's backward pass
@@ -155,6 +159,9 @@ struct PlanProgram {
 /// (post_backward and finalize_backward of FSDP2). With shard groups a reduce_scatter in the group is followed by an
 /// all_reduce of the parts among the replicas, on a stream of its own. A tied embedding is on the first and the last
 /// stage, which add up its gradients.
+///
+/// zero_bubble_h1: a micro-batch's gradients are added up in its pass for weights, which keeps what the forward pass
+/// has kept. `full` and optimizer_gradients have no such schedule.
 ///
 /// Experts on several ranks: gradients of their weights are summed among the ranks that have the same experts, and
 /// divided by the number of all data ranks, because each expert has seen the tokens of its whole group (Megatron-LM's

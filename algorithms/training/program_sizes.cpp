@@ -118,10 +118,9 @@ ProgramSize model_parallel_program_size(const TrainingStep& step, int ranks, int
   const std::int64_t cuts = exchanges ? ranks - 1 : 0, m = microbatches;
   ProgramSize size{.actors = ranks,
                    .streams = 1 + std::min<std::int64_t>(2, cuts) + model.launches,
-                   .variables = 2 * model.tensors + 2 * std::min<std::int64_t>(2, cuts) * m};
+                   .variables = 2 + (1 + 2 * std::min<std::int64_t>(2, cuts)) * m};
   // Each rank its layers, one of many alike; a microbatch crosses a cut both ways, with a task at both ends.
-  size.add_role(1, model.kernels(2 * model.layers * m + ranks) + 4 * m * cuts,
-                (3 * m + 1) * model.tensors + 5 * m * cuts);
+  size.add_role(1, model.kernels(2 * model.layers * m + ranks) + 4 * m * cuts, (5 * m + 1) * ranks + 5 * m * cuts);
   size.largest_role = size.tasks / ranks;
   size.add_calls(2 * cuts * m, 2, 2 * cuts * m);
   return size;

@@ -47,6 +47,7 @@ class LayerWriter {
     if (plan_.recompute == Recompute::full) out.recompute = out.forward;
     if (plan_.recompute == Recompute::selective) out.recompute = recomputed_core();
     out.backward = backward(has_experts);
+    if (plan_.shape.splits_backward()) out.weights = weights();
     return out;
   }
 
@@ -62,9 +63,11 @@ class LayerWriter {
     join(out.forward, plan_.sequence_parallel ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce, "rest", drop);
     out.backward = {kernel("", drop)};
     const double scatter = moved(3 * element_ * tokens_ * hidden_);
+    const bool splits = plan_.shape.splits_backward();
+    if (splits) out.weights = {kernel("", plan_.sequence_parallel ? 0 : scatter)};
     if (plan_.sequence_parallel)
-      join(out.backward, CollectiveOp::all_gather, "rest", scatter);
-    else
+      join(splits ? out.weights : out.backward, CollectiveOp::all_gather, "rest", scatter);
+    else if (!splits)
       out.backward = {kernel("", drop + scatter)};
     return out;
   }
@@ -75,9 +78,11 @@ class LayerWriter {
                      (plan_.card.tied ? 0 : embedding_parameters(plan_.card, plan_.tensor));
     const double loss = moved(14 * tokens_ * words_), loss_back = moved(6 * tokens_ * words_);
     const double product = gemm(tokens_, words_, hidden_);
+    const double n = products(true);
+    if (plan_.shape.splits_backward()) out.weights = {kernel("", product)};
     if (plan_.tensor == 1) {
       out.forward = {kernel("", norm() + product + loss)};
-      out.backward = {kernel("", loss_back + 2 * product + 2 * norm())};
+      out.backward = {kernel("", loss_back + n * product + 2 * norm())};
       return out;
     }
     if (plan_.sequence_parallel) {
@@ -92,10 +97,16 @@ class LayerWriter {
     out.forward.push_back(kernel("loss", loss));
     if (plan_.sequence_parallel) {
       out.backward = {kernel("loss", loss_back)};
-      join(out.backward, CollectiveOp::all_gather, "", 2 * product);
+      if (plan_.shape.splits_backward()) {
+        append(out.backward, product);
+        out.weights = {kernel("", 0)};
+        join(out.weights, CollectiveOp::all_gather, "rest", product);
+      } else {
+        join(out.backward, CollectiveOp::all_gather, "", 2 * product);
+      }
       join(out.backward, CollectiveOp::reduce_scatter, "norm", 2 * norm());
     } else {
-      out.backward = {kernel("", loss_back + 2 * product)};
+      out.backward = {kernel("", loss_back + n * product)};
       join(out.backward, CollectiveOp::all_reduce, "norm", 2 * norm());
     }
     return out;
@@ -121,6 +132,9 @@ class LayerWriter {
     list.push_back(std::move(next));
   }
 
+  /// How often a pass has each matrix product: backward for gradients of inputs and of weights, if these have no pass
+  /// of their own.
+  double products(bool is_backward) const { return is_backward && !plan_.shape.splits_backward() ? 2 : 1; }
   double moved(double bytes) const { return speeds_.memory > 0 ? bytes / speeds_.memory : 0; }
   double gemm(double m, double n, double k) const {
     return std::max(2 * m * n * k / speeds_.gemm, moved(element_ * (m * k + k * n + m * n)));
@@ -139,13 +153,12 @@ class LayerWriter {
            (std::max(operations / speeds_.attention, moved(bytes)) + moved(6.5 * element_ * tokens_ * length * heads));
   }
   double attention(bool is_backward) const {
-    const double times = is_backward ? 2 : 1;
-    return times * (gemm(tokens_, inner_ + 2 * keys_, hidden_) + gemm(tokens_, hidden_, inner_) +
-                    moved(6 * element_ * tokens_ * inner_)) +
-           core(is_backward);
+    return products(is_backward) * products_of_attention() + transposes(is_backward) + core(is_backward);
   }
-  double projections() const {
-    return gemm(tokens_, inner_ + 2 * keys_, hidden_) + moved(6 * element_ * tokens_ * inner_);
+  double products_of_attention() const { return gemm(tokens_, inner_ + 2 * keys_, hidden_) + output(); }
+  double transposes(bool is_backward) const { return (is_backward ? 2 : 1) * moved(6 * element_ * tokens_ * inner_); }
+  double projections(bool is_backward) const {
+    return products(is_backward) * gemm(tokens_, inner_ + 2 * keys_, hidden_) + transposes(is_backward);
   }
   double output() const { return gemm(tokens_, hidden_, inner_); }
 
@@ -160,13 +173,13 @@ class LayerWriter {
 
   /// The attention of ranks that share samples. Its first part belongs to the last kernel of the list.
   void attend(std::vector<PlanKernel>& list) const {
-    list.back().time = add(list.back().time, kernel("", projections()).time);
+    list.back().time = add(list.back().time, kernel("", projections(false)).time);
     exchange_keys(list, CollectiveOp::all_gather, "core", core(false) + output());
   }
   void attend_backward(std::vector<PlanKernel>& list) const {
-    list.back().time = add(list.back().time, kernel("", 2 * output()).time);
+    list.back().time = add(list.back().time, kernel("", products(true) * output()).time);
     exchange_keys(list, CollectiveOp::all_gather, "core", core(true));
-    exchange_keys(list, CollectiveOp::reduce_scatter, "projections", 2 * projections());
+    exchange_keys(list, CollectiveOp::reduce_scatter, "projections", projections(true));
   }
   std::vector<PlanKernel> recomputed_core() const {
     if (plan_.context == 1) return {kernel("core", core(false))};
@@ -179,8 +192,11 @@ class LayerWriter {
   double mlp_of(double inner, bool is_backward) const {
     const double up = plan_.card.gated ? 2 : 1;
     const double activation = (plan_.card.gated ? 3 : plan_.card.biases ? 4 : 2) * element_ * tokens_ * inner;
-    return (is_backward ? 2 : 1) *
-           (gemm(tokens_, up * inner, hidden_) + gemm(tokens_, hidden_, inner) + moved(activation));
+    return products(is_backward) * (gemm(tokens_, up * inner, hidden_) + gemm(tokens_, hidden_, inner)) +
+           (is_backward ? 2 : 1) * moved(activation);
+  }
+  double products_of_mlp() const {
+    return gemm(tokens_, (plan_.card.gated ? 2 : 1) * ffn_, hidden_) + gemm(tokens_, hidden_, ffn_);
   }
 
   // Experts. Copies of tokens: those that a rank sends, and those that its experts meet.
@@ -285,14 +301,15 @@ class LayerWriter {
   std::vector<PlanKernel> backward(bool with_experts) const {
     std::vector<PlanKernel> list;
     const bool is_shared = plan_.context > 1;
+    const int gathers = plan_.shape.splits_backward() ? 1 : 2;  // of gradients, and of the inputs of products
     if (with_experts) list = unmix_experts();
     if (plan_.sequence_parallel) {
       if (!with_experts) {
         list = {kernel("residual", 2 * residual())};
-        join(list, CollectiveOp::all_gather, "MLP", mlp(true), 2);
+        join(list, CollectiveOp::all_gather, "MLP", mlp(true), gathers);
         join(list, CollectiveOp::reduce_scatter, "residual", 2 * (residual() + norm()));
       }
-      join(list, CollectiveOp::all_gather, "attention", is_shared ? 0 : attention(true), 2);
+      join(list, CollectiveOp::all_gather, "attention", is_shared ? 0 : attention(true), gathers);
       if (is_shared) attend_backward(list);
       join(list, CollectiveOp::reduce_scatter, "norm", 2 * norm());
       return list;
@@ -305,6 +322,15 @@ class LayerWriter {
     }
     if (is_shared) attend_backward(list);
     join(list, CollectiveOp::all_reduce, "norm", 2 * norm());
+    return list;
+  }
+
+  /// Gradients of weights apart: each product once more, with its inputs gathered again.
+  std::vector<PlanKernel> weights() const {
+    std::vector<PlanKernel> list{kernel("", 0)};
+    if (!plan_.sequence_parallel) return {kernel("", products_of_mlp() + products_of_attention())};
+    join(list, CollectiveOp::all_gather, "MLP", products_of_mlp());
+    join(list, CollectiveOp::all_gather, "attention", products_of_attention());
     return list;
   }
 
@@ -442,11 +468,10 @@ PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBy
   Bytes now;
   int alive = 0;
   for (const PipelinePass& pass : pipeline_order(plan.shape, stage)) {
-    if (pass.backward)
-      now.count -= of_chunk(pass.chunk).count;
-    else
-      now += of_chunk(pass.chunk);
-    alive += pass.backward ? -1 : 1;
+    const bool begins = !pass.backward && !pass.weights;
+    if (pass.is_last_of(plan.shape)) now.count -= of_chunk(pass.chunk).count;
+    if (begins) now += of_chunk(pass.chunk);
+    alive += (begins ? 1 : 0) - (pass.is_last_of(plan.shape) ? 1 : 0);
     out.activations = std::max(out.activations, now);
     out.in_flight = std::max(out.in_flight, alive);
   }

@@ -48,6 +48,9 @@ struct TransformerPlan {
 /// the half that the causal mask hides. Backward: products twice, the core 2.5 times with flash (it computes the scores
 /// again; Dao, FlashAttention-2, section 3.1) and twice without, bytes twice.
 ///
+/// zero_bubble_h1: gradients of weights in a pass of their own, each product of the backward pass once in either, the
+/// scatter into the embedding's gradient in that for weights, and with sequence_parallel the gather of inputs.
+///
 /// Bytes of memory-bound kernels per token, e of an element: norms 2 e h each, residual with dropout 3 e h and a mask
 /// of h, transposes around attention 6 e a d, activation 3 e f (gated), 4 e f (with biases: bias and GeLU apart) or
 /// 2 e f, without flash softmax, mask and dropout 6.5 e s a; the loss 14 B forward and 6 B backward a word.
@@ -106,9 +109,10 @@ struct PlanMemory {
   Bytes total() const { return weights + gradients + state + activations + cache; }
   bool operator==(const PlanMemory&) const = default;
 };
-/// `sharding`: what data ranks divide. Activations are those of the moment
-/// when the most are kept, in the order of the schedule; with recompute full, one layer more in full. Context ranks
-/// have keys and values of whole samples, and their gradients, of one layer next to them.
+/// `sharding`: what data ranks divide. Activations are those of the moment when the most are kept, in the order of the
+/// schedule; with zero_bubble_h1 all of a micro-batch's until its pass for weights has run (of a layer's 34 s b h those
+/// for weights are 32: Qi et al., arXiv 2401.10241, table 1); with recompute full, one layer more in full. Context
+/// ranks have keys and values of whole samples, and their gradients, of one layer next to them.
 PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
                        const PlanSharding& sharding);
 

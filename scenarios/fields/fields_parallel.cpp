@@ -21,7 +21,9 @@ Field parallel_field(Field algorithm) {
     return Field{
         .name = name, .type = Type::text, .doc = doc, .choices = std::move(choices), .known_names = std::move(known)};
   };
-  const KnownName zero_bubble{"zero_bubble", "which is not modeled yet", "there are gpipe, 1f1b and interleaved"};
+  const KnownName zero_bubble{"zero_bubble", "which is called zero_bubble_h1 here", R"("schedule": "zero_bubble_h1")"};
+  const char *const not_modeled = "which is not modeled yet",
+                    *const there_are = "there are gpipe, 1f1b, interleaved and zero_bubble_h1";
   algorithm.doc = "The schedule of all collectives, without a library; default: ring.";
   return {
       .name = "parallel",
@@ -66,11 +68,8 @@ Field parallel_field(Field algorithm) {
                    "all_reduce.",
             .fallback = "false"},
            choice("schedule", "The order of a stage's passes; default: 1f1b, with virtual_pipeline interleaved.",
-                  {"gpipe", "1f1b", "interleaved"},
-                  {zero_bubble,
-                   {"zero_bubble_h1", zero_bubble.what, zero_bubble.hint},
-                   {"zero_bubble_h2", zero_bubble.what, zero_bubble.hint},
-                   {"dualpipe", zero_bubble.what, zero_bubble.hint}}),
+                  {"gpipe", "1f1b", "interleaved", "zero_bubble_h1"},
+                  {zero_bubble, {"zero_bubble_h2", not_modeled, there_are}, {"dualpipe", not_modeled, there_are}}),
            choice("shard",
                   "What data ranks divide. optimizer: its state (ZeRO-1); optimizer_gradients: gradients too (ZeRO-2); "
                   "full: weights too (ZeRO-3, FSDP); default: none.",

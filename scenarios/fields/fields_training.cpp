@@ -168,7 +168,8 @@ std::vector<KnownName> other_regimes() {
   for (const Regime& regime : regimes()) here.push_back(regime.name);
   const std::string hint = fmt::format("there are {}", fmt::join(here, ", "));
   std::vector<KnownName> names;
-  names.push_back({"zero_bubble", "which is not modeled yet", hint});
+  names.push_back({"zero_bubble", "which is a schedule of plans, training.parallel.schedule",
+                   R"(in place of "regime" write "parallel": {"pipeline": 8, "schedule": "zero_bubble_h1"})"});
   for (const char* name : {"expert_parallel", "moe"})
     names.push_back(
         {name, "which is a plan, training.parallel.expert", R"(in place of "regime" write "parallel": {"expert": 8})"});

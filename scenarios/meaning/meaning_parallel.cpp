@@ -214,9 +214,10 @@ PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int
   const std::string schedule = parallel.contains("schedule") ? parallel["schedule"].get<std::string>()
                                : shape.chunks > 1            ? "interleaved"
                                                              : "1f1b";
-  shape.schedule = schedule == "gpipe"  ? PipelineSchedule::gpipe
-                   : schedule == "1f1b" ? PipelineSchedule::one_f_one_b
-                                        : PipelineSchedule::interleaved;
+  shape.schedule = schedule == "gpipe"         ? PipelineSchedule::gpipe
+                   : schedule == "1f1b"        ? PipelineSchedule::one_f_one_b
+                   : schedule == "interleaved" ? PipelineSchedule::interleaved
+                                               : PipelineSchedule::zero_bubble_h1;
   if ((shape.chunks > 1) != (shape.schedule == PipelineSchedule::interleaved))
     blame.fail(at_parallel + "/virtual_pipeline",
                fmt::format("expected virtual_pipeline above 1 with interleaved and only there, found {} with {}",
@@ -232,6 +233,22 @@ PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int
   if (parallel.contains("schedule") && shape.stages == 1)
     blame.fail(at_parallel + "/schedule", "expected a schedule only with pipeline above 1, found pipeline 1");
   return shape;
+}
+
+/// Plans whose passes for weights are not modeled.
+void expect_weight_passes(const Canonical& parallel, const TransformerPlan& plan, const Blame& blame) {
+  if (!plan.shape.splits_backward()) return;
+  const std::string schedule{to_string(plan.shape.schedule)};
+  if (plan.card.experts > 0)
+    blame.fail(at_parallel + "/schedule",
+               fmt::format("expected a model without experts with {}, found experts", schedule),
+               "passes for weights of experts are not modeled: take 1f1b");
+  if (plan.recompute == Recompute::full)
+    blame.fail(at_parallel + "/recompute", fmt::format("expected none or selective with {}, found full", schedule),
+               "passes for weights would recompute all again, or keep it: take selective, or 1f1b");
+  if (const std::string shard = parallel.value("shard", "none"); shard == "full")
+    blame.fail(at_parallel + "/shard", fmt::format("expected none or optimizer with {}, found full", schedule),
+               "gathers next to passes for weights are not modeled: take optimizer, or 1f1b");
 }
 
 std::int64_t micro_batches_of(const Canonical& workload, const PlanGrid& grid, const Blame& blame) {
@@ -274,6 +291,7 @@ TransformerPlan model_of(const Canonical& canonical, const TransformerCard& card
                                               : Recompute::none;
   expect_divisible(plan.card, plan, blame);
   expect_experts(parallel, plan, grid, blame, warnings);
+  expect_weight_passes(parallel, plan, blame);
   if (plan.sequence_parallel && plan.tensor == 1) {
     warnings.push_back(blame.where(at_parallel + "/sequence_parallel") +
                        ": has no effect: it divides what tensor parallel ranks share, and tensor is 1");

@@ -29,7 +29,7 @@ Picoseconds plan_compute_step(const PlanTraining& plan) {
     Picoseconds passes{0};
     for (const std::vector<PlanLayer>& chunk : program.layers[stage])
       for (const PlanLayer& layer : chunk)
-        for (const auto* pass : {&layer.forward, &layer.recompute, &layer.backward})
+        for (const auto* pass : {&layer.forward, &layer.recompute, &layer.backward, &layer.weights})
           for (const PlanKernel& kernel : *pass) passes = add(passes, kernel.time);
     longest = std::max(longest, passes);
     update = std::max(update, program.update[stage]);

@@ -24,7 +24,7 @@ template <class Visit>
 void each_kernel(const PlanSpec& program, int stage, Visit visit) {
   for (const std::vector<PlanLayer>& chunk : program.layers[static_cast<std::size_t>(stage)])
     for (const PlanLayer& layer : chunk)
-      for (const auto* pass : {&layer.forward, &layer.recompute, &layer.backward})
+      for (const auto* pass : {&layer.forward, &layer.recompute, &layer.backward, &layer.weights})
         for (const PlanKernel& kernel : *pass) visit(kernel, program.micro_batches);
 }
 

@@ -298,7 +298,7 @@ class Contributions {
   // If there are several ranks, a gradient (or the weights that are averaged) is in one call of each; weights that
   // go to neighbors are in one call per neighbor.
   void find_calls(const Program::Learns& learns) const {
-    if (program_.ranks == 1 || learns.how == How::own_part) return;
+    if (program_.ranks == 1) return;
     if (learns.how == How::group_mean && !is_shared(learns)) return;
     const bool is_average = learns.how != How::gradients_summed && learns.how != How::group_mean;
     const int summed = is_average ? learns.weights : learns.gradient;
@@ -334,8 +334,7 @@ class Contributions {
       case Touch::As::read:
         if (const Program::Learns* learns = learnt_[static_cast<std::size_t>(touch.variable)]) {
           const Actor keeper = learns->keeper >= 0 ? learns->keeper : actor;
-          if ((learns->how == How::gradients_summed || learns->how == How::own_part ||
-               learns->how == How::group_mean) &&
+          if ((learns->how == How::gradients_summed || learns->how == How::group_mean) &&
               value != before_[static_cast<std::size_t>(touch.variable)][index(keeper)])
             refuse(fmt::format("reads {}, which at {} are not those that {} had at the end of the step before",
                                name(touch.variable), who(actor), who(keeper)));
@@ -648,8 +647,7 @@ class Contributions {
   }
 
   void compare(const Program::Learns& learns, Actor keeper) const {
-    const bool is_mean = learns.how != How::own_part;
-    const auto ranks = static_cast<std::uint64_t>(is_mean ? program_.ranks : 1);
+    const auto ranks = static_cast<std::uint64_t>(program_.ranks);
     const std::uint64_t sum = sums_[static_cast<std::size_t>(learns.gradient)];
     const auto weights = static_cast<std::size_t>(learns.weights);
     const std::uint64_t added = Field61::subtract(values_[weights][index(keeper)], before_[weights][index(keeper)]);
@@ -659,12 +657,8 @@ class Contributions {
       if (Field61::multiply(added, ranks) == Field61::multiply(sum, by)) found = fmt::format("{} times it", by);
     for (std::uint64_t by = 1; by <= 2 * ranks + 1; ++by)
       if (Field61::multiply(added, by) == sum) found = fmt::format("the sum divided by {}", by);
-    const std::string& gradient = name(learns.gradient);
-    refuse_program(program_,
-                   fmt::format("{}: an iteration must add to {} {}, found {}", who(keeper), name(learns.weights),
-                               is_mean ? fmt::format("the mean of {} over {} ranks", gradient, ranks)
-                                       : fmt::format("the sum of {} over what the rank has made of it", gradient),
-                               found));
+    refuse_program(program_, fmt::format("{}: an iteration must add to {} the mean of {} over {} ranks, found {}",
+                                         who(keeper), name(learns.weights), name(learns.gradient), ranks, found));
   }
 
   std::uint64_t token() { return splitmix(++n_tokens_) % Field61::prime; }

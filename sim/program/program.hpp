@@ -111,7 +111,6 @@ struct Program {
       weights_averaged,  ///< each rank updates weights of its own with its own gradients; then the weights are averaged
       neighbors_averaged,  ///< the same, with those of its neighbors
       neighbors_first,     ///< each rank averages with its neighbors, then updates with its own gradients
-      own_part,            ///< the keeper alone has these weights, and adds the sum of all its new gradients to them
       group_mean  ///< the members of each group have them whole at the end, and add the sum of their gradients,
                   ///< divided by `divisor`, to them
     };

@@ -7,8 +7,9 @@
 #include <string>
 
 #include "algorithms/training/plan_program.hpp"
-#include "tests/support/small_plan.hpp"
+#include "tests/support/small_training.hpp"
 #include "tests/support/verdict.hpp"
+#include "validate/closed_forms/small_plan.hpp"
 
 namespace training_expert_test {
 

@@ -6,8 +6,9 @@
 
 #include "algorithms/training/plan_gathers.hpp"
 #include "algorithms/training/plan_program.hpp"
-#include "tests/support/small_plan.hpp"
+#include "tests/support/small_training.hpp"
 #include "tests/support/verdict.hpp"
+#include "validate/closed_forms/small_plan.hpp"
 
 namespace training_sharding_test {
 
@@ -129,39 +130,6 @@ TEST_CASE("plans of all shards are proved") {
             ++n;
           }
   CHECK(n == 2 * 3 * (2 * 16 + 5 * 16));
-}
-
-// Form 5, with what the backward pass adds. A layer's gather takes a, its reduction r, its passes f and b. Forward: a
-// gather waits for the one before, a pass for its gather, and a gather begins when the pass of the layer before does:
-// a + (L - 1) max(f, a) + f. Backward: pass k + 1 begins when pass k and the gather that follows the reduction of layer
-// k - 1 have ended: a + max(b, a) + (L - 2) max(b, a + r); then the last pass and the last two reductions:
-// max(b, r) + r.
-TEST_CASE("a step of equal fully sharded layers takes its closed form, to the picosecond") {
-  for (const int d : {2, 4})
-    for (const int n : {2, 3, 5})
-      for (const std::int64_t parameters : {1'000, 20'000, 60'000, 200'000, 1'000'000})
-        for (const int m : {1, 3}) {
-          CAPTURE(d);
-          CAPTURE(n);
-          CAPTURE(parameters);
-          PlanSpec spec = sharded(PlanShard::full, d, n, m);
-          const Picoseconds f = 9us, b = 16us;
-          for (PlanLayer& layer : spec.layers[0][0]) {
-            layer.parameters = parameters;
-            layer.forward[0].time = f;
-            layer.backward[0].time = b;
-          }
-          spec.update[0] = 7us;
-          const Picoseconds a = ring_time(d, 2 * parameters), r = ring_time(d, 4 * parameters);
-          const Picoseconds forward = a + (n - 1) * std::max(f, a) + f;
-          const Picoseconds backward = a + std::max(b, a) + (n - 2) * std::max(b, a + r) + std::max(b, r) + r;
-          CHECK(simulated(spec) == m * (forward + backward) + Picoseconds{7us});
-          spec.reshards = false;
-          CHECK(simulated(spec) == m * (forward + b + (n - 1) * std::max(b, r) + r) + Picoseconds{7us});
-          spec.reshards = true;
-          spec.prefetch = 0;  // nothing overlaps
-          CHECK(simulated(spec) == m * (n * (a + f) + n * (a + b + r)) + Picoseconds{7us});
-        }
 }
 
 // Bytes of weights 2, of gradients 4 a parameter. A ring of d sends (d - 1)/d of them for a gather or a reduction.

@@ -385,4 +385,25 @@ TEST_CASE("question 37: context ranks compute what one rank does, and lose to ga
   CHECK(lost(3, 2) < lost(0, 2) / 3);
 }
 
+TEST_CASE("question 38: a batch scales until the last micro-batch hides the traffic of all weights no longer") {
+  const std::vector<test::KeptRow> all = test::kept_results("questions/38-strong-scaling");
+  REQUIRE(all.size() == 4 * 2);
+  enum { fast, slow };  // NICs of 400 and of 100 Gb/s
+  const auto time = [&](std::size_t doublings, std::size_t nic) { return all[2 * doublings + nic].number("time_us"); };
+  const auto efficiency = [&](std::size_t doublings, std::size_t nic) {
+    return time(0, nic) / time(doublings, nic) / static_cast<double>(1 << doublings);
+  };
+  CHECK(efficiency(1, fast) == Approx(0.99).epsilon(0.005));
+  CHECK(efficiency(3, fast) == Approx(0.955).epsilon(0.005));
+  CHECK(efficiency(1, slow) == Approx(0.89).epsilon(0.005));
+  CHECK(efficiency(2, slow) == Approx(0.73).epsilon(0.005));
+  CHECK(efficiency(3, slow) == Approx(0.54).epsilon(0.01));
+  // Each of 16 data ranks sends 15/16 of its quarter of 8.03e9 parameters: gradients of 4 B, then weights of 2 B. The
+  // rank's ring has two of the node's NICs, 25 or 100 GB/s, because two of its ranks are on each node.
+  const double sent = 8.03e9 / 4 * (4 + 2) * 15 / 16;
+  CHECK(time(3, slow) > sent / 25e3);
+  CHECK(time(3, slow) < 1.06 * sent / 25e3);
+  CHECK(sent / 100e3 < 0.5 * time(0, fast) / 8);  // passes hide it
+}
+
 }  // namespace questions_test

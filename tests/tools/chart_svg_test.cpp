@@ -154,6 +154,34 @@ TEST_CASE("the bound that is drawn is that of bandwidth or of latency, whichever
   CHECK((y[1] - y[2]) / (y[0] - y[1]) == doctest::Approx(high / low).epsilon(0.002));
 }
 
+TEST_CASE("ideal scaling starts at the first point of a series and is as fast as x grows") {
+  const std::string scenario = temporary_file("ranks.json", R"({"version": 1, "name": "ranks",
+      "topology": {"kind": "star", "ranks": [2, 4, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+      "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
+  const std::string rows = temporary_file("ranks.csv", "");
+  REQUIRE(run_command({"run", scenario, "--format", "csv", "-o", rows}).code == 0);
+  const std::string svg = picture({rows, "--x", "ranks", "--y", "time_us", "--ideal"});
+  CHECK(has(svg, ">ideal scaling</text>"));
+  pugi::xml_document document;
+  REQUIRE(document.load_string(svg.c_str()));
+  const auto points_of = [&](const char* series, double(&x)[3], double(&y)[3]) {
+    const std::string path = fmt::format("//g[@class='{}']/path[@class='line']", series);
+    const std::string line = document.select_node(path.c_str()).node().attribute("d").value();
+    REQUIRE(std::sscanf(line.c_str(), "M%lf %lfL%lf %lfL%lf %lf", &x[0], &y[0], &x[1], &y[1], &x[2], &y[2]) == 6);
+  };
+  double x[3], y[3], its_x[3], its_y[3];
+  points_of("bound", x, y);
+  points_of("s0", its_x, its_y);
+  CHECK(x[0] == its_x[0]);
+  CHECK(y[0] == its_y[0]);
+  // From 2 to 4 ranks the ring's time grows by 6 (2 us + 26.2144 us) / (2 (2 us + 52.4288 us)); the ideal halves twice.
+  const double grows = std::log(6 * 28.2144 / (2 * 54.4288)), halves = std::log(2);
+  CHECK((y[1] - y[0]) / (its_y[0] - its_y[1]) == doctest::Approx(halves / grows).epsilon(0.01));
+  CHECK(y[2] - y[1] == doctest::Approx(y[1] - y[0]).epsilon(0.01));
+  CHECK(has(refused({rows, "--x", "ranks", "--ideal"}).err,
+            "--ideal: expected a time or a rate per second as --y, found \"busbw_GBps\""));
+}
+
 TEST_CASE("measured times are points of their own, as time and as bandwidth") {
   const std::string measured =
       temporary_file("measured.csv", "# collective: all_reduce\nbytes,time_us\n1024,10\n1048576,200\n");

@@ -74,6 +74,18 @@ TEST_CASE("a step's picture has each task of each stream, and what of the commun
   CHECK(svg == picture_of(scenario()));  // equal results, equal bytes
 }
 
+TEST_CASE("passes for weights have a color of their own in the picture of a step") {
+  const std::string svg = picture_of(temporary_file("zero.json", R"({"version": 1, "name": "zero bubble",
+      "topology": {"kind": "star", "ranks": 2, "link": {"bandwidth": "50 GB/s", "latency": "1 us"}},
+      "training": {"workload": {"transformer": {"layers": 2, "hidden": 64, "heads": 4, "ffn": 256, "vocabulary": 100},
+                                "sequence": 64, "micro_batch_size": 1, "global_batch_size": 2,
+                                "compute": {"flops": "10 TFLOP/s", "efficiency": "50%"}},
+                   "parallel": {"pipeline": 2, "schedule": "zero_bubble_h1"}, "optimizer": "adam", "steps": 1}})"));
+  CHECK(has(svg, ">gradients of weights</text>"));
+  CHECK(has(svg, "<title>weights layers.1 of micro-batch 1, "));
+  CHECK(!has(svg, ">other</text>"));
+}
+
 TEST_CASE("one rank sends nothing, and nothing is exposed") {
   const std::string svg = picture_of(scenario(), {"--set", "topology.ranks=1"});
   CHECK(has(svg, "<title>backward l.0, 4 ms to 6 ms</title>"));

@@ -324,7 +324,11 @@ TEST_CASE("no plan takes less than its bound") {
   experts["training"]["parallel"] = {{"recompute", "none"}, {"tensor", 1}};
   Json late = small(4);
   late["disturbance"] = {{"late", {{{"rank", 3}, {"by", "1 ms"}}}}};
-  for (const Json& document : {small(8), slow, small(6, 12), nodes, experts, late}) {
+  Json weight_passes = slow;  // without chunks, full recomputation and full sharding
+  weight_passes["training"]["parallel"] = {{"schedule", "zero_bubble_h1"}, {"pipeline", {2, 4}}};
+  for (const auto& [why, n] : search_plans(plans_of(weight_passes), in_turn(0)).refused)
+    CHECK(!has(why, "virtual_pipeline"));
+  for (const Json& document : {small(8), slow, small(6, 12), nodes, experts, late, weight_passes}) {
     const PlanSearch found = search_plans(plans_of(document), in_turn(100'000, all));
     CHECK(found.simulated + refused_of(found) == found.plans);
     CHECK(!found.others);

@@ -40,6 +40,8 @@ void declare(Options& options, PlotArguments& plot) {
   options.flag("--force", plot.force, "let -o replace a file that ringsim has not made");
   options.chart(plot.chart);
   options.flag("--bound", plot.chart.bound, "draw what the machine allows, if the results have bound_us");
+  options.flag("--ideal", plot.chart.ideal,
+               "draw ideal scaling: the first point of a series, sped up as x grows, such as the number of ranks");
   options.text("--title", "TEXT", plot.title, "title of the picture").fallback = "what all results share";
 }
 

@@ -29,6 +29,7 @@ struct MatrixFields {
 struct ChartFields {
   std::string x, y, by;
   bool bound = false;  ///< draw what the machine allows, if the rows have it
+  bool ideal = false;  ///< draw the first point of each series as if speed grew with x
 };
 
 }  // namespace ringsim::tools

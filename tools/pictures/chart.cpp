@@ -235,6 +235,16 @@ std::optional<double> bound_at(const std::string& y, const ResultRow& row, doubl
   return y == "time_us" ? std::max(*bandwidth, *latency) : std::min(*bandwidth, *latency);
 }
 
+/// The first point at the x of all others, as if n times its x were n times as fast.
+std::vector<ChartPoint> ideal_of(const std::vector<ChartPoint>& points, bool is_time) {
+  std::vector<ChartPoint> ideal;
+  for (const ChartPoint& point : points) {
+    const double speedup = point.x / points.front().x;
+    ideal.push_back({point.x, is_time ? points.front().y / speedup : points.front().y * speedup});
+  }
+  return ideal;
+}
+
 /// Adds the series of measured times or bounds: one, if those of all series agree, else one for each.
 void add_beside(Chart& chart, ChartSeries::Of of, const std::string& name,
                 const std::vector<std::pair<std::string, std::vector<ChartPoint>>>& found) {
@@ -284,6 +294,9 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
   Chart chart;
   chart.x_of = axis_of(x, rows);
   chart.y_of = axis_of(y, rows);
+  if (fields.ideal && chart.y_of != AxisOf::time && !y.ends_with("_per_s"))
+    throw UsageError("--ideal", fmt::format("expected a time or a rate per second as --y, found {}", in_quotes(y)),
+                     "such as time_us, samples_per_s or tokens_per_s, over ranks");
   chart.x_label = label_of(x, chart.x_of);
   chart.y_label = label_of(y, chart.y_of);
   const Splitting splitting(done, x);
@@ -348,7 +361,7 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
     if (const auto measured = y_at(y, row, *value, "measured_us")) add(series.measured, *measured);
     if (const auto bound = bound_at(y, row, *value); fields.bound && bound) add(series.bound, *bound);
   }
-  std::vector<std::pair<std::string, std::vector<ChartPoint>>> measured, bounds;
+  std::vector<std::pair<std::string, std::vector<ChartPoint>>> measured, bounds, ideals;
   for (auto& [name, series] : drawn) {
     for (std::vector<ChartPoint>* points : {&series.predicted, &series.measured, &series.bound})
       std::sort(points->begin(), points->end(), [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
@@ -356,6 +369,8 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
       chart.series.push_back({.of = ChartSeries::Of::predicted, .name = name, .points = series.predicted});
     measured.emplace_back(name, series.measured);
     bounds.emplace_back(name, series.bound);
+    if (fields.ideal && !series.predicted.empty())
+      ideals.emplace_back(name, ideal_of(series.predicted, chart.y_of == AxisOf::time));
   }
   if (chart.series.empty())
     throw UsageError(no_value > 0 ? "--y" : "",
@@ -364,6 +379,7 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
                                   : "expected a value above 0 to plot on logarithmic axes, found none");
   add_beside(chart, ChartSeries::Of::measured, "measured", measured);
   add_beside(chart, ChartSeries::Of::bound, "what the machine allows", bounds);
+  add_beside(chart, ChartSeries::Of::bound, "ideal scaling", ideals);
   if (rows.size() > done.size()) chart.notes.push_back(fmt::format("{} points failed", rows.size() - done.size()));
   if (no_value > 0) chart.notes.push_back(fmt::format("left out: {} points without {} or {}", no_value, x, y));
   if (no_place > 0)

@@ -36,8 +36,8 @@ void require_chart_fields(const ChartFields& fields, const std::vector<std::stri
 
 /// One series per value of `by`, or else per combination of what varies besides x and what follows from x; what a
 /// library decides for each size does not split its series. Measured times become points of their own if y is a time or
-/// a bandwidth. Throws UsageError if x or y has no numbers, or if two points of a series have one x. Requires at least
-/// one row.
+/// a bandwidth. Ideal scaling, if asked for, starts at the first point of each series. Throws UsageError if x or y has
+/// no numbers, or if two points of a series have one x. Requires at least one row.
 Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields);
 
 }  // namespace ringsim::tools

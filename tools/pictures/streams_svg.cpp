@@ -20,6 +20,7 @@ constexpr std::size_t most_drawn = 4;
 GanttColor color_of(const std::string& kind) {
   if (kind == "forward") return {0, kind};
   if (kind == "backward") return {2, kind};
+  if (kind == "weights") return {5, "gradients of weights"};
   if (kind == "update") return {4, kind};
   if (kind == "communication") return {3, kind};
   if (kind == "exposed") return {1, "exposed: communication while nothing computes", /*hatched=*/true};

@@ -135,7 +135,7 @@ class PlanWriter {
       const std::int64_t micro_batches = facts_.global_batch / (size_in(size) * data);
       const std::string schedule = stated_.text("schedule");
       const auto chunks = [&]() -> std::vector<Json> {
-        if (p == 1 || facts_.card.layers % p != 0 || schedule == "1f1b" || schedule == "gpipe") return {1};
+        if (p == 1 || facts_.card.layers % p != 0 || !(schedule.empty() || schedule == "interleaved")) return {1};
         return divisors_that_fit(facts_.card.layers / p, facts_.card.layers, [&](std::int64_t v) {
           return v == 1 ? schedule != "interleaved" : micro_batches % p == 0;
         });

@@ -26,13 +26,16 @@ PassTimes times_of(const PlanSpec& program, const AloneTime& alone) {
   for (const std::vector<std::vector<PlanLayer>>& stage : program.layers) {
     auto& forward = times.forward.emplace_back();
     auto& backward = times.backward.emplace_back();
+    auto& weights = times.weights.emplace_back();
     for (const std::vector<PlanLayer>& chunk : stage) {
       forward.emplace_back(0);
       backward.emplace_back(0);
+      weights.emplace_back(0);
       for (const PlanLayer& layer : chunk) {
         forward.back() = add(forward.back(), pass_time(layer.forward, alone));
         backward.back() =
             add(backward.back(), add(pass_time(layer.recompute, alone), pass_time(layer.backward, alone)));
+        weights.back() = add(weights.back(), pass_time(layer.weights, alone));
       }
     }
   }
@@ -96,7 +99,8 @@ Picoseconds plan_bound(const PlanTraining& plan, const AloneTime& alone, bool da
   const auto exposed = [](Picoseconds time, Picoseconds pass) { return std::max(Picoseconds{0}, time - pass); };
   Picoseconds reduced = step.reduce, gathered = step.gather;
   if (program.overlaps_reduce) {
-    reduced = exposed(first.reduce, times.backward.front().front());
+    const Picoseconds last_pass = (shape.splits_backward() ? times.weights : times.backward).front().front();
+    reduced = exposed(first.reduce, last_pass);
     if (program.shard == PlanShard::optimizer_gradients) reduced *= shape.micro_batches;
   }
   if (program.overlaps_gather) gathered = exposed(first.gather, times.forward.front().front());

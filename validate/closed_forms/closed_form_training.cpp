@@ -38,7 +38,7 @@ class TrainingForm {
 
   std::optional<ClosedForm> form() {
     if (spec_.calls_in_groups())
-      return std::nullopt;  // algorithms/training/pipeline_order.hpp has those of equal stages
+      return std::nullopt;  // closed_form_plans.hpp has those of equal stages; a transformer's have embedding or head
     if (calls_of(scenario_).size() > 1) assume("exchanges differ in protocol, and in what they reach of links");
     if (spec_.slowdown > 1'000'000) assume("collectives slow kernels that run next to them");
     if (!exchanges(scenario_) && spec_.microbatches == 1) return alone();

@@ -73,8 +73,8 @@ std::map<int, int> weights_calls(const Program& program) {
 
 void require_replayable(const Program& program) {
   for (const Program::Learns& learns : program.learns)
-    if (learns.how == Program::Learns::How::own_part)
-      refuse_data(program, "weights that one rank alone has");
+    if (learns.how == Program::Learns::How::group_mean)
+      refuse_data(program, "weights that not all ranks have");
     else if (learns.how != Program::Learns::How::gradients_summed)
       refuse_data(program, "weights that are averaged");
   for (const Program::Call& call : program.calls) {

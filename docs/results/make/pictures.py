@@ -30,6 +30,8 @@ pictures = {
     "decode-llama3-70b.svg": ["plot", scenarios / "examples/inference/llama3-70b-decode.csv", "--x", "time_per_token_us",
                               "--y", "tokens_per_s_per_gpu", "--by", "tp",
                               "--title", "Llama 3 70B in fp8 on 2, 4 and 8 H100: batches of 1 to 256", "-o"],
+    "strong-scaling.svg": ["plot", scenarios / "questions/38-strong-scaling.csv", "--x", "ranks", "--y", "time_us", "--ideal",
+                           "--title", "A step of Llama 3 8B, 16 sequences, on 8 to 64 H100, by the bandwidth of a NIC", "-o"],
     "regime-single.svg": step("buckets.json", 1, '"single"'),
     "regime-data_parallel.svg": step("data-parallel.json", 4, '{"name": "data_parallel", "loss": "1 ms"}'),
     "regime-parameter_server.svg": step("parameter-server.json", 4, '{"name": "parameter_server", "servers": 1}'),

@@ -117,6 +117,12 @@ QUESTIONS = [
              matrix("37-context", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
              "3 % with two ranks and 8 % with four, where 8 k tokens lose 18 and 31 %: keys and values grow with the sequence, attention with its "
              "square. Take it for what does not fit otherwise, not for speed."),
+    Question(38, "How many GPUs are worth it for a batch of a fixed size?", "strong scaling; shares of the peak are assumed",
+             matrix("38-strong-scaling", "topology.nodes", "topology.fabric.link.bandwidth", "time_us"),
+             "With NICs of 400 Gb/s all 64: 96 % of ideal scaling. With 100 Gb/s 16 GPUs keep 89 %, 32 73 % and 64 54 %: the gradients and "
+             "weights of each ring, 11.3 GB, take 452 ms on two NICs however many GPUs there are, and the passes of 64 GPUs 252 ms. "
+             "`ringsim plot scenarios/questions/38-strong-scaling.csv --x ranks --y time_us --ideal -o scaling.svg` "
+             "[draws it](training.md#strong-scaling)."),
 ]
 
 
@@ -167,7 +173,7 @@ def text():
     return f"""# Questions that users ask, and one command for each
 
 Asked in public threads; numbers are those of [scenarios/questions](../../scenarios/questions/README.md), which has more of them and
-says what each answer leaves out: one page of all 37. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
+says what each answer leaves out: one page of all 38. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
 from node to node, GPU by GPU, it is what NCCL with a ring per NIC calls busbw. `gpu0-7 x node0-2` are gpu0 of node0, node1 and node2, then
 gpu1 of each, and so on. Made by `docs/results/make/questions.py build/tools/ringsim`; a test compares the page with what the script writes.
 

@@ -1,17 +1,19 @@
-// Small plans of tensor, pipeline and data parallelism.
-#pragma once
+#include "validate/closed_forms/small_plan.hpp"
 
-#include <string>
+#include <fmt/format.h>
+
+#include <utility>
 #include <vector>
 
-#include "algorithms/training/plan_program.hpp"
+#include "algorithms/catalog.hpp"
+#include "sim/check/check.hpp"
 #include "sim/check/in_groups.hpp"
-#include "tests/support/small_training.hpp"
 
-namespace ringsim::test {
+namespace ringsim {
 
-/// Rings for collectives; direct: a broadcast for what stages hand on, and all_to_alls.
-inline PlanCall small_plan_call(const PlanSpec& spec, const PlanExchange& exchange) {
+using namespace std::chrono_literals;
+
+PlanCall small_plan_call(const PlanSpec& spec, const PlanExchange& exchange) {
   const Program::Groups groups = plan_groups(spec, exchange.use, exchange.stage);
   const bool is_send = exchange.op == CollectiveOp::send_recv;
   CollectiveRequest request{.op = is_send ? CollectiveOp::broadcast : exchange.op,
@@ -22,27 +24,23 @@ inline PlanCall small_plan_call(const PlanSpec& spec, const PlanExchange& exchan
   return {.schedule = in_groups(std::vector<CheckedSchedule>(groups.size(), one))};
 }
 
-inline PlanProgram small_plan_program(const PlanSpec& spec) {
+PlanProgram small_plan_program(const PlanSpec& spec) {
   return plan_program(spec, [&](const PlanExchange& exchange) { return small_plan_call(spec, exchange); });
 }
 
-/// Each chunk has `layers` layers of 1,000 parameters, which take 3 and 5 us a micro-batch together; with tensor > 1
-/// each layer has an all-reduce of `bytes` in either pass.
-inline PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineShape& shape, int layers = 1,
-                           Bytes bytes = 4'096_B) {
+PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineShape& shape, int layers, Bytes bytes) {
   PlanSpec spec{.name = "small", .grid = PlanGrid(tensor, pipeline, data, "tp-cp-ep-dp-pp")};
   spec.schedule = shape.schedule;
   spec.chunks = shape.chunks;
   spec.micro_batches = shape.micro_batches;
-  spec.activations = 1'000_B;
+  spec.activations = Bytes{1'000};
   for (int stage = 0; stage < pipeline; ++stage) {
     spec.layers.emplace_back();
     spec.update.push_back(0us);
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       spec.layers.back().emplace_back();
       for (int l = 0; l < layers; ++l) {
-        PlanLayer layer{.name = "layers." + std::to_string((chunk * pipeline + stage) * layers + l),
-                        .parameters = 1'000};
+        PlanLayer layer{.name = fmt::format("layers.{}", (chunk * pipeline + stage) * layers + l), .parameters = 1'000};
         const auto pass = [&](Picoseconds time, std::vector<PlanKernel>& into) {
           into = {{.name = "", .time = time / layers}};
           if (tensor == 1) return;
@@ -50,7 +48,9 @@ inline PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineSha
           into.push_back({.name = "rest", .time = Picoseconds{0}});
         };
         pass(3us, layer.forward);
-        pass(5us, layer.backward);
+        const bool splits = shape.splits_backward();
+        pass(splits ? 3us : 5us, layer.backward);
+        if (splits) layer.weights = {{.name = "", .time = Picoseconds{2us} / layers}};
         spec.layers.back().back().push_back(std::move(layer));
       }
     }
@@ -58,4 +58,4 @@ inline PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineSha
   return spec;
 }
 
-}  // namespace ringsim::test
+}  // namespace ringsim
