@@ -21,6 +21,9 @@ constexpr const char* times_instead =
     "a training step a scenario with \"training\"";
 constexpr const char* profiles_instead =
     "`ringsim trace show` reads it; `ringsim trace compare` puts its collectives next to predictions";
+constexpr const char* nsight_export =
+    "`nsys export --type sqlite --include-blobs=true REPORT.nsys-rep` writes the SQLite file that `ringsim trace show` "
+    "reads";
 constexpr const char* chakra_instead =
     "`ringsim trace show` reads it; a scenario runs it on any machine: \"trace\": {\"files\": \"job.{rank}.et\"}";
 constexpr const char* scenario_instead =
@@ -59,14 +62,11 @@ bool has_bytes(std::string_view text, std::string_view bytes) { return text.find
 
 /// Reports of Nsight Systems, and what `nsys export --type sqlite` writes.
 std::optional<ForeignFormat> nsight(std::string_view text) {
-  constexpr const char* instead =
-      "`nsys stats -r cuda_gpu_kern_sum` prints times of kernels; give those of collectives as CSV with the columns "
-      "collective, ranks, bytes, time_us, or a log of nccl-tests";
   // QuadDAnalysis::ReportFile::verifyVersionTag() requires this prefix (ray-project/ray#46240).
-  if (text.starts_with("NVIDIA Tegra Profiler Report")) return not_yet("an Nsight Systems report", instead);
+  if (text.starts_with("NVIDIA Tegra Profiler Report")) return ForeignFormat{"an Nsight Systems report", nsight_export};
   if (!text.starts_with(std::string_view("SQLite format 3\0", 16))) return std::nullopt;
   for (const char* table : {"CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"})
-    if (has_bytes(text, table)) return not_yet("an Nsight Systems report exported to SQLite", instead);
+    if (has_bytes(text, table)) return ForeignFormat{"an Nsight Systems report exported to SQLite", profiles_instead};
   return ForeignFormat{"an SQLite database", "write its table as CSV; of results `ringsim merge -o FILE.csv` does"};
 }
 

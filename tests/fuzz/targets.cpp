@@ -87,6 +87,7 @@ const std::vector<Target>& targets() {
       {"mscclpp", read_mscclpp, {"tests/data/mscclpp/.json"}},
       {"nccl_graph", read_nccl_graph, {}},
       {"nccl_xml", read_nccl_topology, {"tests/data/machines/.xml", "scenarios/questions/machines/.xml"}},
+      {"nsight", read_nsight_text, {}},
       {"nvidia_smi", read_smi_matrix, {"tests/data/machines/.txt"}},
       {"probe", read_probe_table, {"validate/measured/replay/.csv"}},
       {"quantity", read_quantity, {}},

@@ -50,6 +50,8 @@ bool read_schedule_json(std::string_view text);
 
 bool read_measured_rows(std::string_view text);
 bool read_profile_text(std::string_view text);
+/// A report of Nsight Systems in SQLite.
+bool read_nsight_text(std::string_view text);
 /// False in a build without libprotobuf.
 bool read_chakra_text(std::string_view text);
 /// True if it had decorations.
