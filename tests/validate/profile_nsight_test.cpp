@@ -94,7 +94,7 @@ Profile read_one(const std::string& path, std::optional<std::uint32_t> rank = st
 
 /// A report of one rank with one kernel, whose launch at 92 us is on the thread `made_process(0) + 7`.
 std::string with_one_kernel(const NsightFolder& folder, const std::string& name, const std::string& more_sql) {
-  const std::string path = folder / name;
+  std::string path = folder / name;
   std::filesystem::remove(path);
   // "reduce" is none of the helper's calls: it makes kernel and launch without a range.
   test::add_nsight_rank(path, NsightForm::payloads_2026, 0, 2, {{.begin = 100, .duration = 50, .op = "other"}}, false);
