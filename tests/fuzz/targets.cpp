@@ -66,6 +66,7 @@ std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", de
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> all{
+      {"astra", read_astra_files, {}},
       {"calibration", read_calibration_file, {}},
       {"chakra", read_chakra_text, {}},
       {"condition", read_condition, {}},
