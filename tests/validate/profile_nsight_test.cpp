@@ -336,6 +336,9 @@ TEST_CASE("a damaged or hostile report is refused: where, what was expected, wha
   refuse_sql("an end before its start", "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 3");
   refuse_sql("a moment beyond 73 years", "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 9000000000000000000");
   refuse_sql("no stream", "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN streamId");
+  refuse_sql("a schema with a name of 10 kB",
+             "PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = hex(zeroblob(5000)), sql "
+             "= 'create nothing' WHERE name = 'StringIds';");
   refuse_sql("a value above the limit", "INSERT INTO StringIds VALUES (99, zeroblob(70000000))");
   Limits few;
   few.records = 1;

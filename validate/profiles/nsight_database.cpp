@@ -92,14 +92,15 @@ NsightDatabase::NsightDatabase(const std::string& path) : path_(path) {
 
 void NsightDatabase::fail_by_sqlite(const std::string& place) const {
   const int code = sqlite3_errcode(database_.get()) & 0xff;
-  if (code == SQLITE_NOMEM) throw std::bad_alloc();
+  // A damaged file may ask for more memory than there is: SQLITE_NOMEM is no reason to end.
   if (code == SQLITE_TOOBIG)
     throw InputError(place,
                      fmt::format("expected values of at most {} MiB, found a larger one", most_value_bytes >> 20),
                      export_again);
-  throw InputError(place,
-                   fmt::format("expected an undamaged SQLite database, found: {}", sqlite3_errmsg(database_.get())),
-                   export_again);
+  // SQLite's text may have a name out of the file in it, of any length.
+  constexpr std::size_t most_shown = 200;
+  const std::string_view said = std::string_view(sqlite3_errmsg(database_.get())).substr(0, most_shown);
+  throw InputError(place, fmt::format("expected an undamaged SQLite database, found: {}", said), export_again);
 }
 
 void NsightDatabase::fail(const char* table, std::uint64_t row, const std::string& message,
