@@ -21,6 +21,12 @@ constexpr const char* times_instead =
     "a training step a scenario with \"training\"";
 constexpr const char* profiles_instead =
     "`ringsim trace show` reads it; `ringsim trace compare` puts its collectives next to predictions";
+constexpr const char* astra_instead =
+    "`ringsim topology import network.yml --system system.json --bytes 64MiB -o scenario.json` makes a scenario out of "
+    "it";
+constexpr const char* nsight_export =
+    "`nsys export --type sqlite --include-blobs=true REPORT.nsys-rep` writes the SQLite file that `ringsim trace show` "
+    "reads";
 constexpr const char* chakra_instead =
     "`ringsim trace show` reads it; a scenario runs it on any machine: \"trace\": {\"files\": \"job.{rank}.et\"}";
 constexpr const char* scenario_instead =
@@ -59,14 +65,11 @@ bool has_bytes(std::string_view text, std::string_view bytes) { return text.find
 
 /// Reports of Nsight Systems, and what `nsys export --type sqlite` writes.
 std::optional<ForeignFormat> nsight(std::string_view text) {
-  constexpr const char* instead =
-      "`nsys stats -r cuda_gpu_kern_sum` prints times of kernels; give those of collectives as CSV with the columns "
-      "collective, ranks, bytes, time_us, or a log of nccl-tests";
   // QuadDAnalysis::ReportFile::verifyVersionTag() requires this prefix (ray-project/ray#46240).
-  if (text.starts_with("NVIDIA Tegra Profiler Report")) return not_yet("an Nsight Systems report", instead);
+  if (text.starts_with("NVIDIA Tegra Profiler Report")) return ForeignFormat{"an Nsight Systems report", nsight_export};
   if (!text.starts_with(std::string_view("SQLite format 3\0", 16))) return std::nullopt;
   for (const char* table : {"CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"})
-    if (has_bytes(text, table)) return not_yet("an Nsight Systems report exported to SQLite", instead);
+    if (has_bytes(text, table)) return ForeignFormat{"an Nsight Systems report exported to SQLite", profiles_instead};
   return ForeignFormat{"an SQLite database", "write its table as CSV; of results `ringsim merge -o FILE.csv` does"};
 }
 
@@ -186,17 +189,24 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
 std::optional<ForeignFormat> astra_sim(const Keys& keys, std::string_view text) {
   if (keys.some({"scheduling-policy", "active-chunks-per-dimension", "preferred-dataset-splits",
                  "all-reduce-implementation", "endpoint-delay"}))
-    return not_yet("a system of ASTRA-sim (system.json)", scenario_instead);
+    return ForeignFormat{"a system of ASTRA-sim (system.json)", astra_instead};
   if (keys.some({"topologies-per-dim", "logical-dims"}) || keys.all({"topology-name", "dimensions-count"}))
     return not_yet("a network of ASTRA-sim", scenario_instead);
-  if (keys.any()) return std::nullopt;
-  constexpr std::array lines = std::to_array<const char*>({"topology:", "npus_count:", "bandwidth:", "latency:"});
-  const auto has_line = [&](const std::string& key) { return text.starts_with(key) || has_bytes(text, '\n' + key); };
-  if (std::count_if(lines.begin(), lines.end(), has_line) < 3) return std::nullopt;
-  return not_yet("a network of ASTRA-sim (network.yml)", scenario_instead);
+  if (keys.any() || !is_astra_network(text)) return std::nullopt;
+  return ForeignFormat{"a network of ASTRA-sim (network.yml)", astra_instead};
 }
 
 }  // namespace
+
+bool is_astra_network(std::string_view beginning) {
+  constexpr std::size_t first_lines = 4096;
+  beginning = beginning.substr(0, first_lines);
+  constexpr std::array lines = std::to_array<const char*>({"topology:", "npus_count:", "bandwidth:", "latency:"});
+  const auto has_line = [&](const std::string& key) {
+    return beginning.starts_with(key) || has_bytes(beginning, '\n' + key);
+  };
+  return std::count_if(lines.begin(), lines.end(), has_line) >= 3;
+}
 
 // Length-delimited messages, first a GlobalMetadata (a version and attributes), then Nodes, whose first field is their
 // id (mlcommons/chakra, schema/protobuf/et_def.proto).
@@ -215,8 +225,7 @@ std::optional<ForeignFormat> foreign_format(std::string_view beginning) {
     if (auto format = recognize(beginning)) return format;
   const Keys keys(beginning);
   if (auto format = json_trace(keys)) return format;
-  constexpr std::size_t first_lines = 4096;
-  return astra_sim(keys, beginning.substr(0, first_lines));
+  return astra_sim(keys, beginning);
 }
 
 void refuse_foreign_format(std::string_view beginning, const std::string& where, const std::string& expected) {

@@ -25,6 +25,9 @@ std::optional<ForeignFormat> foreign_format(std::string_view beginning);
 /// True if it is the beginning of a Chakra execution trace, with its first node.
 bool is_chakra_trace(std::string_view beginning);
 
+/// True if it is the beginning of a network of ASTRA-sim's analytical backend, network.yml.
+bool is_astra_network(std::string_view beginning);
+
 /// Throws InputError at `where` for such a file: "expected `expected`, found a ...".
 void refuse_foreign_format(std::string_view beginning, const std::string& where, const std::string& expected);
 

@@ -66,6 +66,7 @@ std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", de
 
 const std::vector<Target>& targets() {
   static const std::vector<Target> all{
+      {"astra", read_astra_files, {}},
       {"calibration", read_calibration_file, {}},
       {"chakra", read_chakra_text, {}},
       {"condition", read_condition, {}},
@@ -87,6 +88,7 @@ const std::vector<Target>& targets() {
       {"mscclpp", read_mscclpp, {"tests/data/mscclpp/.json"}},
       {"nccl_graph", read_nccl_graph, {}},
       {"nccl_xml", read_nccl_topology, {"tests/data/machines/.xml", "scenarios/questions/machines/.xml"}},
+      {"nsight", read_nsight_text, {}},
       {"nvidia_smi", read_smi_matrix, {"tests/data/machines/.txt"}},
       {"probe", read_probe_table, {"validate/measured/replay/.csv"}},
       {"quantity", read_quantity, {}},

@@ -32,6 +32,8 @@ std::vector<std::string> seed_files(const Target& target);
 
 // Where the targets are defined. Each is as Target::reads.
 bool read_scenario_text(std::string_view text);
+/// A text that begins with a brace as ASTRA-sim's system, others as its network.
+bool read_astra_files(std::string_view text);
 bool read_set_option(std::string_view text);
 bool read_condition(std::string_view text);
 bool read_quantity(std::string_view text);
@@ -50,6 +52,8 @@ bool read_schedule_json(std::string_view text);
 
 bool read_measured_rows(std::string_view text);
 bool read_profile_text(std::string_view text);
+/// A report of Nsight Systems in SQLite.
+bool read_nsight_text(std::string_view text);
 /// False in a build without libprotobuf.
 bool read_chakra_text(std::string_view text);
 /// True if it had decorations.

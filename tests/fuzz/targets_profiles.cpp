@@ -1,8 +1,14 @@
 // Profiles of real jobs.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "algorithms/traces/chakra_reader.hpp"
@@ -19,13 +25,35 @@ namespace {
 
 using namespace profiles;
 
-/// The text as a profile, and what is made out of it.
-bool read_as_profile(std::string_view text, const AssumedGroups& groups) {
+/// A file with that text, which goes with it. SQLite opens no file that is in memory alone.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::string_view text) {
+    const bool has_memory = access("/dev/shm", W_OK) == 0;
+    path_ = has_memory ? "/dev/shm/ringsim-fuzz-XXXXXX" : "/tmp/ringsim-fuzz-XXXXXX";
+    const int descriptor = mkstemp(path_.data());
+    const bool is_written =
+        descriptor >= 0 && write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    if (descriptor >= 0) close(descriptor);
+    if (!is_written) throw std::system_error(errno, std::generic_category(), path_);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The file as a profile, and what is made out of it.
+bool read_as_profile(const std::function<Pieces()>& open, const AssumedGroups& groups,
+                     std::optional<std::uint32_t> rank) {
   return reads_or_refuses([&] {
     Profile profile;
-    Pieces file(std::make_unique<std::istringstream>(std::string(text)), "rank0", Limits());
+    Pieces file = open();
     std::vector<FlightDump> dumps;
-    read_profile(file, std::nullopt, profile, &dumps);
+    read_profile(file, rank, profile, &dumps);
     settle(profile, groups);
     std::size_t usable = 0;
     for (const Call& call : profile.calls) {
@@ -63,8 +91,16 @@ bool read_as_profile(std::string_view text, const AssumedGroups& groups) {
 }  // namespace
 
 bool read_profile_text(std::string_view text) {
-  const bool alone = read_as_profile(text, {});
-  return read_as_profile(text, {.kind = AssumedGroups::Kind::all, .n = 0, .listed = {}}) || alone;
+  const auto open = [&] { return Pieces(std::make_unique<std::istringstream>(std::string(text)), "rank0", Limits()); };
+  const bool alone = read_as_profile(open, {}, std::nullopt);
+  return read_as_profile(open, {.kind = AssumedGroups::Kind::all, .n = 0, .listed = {}}, std::nullopt) || alone;
+}
+
+bool read_nsight_text(std::string_view text) {
+  const TemporaryFile file(text);
+  const auto open = [&] { return Pieces(file.path(), Limits()); };
+  const bool alone = read_as_profile(open, {}, std::nullopt);
+  return read_as_profile(open, {.kind = AssumedGroups::Kind::all, .n = 0, .listed = {}}, 0) || alone;
 }
 
 bool read_chakra_text(std::string_view text) {

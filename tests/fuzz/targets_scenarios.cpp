@@ -12,6 +12,7 @@
 
 #include "scenarios/calibration.hpp"
 #include "scenarios/conditions/expression.hpp"
+#include "scenarios/decoder/astra_import.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -100,6 +101,24 @@ bool read_scenario_text(std::string_view text) {
     law(again.hash() == file.hash(), "the hash of a scenario does not depend on the order of keys");
     law(again.size() == file.size(), "the number of points does not depend on the order of keys");
     for (const std::size_t i : std::set<std::size_t>{0, file.size() / 2, file.size() - 1}) check_point(file, i);
+  });
+}
+
+bool read_astra_files(std::string_view text) {
+  using scenarios::AstraFile;
+  const bool is_system = text.starts_with('{');
+  const std::string ring = "topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n";
+  const AstraFile network{is_system ? ring : std::string(text), "network.yml"};
+  const auto system = is_system ? std::optional(AstraFile{std::string(text), "system.json"}) : std::nullopt;
+  return reads_or_refuses([&] {
+    const std::string imported =
+        import_astra(network, system, {.op = "all_reduce", .bytes = Bytes{1 << 20}, .ignore = {}}).text;
+    try {
+      law(ScenarioFile::parse(imported, scenario_name()).size() == 1, "what is imported is one point");
+    } catch (const InputError& error) {
+      // More ranks than a topology may have, rates that are too large.
+      law(!error.message().empty(), "an error has a message");
+    }
   });
 }
 

@@ -50,7 +50,7 @@ TEST_CASE("each recognized file is named where a scenario, measured times or a m
     names_it({"run", zipped}, zipped);
     names_it({"compare", scenario, plain}, plain);
     names_it({"compare", scenario, zipped}, zipped);
-    names_it({"topology", "import", zipped}, zipped);
+    if (!has(file.format, "network.yml")) names_it({"topology", "import", zipped}, zipped);  // it reads that
     names_it({"run", scenario, "--measured", plain}, plain);
     const Outcome piped = run_with_input({"run", "-"}, file.text);
     CHECK(piped.code == 3);

@@ -104,9 +104,9 @@ TEST_CASE("mistakes on the command line of trace say what was expected") {
             "--group: expected all, \"DIV n\", \"MOD n\" or a file of groups, found no file \"no-such-file\""));
   const std::string twice = temporary_file("groups.json", "[[0, 1], [1, 2]]");
   CHECK(has(err({"trace", "show", file, "--group", twice}, 3), "expected each rank in one group, found rank 1 twice"));
-  CHECK(
-      has(err({"trace", "show", file + ".no"}, 3),
-          "expected a profile of PyTorch (Kineto, Flight Recorder) or of NCCL Inspector, found no file of that name"));
+  CHECK(has(err({"trace", "show", file + ".no"}, 3),
+            "expected a profile of PyTorch (Kineto, Flight Recorder), NCCL Inspector or Nsight Systems, found no file "
+            "of that name"));
   CHECK(has(err({"trace", "show", source_dir()}, 3), "found a directory"));
   CHECK(has(err({"trace", "show", file, file}, 3), "expected one file per rank, found rank 0 in"));
   CHECK(run_command({"trace", "show", file, "--rank", file + "=1"}).code == 0);

@@ -5,11 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "scenarios/decoder/astra_import.hpp"
 #include "scenarios/decoder/files.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/foreign_format.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
@@ -35,18 +37,87 @@ struct ImportArguments {
   std::string file;
   std::string like;              ///< a preset, for a matrix of nvidia-smi
   std::string nvlink, nic, gpu;  ///< a preset, a rate, a model: what an XML file lacks
+  std::string system;            ///< of ASTRA-sim
+  std::string op = "all_reduce";
+  Bytes bytes;
+  std::vector<std::string> ignore;
   std::string output;
 
   void settle() const { expect_ending(output, {".json"}); }
 };
 
 void declare(Options& options, ImportArguments& import) {
-  options.argument("FILE", import.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`").file = true;
+  options
+      .argument("FILE", import.file,
+                "NCCL's topology XML, the output of `nvidia-smi topo -m`, or a network of ASTRA-sim (network.yml)")
+      .file = true;
   options.text("--like", "NODE", import.like, "preset with the speeds, which a matrix of nvidia-smi lacks");
   options.text("--nvlink", "NODE", import.nvlink, "preset with the NVLinks, if the XML file has none");
   options.text("--nic", "RATE", import.nic, "rate of the NICs, such as \"200 Gb/s\", if the file has none");
   options.text("--gpu", "MODEL", import.gpu, "model of the GPUs, such as V100, if the XML file does not name it");
-  options.output(import.output, "the machine");
+  options.file("--system", "FILE", import.system, "system.json of ASTRA-sim, for the algorithm and its costs");
+  options
+      .choice("--op",
+              std::vector<std::pair<std::string, std::string>>{{"all_reduce", "all_reduce"},
+                                                               {"reduce_scatter", "reduce_scatter"},
+                                                               {"all_gather", "all_gather"},
+                                                               {"all_to_all", "all_to_all"}},
+              import.op, "the collective of the scenario that a network of ASTRA-sim becomes")
+      .fallback = "all_reduce";
+  options.size("--bytes", Bytes{1}, Bytes{std::int64_t{1} << 50}, import.bytes,
+               "its size, which ASTRA-sim's files lack");
+  options.texts("--ignore", "KEY", import.ignore,
+                "a key of ASTRA-sim's files that is left out, though it has an effect");
+  options.output(import.output, "the machine, or the scenario of a network of ASTRA-sim");
+}
+
+/// A file, once, as it may be a pipe. Refuses other programs' files as scenarios::read_text() does, but for those that
+/// are `wanted`, by how foreign_format() names them.
+std::string text_of(const std::string& path, const std::string& what, std::string_view wanted) {
+  std::string text;
+  const auto refuse = [&] {
+    const std::string_view beginning = std::string_view(text).substr(0, recognized_bytes);
+    const auto format = foreign_format(beginning);
+    if (format && !format->name.starts_with(wanted)) refuse_foreign_format(beginning, path, what);
+  };
+  scenarios::read_pieces(path, what, [&](std::string_view piece) {
+    text += piece;
+    if (text.size() <= scenarios::most_bytes) return;
+    refuse();
+    throw InputError(
+        path, fmt::format("expected {} of at most {} MiB, found a larger one", what, scenarios::most_bytes >> 20));
+  });
+  refuse();
+  return text;
+}
+
+/// The scenario that ASTRA-sim's files become.
+scenarios::ImportedScenario import_astra_files(const std::string& text, const ImportArguments& arguments) {
+  for (const auto& [name, value] : {std::pair{"--like", arguments.like},
+                                    {"--nvlink", arguments.nvlink},
+                                    {"--nic", arguments.nic},
+                                    {"--gpu", arguments.gpu}})
+    if (!value.empty())
+      throw UsageError(name, "expected it without a network of ASTRA-sim, found it with " + arguments.file,
+                       "leave it out");
+  if (arguments.bytes.count == 0)
+    throw UsageError("--bytes", "expected a size, as ASTRA-sim's files have none, found none", "--bytes 64MiB");
+  std::optional<scenarios::AstraFile> system;
+  if (!arguments.system.empty())
+    system = scenarios::AstraFile{text_of(arguments.system, "system.json of ASTRA-sim", "a system of ASTRA-sim"),
+                                  arguments.system};
+  return scenarios::import_astra({text, arguments.file}, system,
+                                 {.op = arguments.op, .bytes = arguments.bytes, .ignore = arguments.ignore});
+}
+
+void refuse_options_of_astra(const ImportArguments& arguments) {
+  for (const auto& [name, is_given] : {std::pair{"--system", !arguments.system.empty()},
+                                       {"--op", arguments.op != "all_reduce"},
+                                       {"--bytes", arguments.bytes.count != 0},
+                                       {"--ignore", !arguments.ignore.empty()}})
+    if (is_given)
+      throw UsageError(name, "expected it with a network of ASTRA-sim (network.yml), found " + arguments.file,
+                       "leave it out");
 }
 
 enum class TopologyFormat { nccl_xml, graphml, dot, machine };
@@ -178,8 +249,18 @@ std::string topology_as(const Scenario& scenario, TopologyFormat to, bool bound)
 
 int execute(const ImportArguments& arguments) {
   refuse_as_output(arguments.file, arguments.output);
-  const std::string text =
-      scenarios::read_text(arguments.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`");
+  refuse_as_output(arguments.system, arguments.output);
+  const std::string text = text_of(arguments.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`",
+                                   "a network of ASTRA-sim (network.yml)");
+  if (!is_xml(text) && is_astra_network(text)) {
+    const scenarios::ImportedScenario imported = import_astra_files(text, arguments);
+    Warnings().say(imported.warnings);
+    Output output(arguments.output);
+    output.write(imported.text);
+    output.finish();
+    return good;
+  }
+  refuse_options_of_astra(arguments);
   const Machine machine = is_xml(text) ? import_xml(text, arguments) : import_matrix(text, arguments);
   Warnings warnings;
   warnings.say(machine.warnings);
@@ -210,9 +291,11 @@ int execute(const ExportArguments& arguments) {
 Command topology_import_command() {
   return {.name = "topology import",
           .group = Group::look,
-          .summary = "Read NCCL's topology XML or `nvidia-smi topo -m`, and write a machine file",
+          .summary = "Read NCCL's topology XML, `nvidia-smi topo -m` or ASTRA-sim's network.yml",
           .example = "ringsim topology import topo.xml --nvlink dgx-1v --nic \"100 Gb/s\" -o machine.json",
-          .details = "`ringsim list nodes` names the presets.",
+          .details =
+              "Writes a machine file, or a scenario if FILE is a network of ASTRA-sim. `ringsim list nodes` names the "
+              "presets.",
           .prepare = with<ImportArguments>(declare, execute)};
 }
 

@@ -58,11 +58,15 @@ struct ProfileArguments {
 
 void declare_profiles(Options& options, ProfileArguments& profile) {
   options
-      .arguments("FILES", profile.files,
-                 "profiles of one job, a file per rank: traces of PyTorch's profiler (.json, .json.gz), dumps of its "
-                 "Flight Recorder in JSON, logs of NCCL Inspector, Chakra execution traces (.et, .et.gz)")
+      .arguments(
+          "FILES", profile.files,
+          "profiles of one job, a file per rank: traces of PyTorch's profiler (.json, .json.gz), dumps of its "
+          "Flight Recorder in JSON, logs of NCCL Inspector, reports of Nsight Systems in SQLite (nsys export --type "
+          "sqlite --include-blobs=true), Chakra execution traces (.et, .et.gz)")
       .file = true;
-  options.texts("--rank", "FILE=N", profile.ranks, "the rank of a file that does not say it");
+  options.texts("--rank", "FILE=N", profile.ranks,
+                "the rank of a file that does not say it; of its first GPU, if it is about "
+                "several");
   options.text(
       "--group", "GROUP", profile.group,
       "the ranks of calls whose file does not name them: all; \"DIV n\" (0 to n-1, n to 2n-1, ...); \"MOD n\" (0, "
@@ -366,7 +370,8 @@ Command trace_show_command() {
           "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
           "tests/data/profiles/two-of-128-rank-1.json.gz",
       .details =
-          "Reads traces of PyTorch's profiler, logs of NCCL Inspector and Chakra execution traces; of dumps of "
+          "Reads traces of PyTorch's profiler, logs of NCCL Inspector, reports of Nsight Systems that are exported to "
+          "SQLite and Chakra execution traces; of dumps of "
           "PyTorch's Flight Recorder it says why a job hangs. Of one rank nothing can be split; give "
           "the files of several. Times are means in ms but for the transfer, a median. \">=\" and \"<=\": ranks of the "
           "group have no file. \"~\": the files have durations and no moments.",

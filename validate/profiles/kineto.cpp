@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "sim/base/error.hpp"
 #include "validate/profiles/call_names.hpp"
 #include "validate/profiles/json_values.hpp"
+#include "validate/profiles/overlap.hpp"
 #include "validate/profiles/trace_events.hpp"
 
 namespace ringsim::profiles {
@@ -56,11 +58,6 @@ struct Annotation {
 struct Launch {
   std::uint32_t correlation = 0, thread = 0;
   std::int64_t at = 0;
-};
-
-struct ComputeKernel {
-  std::int64_t begin = 0;
-  std::uint32_t duration = 0, stream = 0;  // ns: up to 4 s
 };
 
 /// A kernel of NCCL before its launch is known.
@@ -508,7 +505,7 @@ class KinetoReader {
       profile_.calls.push_back(call);
     }
     source_.calls = profile_.calls.size() - first;
-    set_overlap(first);
+    if (source_.has_compute) set_overlap(compute_, std::span(profile_.calls).subspan(first));
     for (std::size_t i = first; i < profile_.calls.size(); ++i) add_base(profile_.calls[i]);
     profile_.sources.push_back(std::move(source_));
   }
@@ -517,54 +514,6 @@ class KinetoReader {
     call.begin_ns += base_;
     call.end_ns += base_;
     if (call.launch_ns != no_value) call.launch_ns += base_;
-  }
-
-  /// Moments in which any kernel of a stream other than `own` runs, as intervals that do not touch.
-  struct Busy {
-    std::vector<std::int64_t> begins, ends, before;  ///< before: sum of the lengths of earlier intervals
-
-    /// Time covered up to a moment.
-    std::int64_t until(std::int64_t at) const {
-      const auto i = static_cast<std::size_t>(std::upper_bound(begins.begin(), begins.end(), at) - begins.begin());
-      return i == 0 ? 0 : before[i - 1] + std::min(at, ends[i - 1]) - begins[i - 1];
-    }
-  };
-  Busy busy_beyond(std::uint32_t own) const {
-    Busy busy;
-    for (const ComputeKernel& each : compute_) {
-      if (each.stream == own) continue;
-      const std::int64_t end = each.begin + each.duration;
-      if (!busy.ends.empty() && each.begin <= busy.ends.back()) {
-        busy.ends.back() = std::max(busy.ends.back(), end);
-        continue;
-      }
-      busy.before.push_back(busy.ends.empty() ? 0 : busy.before.back() + busy.ends.back() - busy.begins.back());
-      busy.begins.push_back(each.begin);
-      busy.ends.push_back(end);
-    }
-    return busy;
-  }
-
-  /// For each call the share of its time in which kernels of other streams ran. NCCL has one stream per process group;
-  /// with more than most_streams the shares stay unknown.
-  void set_overlap(std::size_t first) {
-    constexpr std::size_t most_streams = 256;
-    if (!source_.has_compute) return;
-    std::map<std::uint32_t, std::vector<std::size_t>> by_stream;
-    for (std::size_t i = first; i < profile_.calls.size(); ++i) by_stream[profile_.calls[i].stream].push_back(i);
-    if (by_stream.size() > most_streams) return;
-    std::sort(compute_.begin(), compute_.end(),
-              [](const ComputeKernel& a, const ComputeKernel& b) { return a.begin < b.begin; });
-    for (const auto& entry : by_stream) {
-      const Busy busy = busy_beyond(entry.first);
-      for (const std::size_t i : entry.second) {
-        Call& call = profile_.calls[i];
-        const std::int64_t covered = busy.until(call.end_ns) - busy.until(call.begin_ns);
-        const std::int64_t all = std::max<std::int64_t>(call.duration_ns(), 1);
-        call.overlap =
-            static_cast<std::uint16_t>(std::lround(static_cast<double>(covered) / static_cast<double>(all) * 1000.0));
-      }
-    }
   }
 
   Pieces& file_;

@@ -23,7 +23,7 @@ constexpr std::size_t packed_piece = std::size_t{1} << 14;
 constexpr std::uint64_t harmless = std::uint64_t{1} << 30;
 
 std::unique_ptr<std::istream> opened(const std::string& path) {
-  constexpr const char* what = "a profile of PyTorch (Kineto, Flight Recorder) or of NCCL Inspector";
+  constexpr const char* what = "a profile of PyTorch (Kineto, Flight Recorder), NCCL Inspector or Nsight Systems";
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found)

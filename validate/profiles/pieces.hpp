@@ -32,6 +32,7 @@ class Pieces {
   std::string_view beginning(std::size_t bytes);
 
   const std::string& name() const { return name_; }
+  bool is_packed() const { return gzip_.has_value(); }  ///< by gzip; known once something is read
   const Limits& limits() const { return limits_; }
 
  private:

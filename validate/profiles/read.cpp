@@ -17,13 +17,16 @@
 #include "validate/profiles/chakra.hpp"
 #include "validate/profiles/inspector.hpp"
 #include "validate/profiles/kineto.hpp"
+#include "validate/profiles/nsight.hpp"
+#include "validate/profiles/nsight_database.hpp"
 
 namespace ringsim::profiles {
 
 namespace {
 
 constexpr const char* what =
-    "a profile of PyTorch (Kineto, Flight Recorder), a log of NCCL Inspector or a Chakra trace";
+    "a profile of PyTorch (Kineto, Flight Recorder), a log of NCCL Inspector, a Chakra trace or a report of Nsight "
+    "Systems in SQLite";
 
 /// Enough for the keys before the events: distributedInfo of a large job has its groups.
 constexpr std::size_t looked_at = std::size_t{1} << 20;
@@ -123,6 +126,7 @@ AssumedGroups read_assumed_groups(const std::string& text) {
 
 void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& profile, std::vector<FlightDump>* dumps) {
   const std::string_view text = file.beginning(looked_at);
+  if (is_sqlite(text)) return read_nsight(file, rank, profile);
   if (is_chakra(file.name(), text)) return read_chakra_profile(file, rank, profile);
   const auto keys = first_keys(text.substr(0, std::min(text.size(), looked_at)));
   const auto has = [&](std::initializer_list<const char*> some) {
@@ -143,7 +147,7 @@ void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& prof
       file.name(), fmt::format("expected {}, found something else", what),
       "a profile of PyTorch is the file that export_chrome_trace() writes, or a dump of Flight Recorder in "
       "JSON; a log of NCCL Inspector has a JSON object per line; a Chakra trace, *.et, is what chakra_converter "
-      "writes");
+      "writes; a report of Nsight Systems is what nsys export --type sqlite writes");
 }
 
 std::uint32_t world_of(const Profile& profile) {

@@ -16,7 +16,7 @@ std::string_view to_string(CallOp op) {
 
 std::string_view to_string(SizeFrom from) {
   static constexpr std::string_view names[] = {"none",      "kernel",          "record_param_comms", "annotation",
-                                               "inspector", "flight_recorder", "comm_size"};
+                                               "inspector", "flight_recorder", "comm_size",          "NVTX"};
   return names[static_cast<std::size_t>(from)];
 }
 
@@ -28,7 +28,9 @@ std::string_view to_string(Lost lost) {
                                                "no shapes: profile with record_shapes=True",
                                                "several calls in one kernel (coalesced)",
                                                "the name is no operation of NCCL",
-                                               "unknown element type"};
+                                               "unknown element type",
+                                               "no NVTX range of NCCL around the launch",
+                                               "no size in the NVTX range"};
   return words[static_cast<std::size_t>(lost)];
 }
 

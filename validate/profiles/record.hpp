@@ -44,7 +44,8 @@ enum class SizeFrom : std::uint8_t {
   annotation,  ///< the event nccl:* around the launch: shapes of its tensors
   inspector,
   flight_recorder,
-  comm_size  ///< the attribute of a Chakra node
+  comm_size,  ///< the attribute of a Chakra node
+  nvtx        ///< the range of NCCL around the launch (Nsight Systems)
 };
 std::string_view to_string(SizeFrom from);  ///< "kernel", "record_param_comms", "annotation", "inspector", ...
 
@@ -57,7 +58,9 @@ enum class Lost : std::uint8_t {
   no_shapes,      ///< the event has no shapes: the profiler ran without record_shapes
   coalesced,      ///< several calls in one kernel
   unknown_op,     ///< a name that is no operation of NCCL's
-  unknown_type    ///< an element type whose size is not known
+  unknown_type,   ///< an element type whose size is not known
+  no_range,       ///< no NVTX range of NCCL or PyTorch surrounds the launch
+  no_payload      ///< the range has no size
 };
 std::string_view to_string(Lost lost);  ///< in words, for a list of reasons
 

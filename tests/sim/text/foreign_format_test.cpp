@@ -35,7 +35,8 @@ TEST_CASE("what ringsim reads is taken for no other program's file: everything i
       const fs::path own = entry.path().parent_path().filename();
       // Seeds of the fuzzer; and profiles, which only `ringsim trace` reads.
       const bool is_seed = own == "decorated" || own == "gzip" || own == "kineto" || own == "inspector" ||
-                           own == "flight_recorder" || own == "profiles" || own == "chakra" || extension == ".et";
+                           own == "flight_recorder" || own == "nsight" || own == "astra" || own == "profiles" ||
+                           own == "chakra" || extension == ".et";
       if (!entry.is_regular_file() || extension == ".png" || is_seed) continue;
       CAPTURE(entry.path().string());
       CHECK(!foreign_format(test::read_file(entry.path()).substr(0, recognized_bytes)).has_value());
