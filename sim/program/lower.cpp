@@ -26,6 +26,7 @@ struct LoweredProgram::Parts {
     struct Range {  // actors first, first + 1, ... have the numbers number, number + 1, ...
       Actor first = 0, number = 0;
       int n = 0;
+      bool operator==(const Range&) const = default;
     };
     std::vector<Range> ranges;  // in order of actors; empty: all have the same numbers in both
   };
@@ -66,32 +67,64 @@ struct LoweredProgram::Parts {
     }
   }
 
+  /// The first call with the same schedule and the same members.
+  std::vector<int> kinds_of_calls() const {
+    std::map<const Schedule*, std::vector<int>> known;
+    std::vector<int> found;
+    for (std::size_t c = 0; c < program.calls.size(); ++c) {
+      std::vector<int>& like = known[&program.calls[c].schedule.schedule()];
+      const auto same = std::find_if(like.begin(), like.end(), [&](int other) {
+        return members[static_cast<std::size_t>(other)].ranges == members[c].ranges;
+      });
+      found.push_back(same == like.end() ? static_cast<int>(c) : *same);
+      if (same == like.end()) like.push_back(static_cast<int>(c));
+    }
+    return found;
+  }
+
+  /// [role * streams + stream] calls of each kind that have steps of their own.
+  std::vector<std::vector<int>> calls_with_steps() const {
+    const std::vector<int> kinds = kinds_of_calls();
+    std::vector<std::vector<int>> found;
+    for (const Program::Role& role : program.roles)
+      for (const std::vector<Program::Task>& stream : role.streams) {
+        std::vector<int>& calls = found.emplace_back();
+        for (const Program::Task& task : stream)
+          if (task.call >= 0 && !is_known(task.call)) calls.push_back(kinds[static_cast<std::size_t>(task.call)]);
+        std::sort(calls.begin(), calls.end());
+        calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+      }
+    return found;
+  }
+
   void find_tables(WatchedWork* work) {
     std::map<std::vector<int>, std::uint32_t> known;
-    const std::size_t n_roles = program.roles.size();
-    std::vector<std::int64_t> of_role(2 * n_roles * static_cast<std::size_t>(lanes), -1);
+    std::map<std::vector<int>, std::uint32_t> like;  // by what a lane of an actor is worked out from
+    const std::vector<std::vector<int>> calls = calls_with_steps();
     for (Actor actor = 0; actor < program.actors; ++actor)
       for (Lane lane = 0; lane < lanes; ++lane) {
         done(work);
-        const std::size_t role =
-            static_cast<std::size_t>(program.role_number(actor)) + (is_stood_for(actor) ? n_roles : 0);
-        std::int64_t& of_all = of_role[role * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(lane)];
-        if (of_all >= 0) {
-          table_of.push_back(static_cast<std::uint32_t>(of_all));
-          continue;
+        const auto role = static_cast<std::size_t>(program.role_number(actor));
+        const auto stream = static_cast<std::size_t>(stream_of[static_cast<std::size_t>(lane)]);
+        std::vector<int> from{static_cast<int>(role), lane, is_stood_for(actor) ? 1 : 0};
+        if (!is_stood_for(actor) || !known_courses.have_no_steps)
+          for (const int call : calls[role * program.streams.size() + stream])
+            from.push_back(steps_of_call(call, actor, lane - base[stream]));
+        const auto [table, is_new] = like.try_emplace(std::move(from), 0);
+        if (is_new) {
+          std::vector<int> first = steps_of(actor, lane);
+          done(work, static_cast<std::int64_t>(first.size()));
+          const auto [entry, is_first] = known.try_emplace(first, static_cast<std::uint32_t>(tables.size()));
+          if (is_first) tables.push_back({std::move(first), 0});
+          table->second = entry->second;
         }
-        std::vector<int> first = steps_of(actor, lane);
-        done(work, static_cast<std::int64_t>(first.size()));
-        const auto next = static_cast<std::uint32_t>(tables.size());
-        const auto [entry, is_new] = known.try_emplace(first, next);
-        if (is_new) tables.push_back({std::move(first), 0});
-        table_of.push_back(entry->second);
-        const std::vector<Program::Task>& its = tasks(actor, stream_of[static_cast<std::size_t>(lane)]);
-        const bool calls = std::any_of(its.begin(), its.end(), [this](const Program::Task& task) {
-          return task.call >= 0 && !is_known(task.call);
-        });
-        if (!calls) of_all = entry->second;  // else it may have other steps at another member
+        table_of.push_back(table->second);
       }
+  }
+  /// Of a lane of the called schedule at that actor.
+  int steps_of_call(int call, Actor actor, Lane own) const {
+    const Schedule& called = program.calls[static_cast<std::size_t>(call)].schedule.schedule();
+    return own < called.lanes ? called.n_steps(member(call, actor), own) : 0;
   }
 
   void lay_out_lanes(int room) {
@@ -172,9 +205,8 @@ struct LoweredProgram::Parts {
       }
       std::int64_t steps = own == 0 ? 1 : 0;
       if (task.call >= 0) {
-        const Schedule& called = call_of(task).schedule.schedule();
         steps = own == 0 ? 2 : 0;  // it launches, and joins
-        if (own < called.lanes && !is_known(task.call)) steps += called.n_steps(member(task.call, actor), own);
+        if (!is_known(task.call)) steps += steps_of_call(task.call, actor, own);
       }
       if ((first.back() + steps) * program.iterations > INT_MAX)
         throw InputError(
