@@ -121,7 +121,7 @@ struct LoweredProgram::Parts {
         table_of.push_back(table->second);
       }
   }
-  /// Of a lane of the called schedule at that actor.
+  /// Counts the steps of that lane in the called schedule.
   int steps_of_call(int call, Actor actor, Lane own) const {
     const Schedule& called = program.calls[static_cast<std::size_t>(call)].schedule.schedule();
     return own < called.lanes ? called.n_steps(member(call, actor), own) : 0;
