@@ -23,6 +23,12 @@ constexpr std::size_t least_class = 2;
 /// Chosen: like connections that share a link are separated at one kind of link per round, and a few kinds have them.
 constexpr int most_collisions = 8;
 
+/// Chosen: a connection takes some 500 bytes here, as it does in the run itself.
+constexpr std::size_t most_connections = std::size_t{1} << 21;
+/// Chosen: what is unlike in one place of a ring is so one place farther after each pass, so that hardly any actor
+/// would be left that stands for another.
+constexpr int most_passes = 256;
+
 /// Calls that share this have the same steps, members and channels.
 struct CallKind {
   int call = 0;
@@ -50,7 +56,7 @@ struct Connection {
   int received_as = 0;        // likewise
   std::vector<LinkId> links;  // over all parts and legs of its path
   std::vector<int> legs;      // [link] of all of its legs
-  int form = 0;               // what of its path is no link
+  int form = 0;               // a number for all of its path but the links
 };
 
 class Finder {
@@ -63,6 +69,7 @@ class Finder {
         has_posts_(options.may_post(topology)) {}
 
   std::shared_ptr<const StandIns> found() {
+    if (has_posts_ && shares_devices()) return nullptr;
     const auto n = static_cast<std::size_t>(program_.actors);
     shapes_.resize(n);
     for (const CallKind& kind : kinds())
@@ -75,6 +82,14 @@ class Finder {
   }
 
  private:
+  // Two actors whose messages one device posts.
+  bool shares_devices() const {
+    std::set<std::uint32_t> taken;
+    for (const NodeId device : options_.placement)
+      if (!taken.insert(device.value).second) return true;
+    return false;
+  }
+
   std::vector<CallKind> kinds() const {
     std::vector<CallKind> found;
     std::set<std::tuple<const Schedule*, std::vector<Actor>, int>> known;
@@ -108,12 +123,13 @@ class Finder {
       ++n_members;
       const int shape = shapes.of(shape_of(schedule, actor, number));
       if (shapes.size() > 1 + n_members / least_class && n_members > most_unlike) return false;
+      if (!has_only_own_ || connections_.size() > most_connections) return false;
       shapes_[static_cast<std::size_t>(actor)].push_back(static_cast<std::int64_t>(number) << 32 | shape);
     }
     return true;
   }
 
-  // What an actor does in a call, but for whom its peers are.
+  // An actor's steps in a call, with its connections numbered instead of its peers.
   Words shape_of(const Schedule& schedule, Actor actor, std::int64_t kind) {
     Words shape;
     std::map<std::pair<std::uint64_t, bool>, std::int64_t> numbers;
@@ -125,6 +141,7 @@ class Finder {
         step.clear();
         schedule.step(actor, lane, i, step);
         shape.push_back(static_cast<std::int64_t>(step.ops.size() << 32 | step.waits.size()));
+        for (const Wait& wait : step.waits) has_only_own_ = has_only_own_ && wait.actor < 0;
         for (const Wait& wait : step.waits)
           shape.push_back(static_cast<std::int64_t>(wait.lane) << 32 | static_cast<std::int64_t>(wait.steps));
         if (has_posts_) add_turns(actor, step, shape);
@@ -132,6 +149,7 @@ class Finder {
           shape.push_back(static_cast<std::int64_t>(op.what) << 16 | static_cast<std::int64_t>(op.channel));
           if (op.what == Do::compute) {
             shape.push_back(op.time.count());
+            has_only_own_ = has_only_own_ && op.unit() < 0;
             continue;
           }
           shape.push_back(schedule.size(op.region).count);
@@ -143,12 +161,13 @@ class Finder {
     return shape;
   }
 
-  // Posts takes what one lane sends at one instant by how far it is to the receiver.
+  // Posts takes what one lane sends at one instant in order of the distance to the receiver.
   void add_turns(Actor actor, const Step& step, Words& shape) const {
     std::vector<Actor> far;
     for (const Op& op : step.ops)
       if (op.what == Do::send) far.push_back(wrap(op.peer - actor, program_.actors));
     if (far.size() < 2) return;
+    shape.push_back(static_cast<std::int64_t>(far.size()));
     for (const Actor each : far)
       shape.push_back(std::count_if(far.begin(), far.end(), [&](Actor other) { return other < each; }));
   }
@@ -170,13 +189,14 @@ class Finder {
     return next;
   }
 
-  // False: some path is such that no link stands for another.
+  // False: a link of some path shares its resource.
   bool find_paths() {
     PlannedRoutes routes(topology_, options_);
     const bool by_channel = differ_by_channel(topology_, options_);
     Numbers<Words> uses, forms;
     used_.resize(topology_.n_links());
     for (auto& [key, connection] : connections_) {
+      throw_if_stopped(options_.stop, "ranks that are alike were being looked for");
       connection.sent_as = uses.of(connection.sends);
       connection.received_as = uses.of(connection.receives);
       const auto channel = static_cast<std::uint32_t>(key & UINT16_MAX);
@@ -255,7 +275,7 @@ class Finder {
   // Splits colors until none is to be split. False: too few actors share a color.
   bool refine() {
     std::size_t n_before = 0;
-    for (;;) {
+    for (int pass = 0; pass < most_passes; ++pass) {
       throw_if_stopped(options_.stop, "ranks that are alike were being looked for");
       Numbers<Words> paths, actors, links;
       std::vector<Words> next(colors_.size());
@@ -275,6 +295,7 @@ class Finder {
       if (actors.size() + links.size() == n_before) return true;
       n_before = actors.size() + links.size();
     }
+    return false;
   }
 
   void add_connections(Numbers<Words>& paths, std::vector<Words>& next) const {
@@ -333,6 +354,7 @@ class Finder {
   // Actors of a color whose like connections meet on a link get places, by which they differ. False: none do.
   bool tell_apart() {
     bool has_found = false;
+    places_.assign(colors_.size(), 0);  // colors have those of before
     for (const std::vector<Crossing>& of_link : all_crossings()) {
       std::int64_t place = 0;
       for (std::size_t i = 1; i < of_link.size(); ++i) {
@@ -395,6 +417,7 @@ class Finder {
   const LoweredProgram& lowered_;
   const Program& program_;
   bool has_posts_;
+  bool has_only_own_ = true;  // no unit that several actors share, no wait for another's steps
   std::int64_t n_kinds_ = 0;
   int n_legs_ = 0;
   std::vector<Words> shapes_;                        // [actor] by kind of call: a kind and its shape in it

@@ -16,10 +16,10 @@ namespace ringsim {
 /// that have it differ in the colors around them. Senders of one class whose like connections share a link are
 /// separated, in order of their numbers.
 ///
-/// Nothing if hardly any actor stands for another; if something but its role tells what an actor does (a time of its
-/// own for each task, a unit, a process); if a used link shares its resource with another; if a path crosses two links
-/// of one class in a leg. `options`: of the run. Throws Interrupted. Time: about that of reading each kind of call
-/// once, and of some passes over its connections.
+/// Nothing if a class has less than two actors on average; if something but its role tells what an actor does (a time
+/// of its own for each task, a unit, a process); if two actors share a device that posts messages; if a used link
+/// shares its resource with another; if a path crosses two links of one class in a leg. `options`: of the run. Throws
+/// Interrupted. Time: about that of reading each kind of call once, and of some passes over its connections.
 std::shared_ptr<const StandIns> find_stand_ins(const Topology& topology, const RunOptions& options,
                                                const LoweredProgram& program);
 

@@ -50,7 +50,7 @@ struct KnownCourses {
   /// [actor] who does its tasks for it, an actor of its role; empty: each does its own. One that is stood for has
   /// only calls that are not known, and launches each when its stand-in has.
   std::vector<Actor> stand_ins = {};
-  /// One that is stood for has no steps at all, in calls by themselves neither (RunOptions::stand_ins).
+  /// One that is stood for has no steps at all, nor in alone() (RunOptions::stand_ins).
   bool have_no_steps = false;
 };
 

@@ -18,13 +18,14 @@ namespace ringsim {
 /// links that is equitable (Godsil & Royle, Algebraic Graph Theory, 2001, 9.3), as find_stand_ins() makes it:
 ///
 ///  1. Actors of a class have the same steps: operations of equal sizes, waits, and connections to actors of the same
-///     classes, each of which is the same one for its other end.
+///     classes; a connection has one number among the sender's and one among the receiver's, equal for like ones.
 ///  2. The paths of like connections lead, link by link, over links of the same classes, which are alike.
-///  3. Each link of a class is crossed by the same connections, each once, up to which actor of a class has them.
+///  3. Like connections cross each link of a class exactly once.
 ///
 /// Then, by induction over the events of a run, all actors of a class do each step at the same moment: shares of links
-/// are max-min fair, so unique, and equal on links that carry the same. What depends on the order within an instant
-/// equals the whole run's to rounding, as with AlikeActors (sim/program/alike_actors.hpp).
+/// are max-min fair, so unique, and equal on links that carry the same. Rounding makes times differ as with AlikeActors
+/// (sim/program/alike_actors.hpp); and if a device posts messages of two calls that are ready within that of each
+/// other, it may take them in the other order, so that one is a post later.
 struct StandIns {
   std::vector<Actor> actors;  ///< [actor] the one that is simulated for it: the first of its class
   std::vector<LinkId> links;  ///< [link] the one that is crossed for it; itself if nothing crosses it

@@ -326,7 +326,7 @@ TEST_CASE("no plan takes less than its bound") {
   late["disturbance"] = {{"late", {{{"rank", 3}, {"by", "1 ms"}}}}};
   Json weight_passes = slow;  // without chunks, full recomputation and full sharding
   weight_passes["training"]["parallel"] = {{"schedule", "zero_bubble_h1"}, {"pipeline", {2, 4}}};
-  for (const auto& [why, n] : search_plans(plans_of(weight_passes), in_turn(0)).refused)
+  for (const auto& [why, n] : search_plans(plans_of(weight_passes), in_turn(1)).refused)
     CHECK(!has(why, "virtual_pipeline"));
   for (const Json& document : {small(8), slow, small(6, 12), nodes, experts, late, weight_passes}) {
     const PlanSearch found = search_plans(plans_of(document), in_turn(100'000, all));
