@@ -11,6 +11,7 @@
 
 #include "sim/base/watch.hpp"
 #include "sim/program/alike_actors.hpp"
+#include "sim/program/call_kinds.hpp"
 #include "sim/run/planned_routes.hpp"
 #include "sim/schedule/lanes.hpp"
 
@@ -28,6 +29,9 @@ constexpr std::size_t most_connections = std::size_t{1} << 21;
 /// Chosen: what is unlike in one place of a ring is so one place farther after each pass, so that hardly any actor
 /// would be left that stands for another.
 constexpr int most_passes = 256;
+
+/// Chosen: of a call with fewer members all kinds are read, however many there are.
+constexpr std::size_t most_unlike = 64;
 
 /// Calls that share this have the same steps, members and channels.
 struct CallKind {
@@ -70,8 +74,7 @@ class Finder {
 
   std::shared_ptr<const StandIns> found() {
     if (has_posts_ && shares_devices()) return nullptr;
-    const auto n = static_cast<std::size_t>(program_.actors);
-    shapes_.resize(n);
+    shapes_.resize(static_cast<std::size_t>(program_.actors));
     for (const CallKind& kind : kinds())
       if (!read(kind)) return nullptr;
     if (connections_.empty() || !find_paths()) return nullptr;
@@ -91,19 +94,17 @@ class Finder {
   }
 
   std::vector<CallKind> kinds() const {
+    const std::vector<int> kind_of = kinds_of_calls(program_);
     std::vector<CallKind> found;
-    std::set<std::tuple<const Schedule*, std::vector<Actor>, int>> known;
+    std::set<std::pair<int, int>> known;  // by the first channel
     for (const Program::Role& role : program_.roles)
       for (std::size_t s = 0; s < role.streams.size(); ++s)
         for (const Program::Task& task : role.streams[s]) {
           if (task.call < 0) continue;
-          const Program::Call& call = program_.calls[static_cast<std::size_t>(task.call)];
+          const auto call = static_cast<std::size_t>(task.call);
           const auto stream = static_cast<Stream>(s);
-          if (known
-                  .emplace(&call.schedule.schedule(), std::vector<Actor>(call.members.begin(), call.members.end()),
-                           lowered_.first_channel(stream, call.plan))
-                  .second)
-            found.push_back({.call = task.call, .stream = stream});
+          const int channel = lowered_.first_channel(stream, program_.calls[call].plan);
+          if (known.emplace(kind_of[call], channel).second) found.push_back({.call = task.call, .stream = stream});
         }
     return found;
   }
@@ -141,9 +142,10 @@ class Finder {
         step.clear();
         schedule.step(actor, lane, i, step);
         shape.push_back(static_cast<std::int64_t>(step.ops.size() << 32 | step.waits.size()));
-        for (const Wait& wait : step.waits) has_only_own_ = has_only_own_ && wait.actor < 0;
-        for (const Wait& wait : step.waits)
+        for (const Wait& wait : step.waits) {
+          has_only_own_ = has_only_own_ && wait.actor < 0;
           shape.push_back(static_cast<std::int64_t>(wait.lane) << 32 | static_cast<std::int64_t>(wait.steps));
+        }
         if (has_posts_) add_turns(actor, step, shape);
         for (const Op& op : step.ops) {
           shape.push_back(static_cast<std::int64_t>(op.what) << 16 | static_cast<std::int64_t>(op.channel));
@@ -172,7 +174,7 @@ class Finder {
       shape.push_back(std::count_if(far.begin(), far.end(), [&](Actor other) { return other < each; }));
   }
 
-  // Of a connection among those of the actor in a kind of call.
+  // The number of a connection among those of the actor in a kind of call.
   std::int64_t number_of(Actor actor, const Op& op, std::int64_t kind,
                          std::map<std::pair<std::uint64_t, bool>, std::int64_t>& numbers) {
     const bool sends = op.what == Do::send;
@@ -223,7 +225,7 @@ class Finder {
     return use_work();
   }
 
-  // What devices do with their own data crosses links of theirs.
+  // Devices copy and add over links of their own. False: one draws on another link.
   bool use_work() {
     for (Actor actor = 0; actor < program_.actors; ++actor)
       for (const LinkId link : work_of(actor))
@@ -378,6 +380,9 @@ class Finder {
       if (its < 0) its = static_cast<Actor>(actor);
       found->actors.push_back(its);
     }
+    std::vector<int> n(colors_.size());  // [color]
+    for (const int color : colors_) ++n[static_cast<std::size_t>(color)];
+    for (const int color : colors_) found->counts.push_back(n[static_cast<std::size_t>(color)]);
     std::vector<LinkId> first_link(topology_.n_links(), no_link);  // [color]
     for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
       LinkId its{l};
@@ -392,11 +397,9 @@ class Finder {
     std::map<std::pair<Actor, int>, std::uint64_t> sent;  // by its sender, which is simulated, and Connection::sent_as
     for (const auto& [key, connection] : connections_)
       if (found->actor(connection.from) == connection.from) sent[{connection.from, connection.sent_as}] = key;
-    for (const auto& [key, connection] : connections_) {
-      const std::uint64_t its = sent.at({found->actor(connection.from), connection.sent_as});
-      found->sent[its].ends.emplace_back(connection.from, connection.to);
-      if (found->actor(connection.to) == connection.to) found->received[key] = its;
-    }
+    for (const auto& [key, connection] : connections_)
+      if (found->actor(connection.to) == connection.to)
+        found->received[key] = sent.at({found->actor(connection.from), connection.sent_as});
     return found;
   }
 
@@ -409,8 +412,6 @@ class Finder {
     }
     return true;
   }
-
-  static constexpr std::size_t most_unlike = 64;
 
   const Topology& topology_;
   const RunOptions& options_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/setting_error.hpp"
+#include "sim/program/call_kinds.hpp"
 
 namespace ringsim {
 
@@ -26,7 +27,6 @@ struct LoweredProgram::Parts {
     struct Range {  // actors first, first + 1, ... have the numbers number, number + 1, ...
       Actor first = 0, number = 0;
       int n = 0;
-      bool operator==(const Range&) const = default;
     };
     std::vector<Range> ranges;  // in order of actors; empty: all have the same numbers in both
   };
@@ -67,24 +67,9 @@ struct LoweredProgram::Parts {
     }
   }
 
-  /// The first call with the same schedule and the same members.
-  std::vector<int> kinds_of_calls() const {
-    std::map<const Schedule*, std::vector<int>> known;
-    std::vector<int> found;
-    for (std::size_t c = 0; c < program.calls.size(); ++c) {
-      std::vector<int>& like = known[&program.calls[c].schedule.schedule()];
-      const auto same = std::find_if(like.begin(), like.end(), [&](int other) {
-        return members[static_cast<std::size_t>(other)].ranges == members[c].ranges;
-      });
-      found.push_back(same == like.end() ? static_cast<int>(c) : *same);
-      if (same == like.end()) like.push_back(static_cast<int>(c));
-    }
-    return found;
-  }
-
   /// [role * streams + stream] calls of each kind that have steps of their own.
   std::vector<std::vector<int>> calls_with_steps() const {
-    const std::vector<int> kinds = kinds_of_calls();
+    const std::vector<int> kinds = kinds_of_calls(program);
     std::vector<std::vector<int>> found;
     for (const Program::Role& role : program.roles)
       for (const std::vector<Program::Task>& stream : role.streams) {

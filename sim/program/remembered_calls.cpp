@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/program/call_kinds.hpp"
 #include "sim/program/find_stand_ins.hpp"
 
 namespace ringsim {
@@ -17,9 +18,6 @@ namespace {
 
 /// An early helper is taken to arrive so long before the first rank.
 constexpr Picoseconds before_ranks{1};
-
-/// Calls that share all of this may take one course.
-using Kind = std::tuple<const Schedule*, std::vector<Actor>, int, Stream>;
 
 std::vector<Actor> members_of(const Program::Call& call) {
   std::vector<Actor> members(call.members.begin(), call.members.end());
@@ -33,13 +31,14 @@ std::vector<Actor> members_of(const Program::Call& call) {
 bool has_repeated(const Program& program) {
   if (program.calls.empty()) return false;
   if (program.iterations > 1) return true;
-  std::set<Kind> kinds;
+  const std::vector<int> kind_of = kinds_of_calls(program);
+  std::set<std::tuple<int, int, Stream>> kinds;  // by plan and stream: those may take one course
   for (const Program::Role& role : program.roles)
     for (std::size_t s = 0; s < role.streams.size(); ++s)
       for (const Program::Task& task : role.streams[s]) {
         if (task.call < 0) continue;
-        const Program::Call& call = program.calls[static_cast<std::size_t>(task.call)];
-        kinds.emplace(&call.schedule.schedule(), members_of(call), call.plan, static_cast<Stream>(s));
+        const auto call = static_cast<std::size_t>(task.call);
+        kinds.emplace(kind_of[call], program.calls[call].plan, static_cast<Stream>(s));
       }
   return kinds.size() < program.calls.size();
 }
@@ -96,8 +95,15 @@ RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& opt
   ensure(options.placement.size() == static_cast<std::size_t>(program.actors), "every actor is said to have a place");
   if (options.longer) alike_.stand_alone();
   std::map<std::vector<Actor>, int> known;
-  for (const Program::Call& call : program.calls) {
-    const auto [found, is_new] = known.try_emplace(ringsim::members_of(call), static_cast<int>(known.size()));
+  kind_of_ = kinds_of_calls(program);
+  for (std::size_t c = 0; c < program.calls.size(); ++c) {
+    const auto kind = static_cast<std::size_t>(kind_of_[c]);
+    if (kind < c) {
+      members_id_.push_back(members_id_[kind]);
+      continue;
+    }
+    const auto [found, is_new] =
+        known.try_emplace(ringsim::members_of(program.calls[c]), static_cast<int>(known.size()));
     members_id_.push_back(found->second);
     if (!is_new) continue;
     Members& members = members_.emplace_back();
@@ -283,9 +289,8 @@ const std::vector<Courses::End>& RememberedCalls::begins(Actor actor, Lane lane,
 }
 
 int RememberedCalls::kind_of(int call, Stream stream) {
-  const Program::Call& it = lowered_->program().calls[static_cast<std::size_t>(call)];
-  const std::tuple kind{&it.schedule.schedule(), members_id_[static_cast<std::size_t>(call)],
-                        lowered_->first_channel(stream, it.plan)};
+  const auto c = static_cast<std::size_t>(call);
+  const std::pair kind{kind_of_[c], lowered_->first_channel(stream, lowered_->program().calls[c].plan)};
   return kinds_.try_emplace(kind, static_cast<int>(kinds_.size())).first->second;
 }
 
@@ -328,7 +333,7 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
     last = std::max(last, traffic.end);
   };
   options.on_message = [&](const Span& message) {
-    Course::Member &from = by_number(message.from), &to = by_number(message.to);
+    Course::Member &from = by_number(message.from), &to = by_number(simulated(message.to));
     from.sent += message.bytes;
     to.received += message.bytes;
     from.posts =
@@ -365,12 +370,12 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
     const std::int64_t first_channel = lowered_->first_channel(stream, plan);
     for (const auto& [connection, first] : sends) {
       const auto& [from, to] = connection;
-      const Picoseconds since = first.time_since_epoch(), end = by_number(to).end;
+      const Picoseconds since = first.time_since_epoch(), end = by_number(simulated(to)).end;
       uses.connections.push_back(
           {.of = static_cast<std::int64_t>(from) << 40 | static_cast<std::int64_t>(to) << 16 | first_channel,
            .first = since,
            .last = end});
-      uses.receivers.emplace_back(to, since);
+      uses.receivers.emplace_back(simulated(to), since);
       if (uses.senders.empty() || uses.senders.back().of != from)
         uses.senders.push_back({.of = from, .first = since, .last = end});
       uses.senders.back().last = std::max(uses.senders.back().last, end);
@@ -391,18 +396,17 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   return course;
 }
 
-// Ends, and the ways to them.
 void RememberedCalls::take_from_stand_ins(const Members& members, Course& course) const {
   for (std::size_t i = 0; i < members.actors.size(); ++i) {
-    const Actor stand_in = stand_ins_->actor(members.actors[i]);
-    if (stand_in == members.actors[i]) continue;
-    const Course::Member& its =
-        course.members[static_cast<std::size_t>(members.numbers[static_cast<std::size_t>(stand_in)])];
-    Course::Member& one = course.members[i];
-    one.end = its.end;
-    one.since = its.since;
-    one.way = its.way;
+    const Actor stand_in = simulated(members.actors[i]);
+    if (stand_in != members.actors[i])
+      course.members[i] = course.members[static_cast<std::size_t>(number_of(course.call, stand_in))];
   }
+}
+
+void RememberedCalls::on_message(const Span& message) {
+  sent_by_[static_cast<std::size_t>(message.from)] += message.bytes;
+  received_by_[static_cast<std::size_t>(simulated(message.to))] += message.bytes;
 }
 
 void RememberedCalls::on_compute(const ComputeEvent& event) {
@@ -431,6 +435,12 @@ void RememberedCalls::on_compute(const ComputeEvent& event) {
 
 void RememberedCalls::add_to(Timeline& timeline) {
   ensure(n_met_ == 0, "no known call met another");
+  if (stand_ins_)
+    for (std::size_t actor = 0; actor < sent_by_.size(); ++actor) {
+      const auto stand_in = static_cast<std::size_t>(stand_ins_->actors[actor]);
+      sent_by_[actor] = sent_by_[stand_in];
+      received_by_[actor] = received_by_[stand_in];
+    }
   std::vector<Bytes> link_bytes(topology_.n_links());
   std::vector<double> link_rests(topology_.n_links());
   for (const auto& [key, course] : courses_) {
@@ -542,6 +552,7 @@ Timeline run_some(const Topology& topology, const std::shared_ptr<const LoweredP
   its.stand_ins = calls.stand_ins();
   its.most_messages.reset();
   its.fold = false;
+  if (its.stand_ins != nullptr) its.on_message = [&](const Span& message) { calls.on_message(message); };
   if (calls.simulates_some()) {
     its.on_compute = [&](const ComputeEvent& event) {
       if (options.on_compute && lowered->stand_in(event.actor) == event.actor) options.on_compute(event);

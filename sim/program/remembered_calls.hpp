@@ -69,7 +69,7 @@ class RememberedCalls final : public Courses {
   std::int64_t transfers_of_known() const;
   /// About how many of so many messages are simulated: as many of them as of the actors.
   std::int64_t simulated_of(std::int64_t transfers) const;
-  /// The messages of courses that were simulated for it.
+  /// The messages of courses that were simulated for it, with those that were stood for.
   std::int64_t transfers_alone() const { return transfers_alone_; }
 
   /// Thrown out of a run: hardly any call repeats another, as if each rank took a time of its own for each task.
@@ -80,6 +80,8 @@ class RememberedCalls final : public Courses {
   const std::vector<End>& begins(Actor actor, Lane lane, int step, SimTime now) override;
   /// Give it to RunOptions::on_compute, if some calls are simulated.
   void on_compute(const ComputeEvent& event);
+  /// Give it to RunOptions::on_message of all runs by stand_ins().
+  void on_message(const Span& message);
   /// Give it to RunOptions::on_traffic then.
   void on_traffic(const Traffic& traffic) { meetings_.crossed(traffic); }
 
@@ -88,7 +90,7 @@ class RememberedCalls final : public Courses {
   /// A recorded path, as that of a run of `whole`, the program without known courses: known calls on it are simulated
   /// once more, with their elements.
   std::vector<PathElement> expanded(const std::vector<PathElement>& path, const LoweredProgram& whole) const;
-  /// [actor] what it sent and received by them, after add_to().
+  /// [actor] what it sent and received by them, after add_to(); by stand_ins() in all calls.
   const std::vector<Bytes>& sent_by() const { return sent_by_; }
   const std::vector<Bytes>& received_by() const { return received_by_; }
 
@@ -148,6 +150,7 @@ class RememberedCalls final : public Courses {
   Course simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals, Picoseconds first_rank);
   int kind_of(int call, Stream stream);
   void take_from_stand_ins(const Members& members, Course& course) const;
+  Actor simulated(Actor actor) const { return stand_ins_ ? stand_ins_->actor(actor) : actor; }
   void group_members();
   void expect_alike(int call, const std::vector<SimTime>& ends);
   Paths paths_within(const std::vector<PathElement>& path) const;
@@ -166,11 +169,12 @@ class RememberedCalls final : public Courses {
   AlikeActors alike_;
   CallMeetings meetings_;
   const LoweredProgram* lowered_ = nullptr;
-  std::vector<bool> is_known_;                                  // [call]
-  std::vector<bool> in_run_;                                    // [call] in the present run
-  std::vector<int> members_id_;                                 // [call]
-  std::vector<Members> members_;                                // [id]
-  std::map<std::tuple<const Schedule*, int, int>, int> kinds_;  // by schedule, id of members, first channel
+  std::vector<bool> is_known_;                // [call]
+  std::vector<bool> in_run_;                  // [call] in the present run
+  std::vector<int> members_id_;               // [call]
+  std::vector<Members> members_;              // [id]
+  std::vector<int> kind_of_;                  // [call] as kinds_of_calls()
+  std::map<std::pair<int, int>, int> kinds_;  // by that and the first channel
   std::map<std::pair<int, std::vector<Picoseconds>>, std::unique_ptr<Course>> courses_;  // by kind and class arrivals
 
   // Of the present run.
@@ -191,7 +195,9 @@ std::string why_not_remembered(const RunOptions& options);
 /// A run in which calls were remembered.
 struct RememberedRun {
   Timeline timeline;
-  std::vector<Bytes> sent_by, received_by;  ///< [actor] by the calls that were remembered
+  /// [actor] by the calls that were remembered; if actors stood for others by all calls, of which options.on_message
+  /// heard nothing.
+  std::vector<Bytes> sent_by, received_by;
   RememberedCalls::Counts calls;
 };
 

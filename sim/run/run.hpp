@@ -100,9 +100,9 @@ struct RunOptions {
   /// Says when a compute of time until_told ends; must outlive the run. No run is folded with it. A recorded path has
   /// an element `known` for each.
   Courses* courses = nullptr;
-  /// Some actors stand for others, which have no steps; must outlive the run. Messages, bytes and links are counted for
-  /// all of them, on_message hears of all, on_compute and on_traffic of those that are simulated. No run is folded with
-  /// it, nor disturbed.
+  /// Some actors stand for others, which have no steps; must outlive the run. Timeline counts messages and bytes for
+  /// all of them; on_message, on_compute and on_traffic hear of those that are simulated, and Span::to is who receives
+  /// it. No run is folded with it, nor disturbed.
   const StandIns* stand_ins = nullptr;
 
   std::size_t plan_number(std::uint32_t channel) const {

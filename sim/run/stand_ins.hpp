@@ -4,7 +4,6 @@
 #include <tsl/robin_map.h>
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
@@ -28,15 +27,10 @@ namespace ringsim {
 /// other, it may take them in the other order, so that one is a post later.
 struct StandIns {
   std::vector<Actor> actors;  ///< [actor] the one that is simulated for it: the first of its class
+  std::vector<int> counts;    ///< [actor] the size of its class
   std::vector<LinkId> links;  ///< [link] the one that is crossed for it; itself if nothing crosses it
 
-  /// A connection whose sender is simulated, and those like it.
-  struct Connection {
-    std::vector<std::pair<Actor, Actor>> ends;  ///< from, to; first those of itself
-  };
-  /// By connection_key(); all whose senders are simulated.
-  tsl::robin_map<std::uint64_t, Connection, MixedHash> sent;
-  /// By connection_key(), all whose receivers are simulated: the key in `sent` of the like one whose sender is.
+  /// By connection_key(), all whose receivers are simulated: the like one whose sender is.
   tsl::robin_map<std::uint64_t, std::uint64_t, MixedHash> received;
 
   Actor actor(Actor other) const { return actors[static_cast<std::size_t>(other)]; }
@@ -48,11 +42,6 @@ struct StandIns {
   std::uint64_t sent_for(std::uint64_t received_key) const {
     const auto found = received.find(received_key);
     ensure(found != received.end(), "a receiver that is simulated knows its connections");
-    return found->second;
-  }
-  const Connection& connection(std::uint64_t sent_key) const {
-    const auto found = sent.find(sent_key);
-    ensure(found != sent.end(), "a sender that is simulated knows its connections");
     return found->second;
   }
 };

@@ -37,7 +37,7 @@ namespace {
 std::string outcome(const Schedule& schedule, std::uint64_t seed) {
   const Replayed replayed = replay_shuffled(schedule, seed);
   if (!replayed.finished) return "stuck: " + replayed.open;
-  for (const Verdict& verdict : replayed.verdicts)
+  for (const replay::Verdict& verdict : replayed.verdicts)
     if (verdict.first) return fmt::format("{} wrong, first {}", verdict.wrong, to_string(*verdict.first));
   return "right";
 }

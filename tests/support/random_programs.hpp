@@ -125,7 +125,7 @@ inline Program random_alike_program(Draw& draw, int ranks, std::size_t n_plans) 
   return program;
 }
 
-/// What makes calls differ, by channel or by device.
+/// Protocols, routing, costs of links and rates of devices.
 inline void draw_options(Draw& draw, Topology& net, RunOptions& options) {
   options.plans.front().protocol = find_protocol(draw.one_of(std::array{"none", "simple", "ll", "ll128"}));
   options.model = draw.once_in(8) ? NetworkModel::ideal : NetworkModel::fair;

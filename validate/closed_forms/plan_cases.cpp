@@ -209,19 +209,16 @@ PlanNumbers memory(const Transformer& of) {
   return out;
 }
 
+void add_case(PlanCase::Quantity quantity, PlanNumbers (*compared)(const Transformer&), Transformer of,
+              std::vector<PlanCase>& cases) {
+  cases.push_back({.quantity = quantity, .plan = of.name, .where = of.where, .run = {}});
+  cases.back().run = [compared, of = std::move(of)] { return compared(of); };
+}
 void add_sent(Transformer of, std::vector<PlanCase>& cases) {
-  std::string name = of.name, where = of.where;
-  cases.push_back({.quantity = PlanCase::Quantity::sent,
-                   .plan = std::move(name),
-                   .where = std::move(where),
-                   .run = [of = std::move(of)] { return sent(of); }});
+  add_case(PlanCase::Quantity::sent, sent, std::move(of), cases);
 }
 void add_memory(Transformer of, std::vector<PlanCase>& cases) {
-  std::string name = of.name, where = of.where;
-  cases.push_back({.quantity = PlanCase::Quantity::memory,
-                   .plan = std::move(name),
-                   .where = std::move(where),
-                   .run = [of = std::move(of)] { return memory(of); }});
+  add_case(PlanCase::Quantity::memory, memory, std::move(of), cases);
 }
 
 const char* const recomputations[] = {"none", "selective", "full"};

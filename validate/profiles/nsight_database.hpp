@@ -68,7 +68,7 @@ class NsightDatabase {
   std::string path_;
   std::uint64_t size_ = 0;  // bytes: no table has more rows
   std::unique_ptr<sqlite3, Close> database_;
-  std::map<std::string, std::string, std::less<>> kinds_;  // what the schema has by that name: "table", "view", ...
+  std::map<std::string, std::string, std::less<>> kinds_;  // by name: "table", "view" or another type of the schema
   std::map<std::string, std::set<std::string>, std::less<>> columns_;
 };
 

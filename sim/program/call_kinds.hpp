@@ -1,0 +1,14 @@
+// Calls of a program that are alike.
+#pragma once
+
+#include <vector>
+
+#include "sim/program/program.hpp"
+
+namespace ringsim {
+
+/// [call] the first one that has its schedule, and its members in the same order. Time: O(members of all calls), if
+/// calls of one schedule have few sets of members.
+std::vector<int> kinds_of_calls(const Program& program);
+
+}  // namespace ringsim
