@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -128,9 +131,13 @@ CheckedSchedule call_of(const std::string& algorithm, int ranks, Bytes bytes) {
   return check(make_schedule(*find_algorithm(algorithm), request, {}));
 }
 
-/// 0: none stand for others; else the number of those who do, whose run is that of all.
-int simulated(const Topology& net, const CheckedSchedule& schedule, RunOptions options = {}) {
+/// By [rank] the number of its place, or one rank on each. 0: none stand for others; else the number of those who do,
+/// whose run is that of all.
+int simulated(const Topology& net, const CheckedSchedule& schedule, RunOptions options = {},
+              const std::vector<std::size_t>& places = {}) {
   options.placement.assign(net.ranks().begin(), net.ranks().end());
+  if (!places.empty()) options.placement.clear();
+  for (const std::size_t place : places) options.placement.push_back(net.ranks()[place]);
   const CheckedProgram program = check(of_one_call(schedule));
   const LoweredProgram whole(program);
   const auto stand_ins = find_stand_ins(net, options, whole);
@@ -219,26 +226,77 @@ TEST_CASE("ranks of a tree stand for those of the same place in it") {
   CHECK(simulated(star_of(8, link, link), call_of("direct", 8, 8000_B)) == 1);
 }
 
-TEST_CASE(
-    "what a lane sends at one instant is posted by distance, so ranks that differ in it do not stand for each other") {
-  // Each of four sends two messages in a step: to the next and the one after. Rank 3's next, rank 0, is the farther
-  // one only if distances were not taken around the ring of ranks; they are, so one stands for all.
-  WrittenSchedule written({.op = CollectiveOp::pairs, .ranks = 4}, 4, 1, 1);
+namespace {
+
+/// A step per rank: it sends chunk 0 to the first of its two peers and chunk 1 to the second.
+CheckedSchedule to_two_peers(const std::vector<std::array<Actor, 2>>& peers) {
+  const auto ranks = static_cast<int>(peers.size());
+  WrittenSchedule written({.op = CollectiveOp::pairs, .ranks = ranks}, ranks, 1, 1);
   written.like.names_regions = false;
-  written.like.layout[0] = Layout::of_sizes({1000_B, 1000_B});
-  for (Actor rank = 0; rank < 4; ++rank) {
-    written.step(rank, 0);
-    Step& step = written.steps[static_cast<std::size_t>(rank)][0].back();
-    const bool turned = rank % 2 == 1;  // names them in the other order
-    for (const int by : turned ? std::array{2, 1} : std::array{1, 2}) step.send((rank + by) % 4, chunk(by - 1));
-    for (const int by : turned ? std::array{2, 1} : std::array{1, 2}) step.receive((rank + 4 - by) % 4, chunk(by - 1));
+  written.like.layout[0] = Layout::of_sizes({1000_B, 3000_B});
+  for (Actor rank = 0; rank < ranks; ++rank) {
+    Step& step = written.step(rank, 0);
+    for (std::size_t i = 0; i < 2; ++i) step.send(peers[static_cast<std::size_t>(rank)][i], chunk(static_cast<int>(i)));
+    for (std::size_t i = 0; i < 2; ++i)
+      for (Actor other = 0; other < ranks; ++other)
+        if (peers[static_cast<std::size_t>(other)][i] == rank) step.receive(other, chunk(static_cast<int>(i)));
   }
-  const CheckedSchedule schedule = check(written.schedule());
+  return check(written.schedule());
+}
+
+Topology with_posts(const Topology& net) {
+  return net.with_rates([](NodeId) { return std::optional(DeviceRates{.post = 3us}); },
+                        static_cast<int>(net.ranks().size()));
+}
+
+}  // namespace
+
+TEST_CASE("a step's messages are posted by distance: ranks that differ in the order do not stand for each other") {
+  // Two circles of three ranks. In the first each sends to the next and the one after; in the second, to the one before
+  // and the one before that, so that the second peer is nearer, around all six.
+  const CheckedSchedule circles = to_two_peers({{{1, 2}, {2, 0}, {0, 1}, {5, 4}, {3, 5}, {4, 3}}});
   const LinkSpec link{.bandwidth = 10_GBps, .latency = 1us};
-  const Topology net = star_of(4, link, link);
-  CHECK(simulated(net, schedule) == 2);
-  const Topology posting = net.with_rates([](NodeId) { return std::optional(DeviceRates{.post = 3us}); }, 4);
-  CHECK(simulated(posting, schedule) == 2);
+  const Topology net = star_of(6, link, link);
+  CHECK(simulated(net, circles) == 1);
+  CHECK(simulated(with_posts(net), circles) == 2);
+}
+
+TEST_CASE("if two ranks share a device that posts messages, no rank stands for others") {
+  const LinkSpec link{.bandwidth = 10_GBps, .latency = 1us};
+  const Topology net = star_of(2, link, link), posting = with_posts(net);
+  const CheckedSchedule ring = call_of("ring", 4, 4000_B);
+  CHECK(simulated(net, ring, {}, {0, 1, 1, 0}) == 2);
+  CHECK(simulated(posting, ring, {}, {0, 1, 1, 0}) == 0);
+}
+
+TEST_CASE("what stands for the link of a device need not be that of the actor which stands for others") {
+  // Rank 0 is on the last GPU, and the first link of a class is the first GPU's.
+  const LinkSpec link{.bandwidth = 10_GBps, .latency = 1us};
+  const Topology net =
+      star_of(4, link, link).with_rates([](NodeId) { return std::optional(DeviceRates{.reduce = 20_GBps}); }, 4);
+  CHECK(simulated(net, call_of("ring", 4, 4000_B), {}, {3, 2, 1, 0}) == 1);
+}
+
+TEST_CASE("where a message crosses two links that stand for each other, no rank stands for others") {
+  // Five switches in a circle, a GPU at each, which sends to the one two switches on: each hop carries two messages.
+  const LinkSpec link{.bandwidth = 10_GBps, .latency = 1us};
+  TopologyBuilder builder;
+  for (std::uint32_t g = 0; g < 5; ++g) builder.add_gpu(fmt::format("gpu{}", g));
+  for (std::uint32_t s = 0; s < 5; ++s) builder.add_node(fmt::format("switch{}", s), NodeKind::network_switch);
+  for (std::uint32_t s = 0; s < 5; ++s) {
+    builder.add_cable(NodeId{s}, NodeId{5 + s}, link);
+    builder.add_cable(NodeId{5 + s}, NodeId{5 + (s + 1) % 5}, link);
+  }
+  const Topology net = builder.build();
+  WrittenSchedule written({.op = CollectiveOp::pairs, .ranks = 5}, 5, 1, 1);
+  written.like.names_regions = false;
+  written.like.layout[0] = Layout::of_sizes({1000_B});
+  for (Actor rank = 0; rank < 5; ++rank) {
+    Step& step = written.step(rank, 0);
+    step.send((rank + 2) % 5, chunk(0));
+    step.receive((rank + 3) % 5, chunk(0));
+  }
+  CHECK(simulated(net, check(written.schedule())) == 0);
 }
 
 }  // namespace find_stand_ins_test
