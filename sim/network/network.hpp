@@ -22,7 +22,7 @@ namespace ringsim {
 /// What can be due in a run. `id` and `stamp` belong to whoever scheduled it. `within`: a message from a device to
 /// itself arrives. Of all others the network tells, when a `flow` is due.
 struct Event {
-  enum class Kind : std::uint8_t { flow, within, local, told, device, posted, disturbance };
+  enum class Kind : std::uint8_t { flow, within, local, told, device, posted, link_change, resume, background };
 
   Event() = default;
   Event(Kind what, std::uint32_t number, std::uint32_t its_stamp)

@@ -80,6 +80,7 @@ class CompiledRoutes {
     return static_cast<std::uint64_t>(from) << 40 | static_cast<std::uint64_t>(to) << 16 | label;
   }
 
+  static Actor sender_of(std::uint64_t key) { return static_cast<Actor>(key >> 40); }
   static Actor receiver_of(std::uint64_t key) { return static_cast<Actor>(key >> 16 & 0xFFFFFF); }
 
   /// What tells the flows of a pair apart, as far as the routes look at it.

@@ -34,6 +34,14 @@ class PathEnd {
   std::uint64_t value_ = 0;  // both, as one word: they are handed on together with every message
 };
 
+/// The time of a message, or of a part of one, by cause: `limiter` set its speed for `busy`, the rest is `latency`.
+struct MessageTime {
+  Picoseconds busy{0}, latency{0};
+  PathEnd node;  ///< in the PathRecord, if there is one: the path up to its end
+  ResourceId limiter = no_resource;
+  bool is_unsure = false;  ///< as Told::is_unsure, of the limiter
+};
+
 /// Time of a chain's messages that like links (see Bottleneck) set the speed of.
 struct TrailEntry {
   std::uint32_t link_class = UINT32_MAX;

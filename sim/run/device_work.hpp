@@ -5,12 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/engine.hpp"
 #include "sim/base/units.hpp"
 #include "sim/network/network.hpp"
 #include "sim/run/lane_trails.hpp"
+#include "sim/run/represented.hpp"
 #include "sim/run/transfers.hpp"
-#include "sim/schedule/lanes.hpp"
-#include "sim/topology/routes.hpp"
+#include "sim/schedule/lane_states.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace ringsim {
@@ -21,14 +22,21 @@ namespace ringsim {
 /// Assumptions: a message that is added is added when all of it is there, at once and whole (NCCL and MPI do so slice
 /// by slice: cut messages into chunks); if links of a staged or cut message come and go, its addition waits for the
 /// last of them.
-template <class Run>
 class DeviceWork {
  public:
-  explicit DeviceWork(Run& run) : run_(run) {}
+  /// All references must outlive it.
+  DeviceWork(const Topology& topology, const Represented& represented, const LaneStates& lanes, Engine<Event>& engine,
+             Transfers& transfers, LaneTrails& trails)
+      : topology_(topology),
+        represented_(represented),
+        lanes_(lanes),
+        engine_(engine),
+        transfers_(transfers),
+        trails_(trails) {}
 
   /// True if it takes time; `kind`: copy or reduce.
-  bool takes_time(Actor actor, LinkKind kind) const {
-    const DeviceLinks* device = run_.topology_.device(run_.node_of(actor));
+  bool takes_time(LaneNumber lane, LinkKind kind) const {
+    const DeviceLinks* device = device_of(lane);
     return device != nullptr && work_of(*device, kind).link != no_link;
   }
 
@@ -40,12 +48,12 @@ class DeviceWork {
     }
     const std::uint32_t index = free_.back();
     free_.pop_back();
-    const Actor actor = run_.lanes_.actor(lane);
-    const DeviceLinks& device = *run_.topology_.device(run_.node_of(actor));
+    const DeviceLinks& device = *device_of(lane);
     works_[index] = {.lane = lane, .size = size, .trail = trail};
-    works_[index].route = run_.ways_.of_work(actor, kind, run_.simulated(work_of(device, kind)));
+    works_[index].route =
+        transfers_.ways().of_work(lanes_.actor(lane), kind, represented_.simulated(work_of(device, kind)));
     if (device.start.count() > 0)
-      run_.engine_.after(device.start, {Event::Kind::device, index, 0});
+      engine_.after(device.start, {Event::Kind::device, index, 0});
     else
       started(index);
   }
@@ -53,12 +61,12 @@ class DeviceWork {
   /// Its first byte is being worked on.
   void started(std::uint32_t index) {
     Work& work = works_[index];
-    work.since = run_.engine_.now();
+    work.since = engine_.now();
     if (const Picoseconds start = work.since - work.trail.at; start.count() > 0)
       go_on(work, no_resource, Picoseconds{0}, start);
-    auto& way = run_.ways_[work.route];
+    Route& way = transfers_.ways()[work.route];
     way.carried += work.size;
-    run_.network_->start(way.first, work.size, piece_of(index, mark));
+    transfers_.network().start(way.first, work.size, piece_of(index, mark));
   }
 
   /// The recorded paths that lead to works which are not over.
@@ -69,18 +77,18 @@ class DeviceWork {
   static bool is_work(std::uint64_t piece) { return leg_of(piece) == mark; }
   std::uint32_t route(std::uint64_t piece) const { return works_[transfer_of(piece)].route; }
 
-  /// Its last byte has been worked on.
-  void done(const Told& told) {
+  /// Its last byte has been worked on: an operation of this lane ends. The lane's trail leads to it, if it is the
+  /// step's last.
+  LaneNumber done(const Told& told) {
     const std::uint32_t index = transfer_of(told.piece);
     const LaneNumber lane = works_[index].lane;
-    if (run_.lanes_.is_last(lane)) {
-      go_on(works_[index], told.limiter, run_.engine_.now() - works_[index].since, Picoseconds{0});
-      run_.trails_.take(lane, works_[index].trail);
-      run_.end_of_step(lane);
+    if (lanes_.is_last(lane)) {
+      go_on(works_[index], told.limiter, engine_.now() - works_[index].since, Picoseconds{0});
+      trails_.take(lane, works_[index].trail);
     }
     works_[index].trail.path_end = {};  // of what is over nothing is kept
     free_.push_back(index);
-    run_.lanes_.op_done(lane);
+    return lane;
   }
 
  private:
@@ -93,15 +101,23 @@ class DeviceWork {
     Trail trail;      // the critical path up to its begin, then to its first byte
   };
 
+  const DeviceLinks* device_of(LaneNumber lane) const {
+    return topology_.device(transfers_.node_of(lanes_.actor(lane)));
+  }
   static const DeviceLinks::Work& work_of(const DeviceLinks& device, LinkKind kind) {
     return kind == LinkKind::reduce ? device.reduce : device.copy;
   }
 
   void go_on(Work& work, ResourceId limiter, Picoseconds busy, Picoseconds start) {
-    run_.trails_.go_on(work.trail, work.lane, work.size, {.busy = busy, .latency = start, .limiter = limiter});
+    trails_.go_on(work.trail, work.lane, work.size, {.busy = busy, .latency = start, .limiter = limiter});
   }
 
-  Run& run_;
+  const Topology& topology_;
+  const Represented& represented_;
+  const LaneStates& lanes_;
+  Engine<Event>& engine_;
+  Transfers& transfers_;
+  LaneTrails& trails_;
   std::vector<Work> works_;
   std::vector<std::uint32_t> free_;
 };

@@ -16,18 +16,11 @@
 #include "sim/run/critical_path.hpp"
 #include "sim/run/fold.hpp"
 #include "sim/run/path_record.hpp"
-#include "sim/run/transfers.hpp"
+#include "sim/run/transfer_table.hpp"
+#include "sim/schedule/lane_states.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace ringsim {
-
-/// The time of a message, or of a part of one, by cause: `limiter` set its speed for `busy`, the rest is `latency`.
-struct MessageTime {
-  Picoseconds busy{0}, latency{0};
-  PathEnd node;  ///< in the PathRecord, if there is one: the path up to its end
-  ResourceId limiter = no_resource;
-  bool is_unsure = false;  ///< as Told::is_unsure, of the limiter
-};
 
 /// A Trail per lane: the critical path up to the start of the lane's current step. If RunOptions::record_path asks
 /// for it, a trail is a chain in a PathRecord as well.
@@ -36,13 +29,12 @@ struct MessageTime {
 /// caused itself, so that a lane's trail stays its own, and short: first one whose message began when the lane itself
 /// began its step, then one whose message began when another lane began its.
 ///
-/// Lanes is the LaneRunner. All references must outlive it.
-template <class Lanes>
+/// All references must outlive it.
 class LaneTrails {
  public:
   /// `folding`: as Run's. `last_may_pass`: the lane that ends last may be held after its end. `stop`: true ends the
   /// constructor with Interrupted; it may take gigabytes.
-  LaneTrails(const Topology& topology, const Lanes& lanes, const Folding* folding, bool last_may_pass,
+  LaneTrails(const Topology& topology, const LaneStates& lanes, const Folding* folding, bool last_may_pass,
              const std::atomic<bool>* stop)
       : lanes_(lanes),
         folding_(folding),
@@ -120,6 +112,14 @@ class LaneTrails {
 
   // --- what a trail goes on through --------------------------------------------------------------------------------
 
+  /// An operation of the lane ends now with a message that began when the lane itself began its step.
+  [[gnu::always_inline]] void end_own(LaneNumber lane, const MessageTime& time, SimTime now) {
+    lanes_.is_last(lane) ? go_on(lane, time) : keep_own(lane, time, now);
+  }
+  /// The same, with one that began when lane `cause` began its step.
+  [[gnu::always_inline]] void end_by_other(LaneNumber lane, LaneNumber cause, const MessageTime& time, SimTime now) {
+    if (lanes_.is_last(lane) && !go_on_by_own(lane, now)) go_on(lane, cause, time);
+  }
   /// The last operation of the lane's step ends with a message that began when lane `from` began its step.
   [[gnu::always_inline]] void go_on(LaneNumber lane, LaneNumber from, const MessageTime& time) {
     if (from != lane) trails_.copy(from, lane);
@@ -338,7 +338,7 @@ class LaneTrails {
     return path;
   }
 
-  const Lanes& lanes_;
+  const LaneStates& lanes_;
   const Folding* folding_;
   bool last_may_pass_;
   std::vector<std::uint32_t> class_of_;  // [resource] its class of like links

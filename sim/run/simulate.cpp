@@ -13,13 +13,15 @@
 #include "sim/base/quantity.hpp"
 #include "sim/base/setting_error.hpp"
 #include "sim/network/network.hpp"
+#include "sim/run/background_traffic.hpp"
 #include "sim/run/courses.hpp"
 #include "sim/run/device_work.hpp"
 #include "sim/run/fingerprint.hpp"
+#include "sim/run/held_lanes.hpp"
 #include "sim/run/lane_trails.hpp"
+#include "sim/run/link_faults.hpp"
 #include "sim/run/messages_ahead.hpp"
-#include "sim/run/movement.hpp"
-#include "sim/run/run_disturbed.hpp"
+#include "sim/run/represented.hpp"
 #include "sim/run/stand_ins.hpp"
 #include "sim/run/transfers.hpp"
 #include "sim/run/units.hpp"
@@ -39,65 +41,62 @@ void expect_link_rates(const Topology& topology, const Network& network) {
   }
 }
 
-/// The loop, the operations of lanes, and the sums over all messages.
-class Run : private Movement<Run> {
-  friend class Movement<Run>;
-  friend class Disturber<Run>;
-  friend class DeviceWork<Run>;
-  friend class Posts<Run>;
-  friend class MessagesAhead<Run>;
-  using Trails = LaneTrails<LaneRunner<Run>>;
-
+/// The loop, the operations of lanes, and the sums and laws over all messages. What moves is Transfers', what a lane
+/// waited for LaneTrails'.
+class Run final : public OperationEnds {
  public:
   Run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
       const std::vector<NodeId>& placement, const Part& part)
-      : Movement(topology, schedule_of(checked, part), options, placement),
-        folding_(part.folding),
-        by_turns_(part.by_turns),
-        by_channels_(part.by_channels),
-        stand_ins_(options.stand_ins),
-        is_folded_(folding_ != nullptr || by_turns_ != nullptr || stand_ins_ != nullptr),
-        has_any_order_(by_turns_ != nullptr || by_channels_ != nullptr),
+      : topology_(topology),
+        options_(options),
+        represented_(part, options.stand_ins),
+        schedule_(represented_.of(checked)),
+        transfers_(topology, options, placement, represented_,
+                   make_network(options.model, options.packet, topology, engine_), engine_),
         lanes_(schedule_, options.plans.front().protocol->slots, *this),
-        trails_(topology, lanes_, folding_, !options.disturbance.empty(), options.stop) {
-    ensure(stand_ins_ == nullptr || (options.disturbance.empty() && !options.record_path && !options.record_spans),
-           "actors that stand for others are not disturbed, and nobody asks for each of their messages");
+        trails_(topology, lanes_, represented_.folding(), !options.disturbance.empty(), options.stop),
+        is_folded_(represented_.has_actors()) {
+    ensure(
+        options.stand_ins == nullptr || (options.disturbance.empty() && !options.record_path && !options.record_spans),
+        "actors that stand for others are not disturbed, and nobody asks for each of their messages");
     if (!options.jobs.empty()) {
       ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
     }
     if (options.record_path) trails_.record(jobs_.size());
     if (options.on_end) trails_.keep_origins();
-    keeps_routes_ = ways_.are_fixed() && folding_ == nullptr;
     if (options.plans.size() == 1) only_protocol_ = options.plans.front().protocol;
-    runs_ahead_ = options.plans.front().protocol->done_when_left;
-    is_followed_ = runs_ahead_ || options.record_path || has_any_order_;
+    const bool run_ahead = options.plans.front().protocol->done_when_left;
+    is_followed_ = run_ahead || options.record_path || represented_.has_any_order();
     protocol_adds_ = std::any_of(options.plans.begin(), options.plans.end(),
                                  [](const CallPlan& plan) { return plan.protocol->adds_bytes(); });
     may_hold_ = !options.disturbance.empty() || options.enough;
-    is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message || stand_ins_ != nullptr;
+    is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message || options.stand_ins != nullptr;
     needs_slots_ = checked.proof().slots_needed > 0;
-    if (runs_ahead_) {
-      ahead_ = std::make_unique<MessagesAhead<Run>>(*this);
-      network_->expect_left();
-    }
-    if (has_any_order_) {
-      network_->expect_any_order();
+    if (topology.has_work_rates())
+      work_ = std::make_unique<DeviceWork>(topology, represented_, lanes_, engine_, transfers_, trails_);
+    if (run_ahead)
+      ahead_ = std::make_unique<MessagesAhead>(schedule_, options, represented_, engine_, lanes_, trails_, transfers_,
+                                               work_.get(), *this);
+    if (represented_.has_any_order()) {
+      transfers_.network().expect_any_order();
       trails_.weigh_ties();
     }
-    if (by_channels_ != nullptr) {
-      network_->expect_copies(by_channels_->channels);
-      ways_.stand_for(by_channels_->channels);
+    if (represented_.has_channels()) {
+      transfers_.network().expect_copies(represented_.channels());
+      transfers_.ways().stand_for(represented_.channels());
     }
-    if (options.on_traffic) network_->watch([this](const Moved& moved) { tell_traffic(moved); });
-    if (options_.may_post(topology)) posts_ = std::make_unique<Posts<Run>>(*this);
-    if (topology.has_work_rates()) work_ = std::make_unique<DeviceWork<Run>>(*this);
-    if (!options.disturbance.empty()) disturber_ = std::make_unique<Disturber<Run>>(*this);
+    transfers_.while_routing([this] { stop_if_asked(); });
+    if (options.on_traffic) transfers_.network().watch([this](const Moved& moved) { tell_traffic(moved); });
+    if (!options.disturbance.empty()) expect_disturbance();
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
 
   Timeline go() {
-    if (disturber_) disturber_->begin();
+    if (faults_) {  // what they schedule comes first at its instant
+      faults_->begin();
+      background_->begin();
+    }
     lanes_.run_ready();
     settle();
     engine_.run(
@@ -106,7 +105,7 @@ class Run : private Movement<Run> {
           lanes_.run_ready();
           if ((++timeline_.events & 0x3FF) == 0) look_up();
         },
-        [this] { settle(); }, [this] { return !(disturber_ && lanes_.finished()); });
+        [this] { settle(); }, [this] { return !(faults_ && lanes_.finished()); });
     return finish();
   }
 
@@ -120,16 +119,15 @@ class Run : private Movement<Run> {
     return protocol(static_cast<std::uint16_t>(connection)).slots_of(size);
   }
   int most_slots(std::uint64_t connection) const { return protocol(static_cast<std::uint16_t>(connection)).slots; }
-  /// Folded: rank 0 receives in each step what it sends, seen from its peer.
   std::uint64_t connection(Actor self, const Op& op) const {
     if (is_folded_) [[unlikely]]
-      return folded_connection(self, op);
+      return represented_.connection(self, op);
     return connection_key(self, op);
   }
 
   void matched(const Message<Bytes>& message, std::uint32_t& kept) {
     if (message.slot != no_slot) return caught_up(message);
-    const std::uint32_t index = transfers_.make();
+    const std::uint32_t index = transfers_.table().make();
     Transfer& transfer = transfers_[index];
     transfer.sender = message.sender.lane;
     transfer.receiver = message.receiver.lane;
@@ -141,19 +139,19 @@ class Run : private Movement<Run> {
     // LaneRunner begins one step at a time: the end that has just been posted is the one that was waited for, unless
     // both came at this instant; then it is the sender.
     transfer.marks = {.sender_was_last = trails_.sender_was_last(message.sender.lane, message.receiver.lane),
-                      .adds = work_ && message.add && adds_take_time(message.receiver.lane)};
+                      .adds = work_ && message.add && work_->takes_time(message.receiver.lane, LinkKind::reduce)};
     transfer.route = kept != nothing_kept ? kept : find_route(message, kept);
     bytes_sent_ += transfer.size;
     bytes_expected_ += message.target;
     if (ahead_) ahead_->met(index, transfer.marks.sender_was_last ? message.sender.lane : message.receiver.lane);
-    set_out(index);
+    transfers_.set_out(index);
   }
 
   void local(OpPlace place, const Op& op) {
     if (op.what != Do::compute) {
       if (trails_.weighs_ties()) trails_.weigh(place.lane, trails_[place.lane], engine_.now());
       const LinkKind kind = op.what == Do::add ? LinkKind::reduce : LinkKind::copy;
-      if (!work_ || !work_->takes_time(lanes_.actor(place.lane), kind)) return local_done(place.lane);
+      if (!work_ || !work_->takes_time(place.lane, kind)) return local_done(place.lane);
       return work_->begin(place.lane, kind, schedule_.size(op.region), trails_[place.lane]);
     }
     if (op.time == until_told) return begins_untold(place.lane);
@@ -167,20 +165,22 @@ class Run : private Movement<Run> {
     ahead_->left(slot, place, size, by, kept);
   }
   void room(std::uint32_t slot, int n, LaneNumber by) { ahead_->room(slot, n, by); }
-  bool holds(LaneNumber lane) { return may_hold_ && (is_over_ || (disturber_ && disturber_->holds(lane))); }
+  bool holds(LaneNumber lane) { return may_hold_ && (is_over_ || (held_ && held_->holds(lane))); }
   void begins(LaneNumber lane) {
     trails_.begins(lane, engine_.now());
-    if (by_channels_ != nullptr && schedule_.lanes > 1) [[unlikely]]
+    if (represented_.has_channels() && schedule_.lanes > 1) [[unlikely]]
       weigh_waits(lane);
   }
   void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
   void many_begin() const { stop_if_asked(); }
 
  private:
-  static const Schedule& schedule_of(const CheckedSchedule& checked, const Part& part) {
-    if (part.folding != nullptr) return part.folding->one;
-    if (part.by_turns != nullptr) return part.by_turns->first;
-    return part.by_channels != nullptr ? part.by_channels->one : checked.schedule();
+  // Links that fail, lanes that are held, and traffic of others.
+  void expect_disturbance() {
+    const int n_ranks = options_.jobs.empty() ? schedule_.collective.ranks : 0;
+    faults_ = std::make_unique<LinkFaults>(topology_, options_, n_ranks, engine_, transfers_);
+    held_ = std::make_unique<HeldLanes>(options_.disturbance, lanes_, trails_, engine_);
+    background_ = std::make_unique<BackgroundTraffic>(options_.disturbance.background, engine_, transfers_, *faults_);
   }
 
   // Which of the lanes that a step waits for was last may be up to the order within an instant.
@@ -192,53 +192,10 @@ class Run : private Movement<Run> {
       trails_.weigh_wait(lane, static_cast<LaneNumber>(wait.of(self) * schedule_.lanes + wait.lane));
   }
 
-  [[gnu::noinline]] std::uint64_t folded_connection(Actor self, const Op& op) const {
-    if (by_turns_ != nullptr) return by_turns_->connection(self, op);
-    if (stand_ins_ == nullptr) return 0;
-    const std::uint64_t key = connection_key(self, op);
-    return op.what == Do::send ? key : stand_ins_->sent_for(key);
-  }
-
-  /// Folded: the one that is not simulated as well.
-  Actor receiver_of(const Message<Bytes>& message) {
-    if (is_folded_) [[unlikely]] {
-      if (by_turns_ != nullptr) return by_turns_->peers[message.sender.lane];
-      if (folding_ != nullptr) return folding_->peer(lanes_.lane_of(message.sender.lane), message.sender.step);
-      asked_.clear();
-      schedule_.step(lanes_.actor(message.sender.lane), lanes_.lane_of(message.sender.lane), message.sender.step,
-                     asked_);
-      return asked_.ops[static_cast<std::size_t>(message.sender.op)].peer;
-    }
-    return lanes_.actor(message.receiver.lane);
-  }
-  /// As receiver_of(), of a message on its way.
-  Actor receiver_of(const Transfer& transfer) const {
-    if (stand_ins_ != nullptr) [[unlikely]]
-      return CompiledRoutes::receiver_of(ways_[transfer.route].key);
-    return lanes_.actor(transfer.receiver);
-  }
-  /// Which lane will receive a message is not known before it is received; it is the actor's first until then. Folded,
-  /// it is one of the same number.
-  LaneNumber expected_receiver(LaneNumber sender, Actor peer) const {
-    const auto lanes = static_cast<LaneNumber>(schedule_.lanes);
-    if (stand_ins_ != nullptr) return static_cast<LaneNumber>(stand_ins_->actor(peer)) * lanes;
-    if (by_turns_ == nullptr) return static_cast<LaneNumber>(peer) * lanes;
-    return static_cast<LaneNumber>(by_turns_->simulated_for(peer)) * lanes + sender % lanes;
-  }
-  /// The links that are simulated for those of a path.
-  void take_simulated_links(std::vector<Path>& paths) const {
-    if (by_turns_ == nullptr && stand_ins_ == nullptr) return;
-    for (Path& path : paths)
-      path = by_turns_ != nullptr ? by_turns_->turned(std::move(path)) : stand_ins_->turned(std::move(path));
-  }
-
-  DeviceLinks::Work simulated(DeviceLinks::Work work) const {
-    if (stand_ins_ != nullptr && work.link != no_link) work.link = stand_ins_->links[work.link.value];
-    return work;
-  }
-
   [[gnu::noinline]] std::uint32_t find_route(const Message<Bytes>& message, std::uint32_t& kept) {
-    return route_from(message.sender.lane, receiver_of(message), message.channel, kept);
+    const Actor to = is_folded_ ? represented_.receiver_of(message.sender, lanes_, schedule_, asked_)
+                                : lanes_.actor(message.receiver.lane);
+    return transfers_.route(lanes_.actor(message.sender.lane), to, message.channel, kept);
   }
 
   void caught_up(const Message<Bytes>& message) {
@@ -248,25 +205,25 @@ class Run : private Movement<Run> {
 
   /// All that happens at this instant has happened.
   void settle() {
-    if (posts_) posts_->take_turns();
-    network_->settle();
+    transfers_.take_turns();
+    transfers_.network().settle();
   }
 
   void handle(Event event) {
     switch (event.kind()) {
       case Event::Kind::flow:
-        if (const auto told = network_->due(event)) {
+        if (const auto told = transfers_.network().due(event)) {
           turn_ = told->turn;
-          if (work_ && DeviceWork<Run>::is_work(told->piece)) {
-            if (told->has_arrived) work_->done(*told);
-          } else {
-            this->told(*told);
+          if (work_ && DeviceWork::is_work(told->piece)) {
+            if (told->has_arrived) op_ends(work_->done(*told));
+          } else if (const auto arrived = transfers_.told(*told)) {
+            delivered(*arrived);
           }
         }
         break;
       case Event::Kind::within:
         turn_ = engine_.now();
-        all_arrived(event.id, no_resource, Picoseconds{0});
+        if (const auto arrived = transfers_.within(event.id)) delivered(*arrived);
         break;
       case Event::Kind::local:
         if (options_.longer && takes_longer(event)) break;
@@ -279,45 +236,57 @@ class Run : private Movement<Run> {
         work_->started(event.id);
         break;
       case Event::Kind::posted:
-        disturber_ ? disturber_->posted(event.id) : go_posted(event.id);
+        faults_ ? faults_->posted(event.id) : transfers_.go_posted(event.id);
         break;
-      case Event::Kind::disturbance:
-        disturber_->due(event);
+      case Event::Kind::link_change:
+        if (faults_->change_links()) lanes_.forget_kept();
+        break;
+      case Event::Kind::resume:
+        lanes_.resume(event.id);
+        break;
+      case Event::Kind::background:
+        send_background(event.id);
         break;
     }
   }
 
-  /// Records the end of a whole message.
-  void delivered(std::uint32_t index, const MessageTime& time) {
-    const Transfer& transfer = transfers_[index];
+  [[gnu::noinline]] void send_background(std::uint32_t number) {
+    if (is_over_ || lanes_.finished() || background_->is_over(number)) return;
+    if (background_->is_all_there_is(lanes_.steps_done())) all_wait();
+    background_->start(number);
+  }
+
+  /// Records the end of a message.
+  void delivered(const Arrived& arrived) {
+    const Transfer& transfer = transfers_[arrived.transfer];
     ++timeline_.transfers;
     bytes_delivered_ += transfer.size;
     const Actor from = lanes_.actor(transfer.sender), to = lanes_.actor(transfer.receiver);
     fingerprint_.add(CompiledRoutes::key_of(from, to, transfer.channel), transfer.size, transfer.start, engine_.now());
     if (is_watched_) [[unlikely]]
       tell_delivered(transfer);
-    if (is_followed_ || transfer.marks.adds)
-      return delivered_and_followed(index, time.busy, time.latency, time.limiter);
+    if (is_followed_ || transfer.marks.adds) return delivered_and_followed(arrived);
     const LaneNumber cause = transfer.cause(), other = transfer.other();
-    transfers_.give_back(index);
-    end_ops(cause, other, time);
+    transfers_.table().give_back(arrived.transfer);
+    end_ops(cause, other, arrived.time);
   }
 
   [[gnu::noinline]] void tell_delivered(const Transfer& transfer) {
-    if (stand_ins_ != nullptr) return tell_all_delivered(transfer);
+    if (options_.stand_ins != nullptr) return tell_all_delivered(transfer);
     if (!jobs_.empty()) count_for_job(transfer);
     if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
     if (options_.on_message) options_.on_message(span_of(transfer));
   }
   // Like ones arrive now, of actors that are not simulated.
   [[gnu::noinline]] void tell_all_delivered(const Transfer& transfer) {
-    const std::int64_t n_others = stand_ins_->counts[static_cast<std::size_t>(lanes_.actor(transfer.sender))] - 1;
+    const std::int64_t n_others =
+        options_.stand_ins->counts[static_cast<std::size_t>(lanes_.actor(transfer.sender))] - 1;
     if (__builtin_add_overflow(timeline_.transfers, n_others, &timeline_.transfers))
       fail_too_large("more messages than can be counted (2^63)");
     bytes_sent_by_others_ += transfer.size * n_others;
     if (!options_.on_message) return;
     Span span = span_of(transfer);
-    span.to = receiver_of(transfer);
+    span.to = CompiledRoutes::receiver_of(transfers_.ways()[transfer.route].key);
     options_.on_message(span);
   }
   Span span_of(const Transfer& transfer) const {
@@ -337,35 +306,42 @@ class Run : private Movement<Run> {
     end_other_op(other, cause, time);
     end_own_op(cause, time);
   }
+  [[gnu::always_inline]] void end_own_op(LaneNumber lane, const MessageTime& time) {
+    trails_.end_own(lane, time, engine_.now());
+    op_ends(lane);
+  }
+  [[gnu::always_inline]] void end_other_op(LaneNumber lane, LaneNumber cause, const MessageTime& time) {
+    trails_.end_by_other(lane, cause, time, engine_.now());
+    op_ends(lane);
+  }
+  void op_ends(LaneNumber lane) override {
+    if (lanes_.is_last(lane)) end_of_step(lane);
+    lanes_.op_done(lane);
+  }
 
   // The end of delivered(), if messages run ahead, the critical path is recorded, ties are weighed, or the message
   // is added. Apart, so that other runs do not ask.
-  [[gnu::noinline]] void delivered_and_followed(std::uint32_t index, Picoseconds busy, Picoseconds latency,
-                                                ResourceId limiter) {
-    if (ahead_) return ahead_->arrived(index, limiter, busy);
-    const Transfer& transfer = transfers_[index];
-    const Picoseconds wire = take_wire();
-    const MessageTime time{.busy = busy,
-                           .latency = latency,
-                           .node = trails_.record(transfer.cause(), transfer, wire, busy, latency, limiter),
-                           .limiter = limiter,
-                           .is_unsure = transfer.marks.limiter_is_unsure};
+  [[gnu::noinline]] void delivered_and_followed(const Arrived& arrived) {
+    if (ahead_) return ahead_->arrived(arrived);
+    const Transfer& transfer = transfers_[arrived.transfer];
+    const LaneNumber cause = transfer.cause(), other = transfer.other();
+    MessageTime time = arrived.time;
+    time.node = trails_.record(cause, transfer, arrived.wire, time.busy, time.latency, time.limiter);
     if (transfer.marks.adds) {
-      delivered_and_added(index, time);
+      delivered_and_added(transfer, time);
     } else {
-      const LaneNumber cause = transfer.cause(), other = transfer.other();
       if (trails_.weighs_ties())
         for (const LaneNumber lane : {other, cause}) trails_.weigh(lane, trails_[cause], time, engine_.now());
       end_ops(cause, other, time);
     }
-    transfers_.give_back(index);
+    transfers_.table().give_back(arrived.transfer);
   }
   // Its receiver goes on when it is added.
-  [[gnu::noinline]] void delivered_and_added(std::uint32_t index, const MessageTime& time) {
-    const LaneNumber sender = transfers_[index].sender, cause = transfers_[index].cause();
+  [[gnu::noinline]] void delivered_and_added(const Transfer& transfer, const MessageTime& time) {
+    const LaneNumber sender = transfer.sender, cause = transfer.cause();
     Trail trail = trails_[cause];
     trails_.go_on(trail, time);
-    add(index, trail);
+    work_->begin(transfer.receiver, LinkKind::reduce, protocol(transfer.channel).data_of(transfer.size), trail);
     cause == sender ? end_own_op(sender, time) : end_other_op(sender, cause, time);
   }
 
@@ -374,13 +350,15 @@ class Run : private Movement<Run> {
     return only_protocol_ != nullptr ? *only_protocol_ : *options_.plan(channel).protocol;
   }
 
-  bool adds_take_time(LaneNumber lane) const {
-    return work_ && work_->takes_time(lanes_.actor(lane), LinkKind::reduce);
-  }
-  /// A message that is there is added up by its receiver; `trail` leads to this moment.
-  [[gnu::noinline]] void add(std::uint32_t index, const Trail& trail) {
-    const Transfer& transfer = transfers_[index];
-    work_->begin(transfer.receiver, LinkKind::reduce, protocol(transfer.channel).data_of(transfer.size), trail);
+  [[gnu::noinline]] void tell_traffic(const Moved& moved) const {
+    const bool is_work = work_ && DeviceWork::is_work(moved.piece);
+    const std::uint32_t route = is_work ? work_->route(moved.piece) : transfers_[transfer_of(moved.piece)].route;
+    if (faults_ && faults_->is_background(route)) return;
+    if (moved.link != no_link) return options_.on_traffic({moved.link, moved.begin, moved.end, moved.bytes});
+    const CompiledRoutes& ways = transfers_.ways();
+    const LegUse& use = ways.leg(ways[route].first + (is_work ? 0 : leg_of(moved.piece)));
+    for (std::size_t l = 0; l < use.n_links; ++l)
+      options_.on_traffic({ways.links(use)[l], moved.begin, moved.end, moved.bytes * ways.share(use, l)});
   }
 
   JobTimeline& job_of(LaneNumber lane) { return jobs_[options_.jobs[static_cast<std::size_t>(lanes_.lane_of(lane))]]; }
@@ -389,25 +367,6 @@ class Run : private Movement<Run> {
     JobTimeline& job = job_of(transfer.sender);
     ++job.transfers;
     job.bytes_sent += transfer.size;
-  }
-
-  // An operation of a lane ends now with a message that began when the lane itself began its step, or when `cause`
-  // began its; see LaneTrails.
-  [[gnu::always_inline]] void end_own_op(LaneNumber lane, const MessageTime& time) {
-    if (lanes_.is_last(lane)) {
-      trails_.go_on(lane, lane, time);
-      end_of_step(lane);
-    } else {
-      trails_.keep_own(lane, time, engine_.now());
-    }
-    lanes_.op_done(lane);
-  }
-  void end_other_op(LaneNumber lane, LaneNumber cause, const MessageTime& time) {
-    if (lanes_.is_last(lane)) {
-      if (!trails_.go_on_by_own(lane, engine_.now())) trails_.go_on(lane, cause, time);
-      end_of_step(lane);
-    }
-    lanes_.op_done(lane);
   }
 
   void collect_path() {
@@ -422,8 +381,8 @@ class Run : private Movement<Run> {
     if (!options_.on_compute) return;
     ComputeEvent event{lanes_.actor(lane), lanes_.lane_of(lane), lanes_.step(lane), begins, engine_.now()};
     options_.on_compute(event);
-    if (folding_ == nullptr) return;
-    for (event.actor = 1; event.actor < folding_->ranks; ++event.actor) options_.on_compute(event);
+    if (represented_.folding() == nullptr) return;
+    for (event.actor = 1; event.actor < represented_.folding()->ranks; ++event.actor) options_.on_compute(event);
   }
 
   [[gnu::noinline]] bool takes_longer(const Event& event) {
@@ -477,11 +436,8 @@ class Run : private Movement<Run> {
   }
 
   void local_done(LaneNumber lane) {
-    if (lanes_.is_last(lane)) {
-      trails_.compute_until(lane, engine_.now());
-      end_of_step(lane);
-    }
-    lanes_.op_done(lane);
+    if (lanes_.is_last(lane)) trails_.compute_until(lane, engine_.now());
+    op_ends(lane);
   }
 
   [[gnu::noinline]] void end_of_job_step(LaneNumber lane) {
@@ -525,19 +481,22 @@ class Run : private Movement<Run> {
       ensure(bytes_delivered_ <= bytes_sent_ && bytes_expected_ <= bytes_sent_, "no more bytes arrive than were sent");
     } else {
       ensure(bytes_sent_ == bytes_delivered_ && bytes_sent_ == bytes_expected_, "bytes in equal bytes out");
-      disturber_ ? disturber_->expect_all_accounted(transfers_.in_use())
-                 : ensure(transfers_.in_use() == 0, "nothing is on its way at the end");
+      // Background messages that nobody waits for are left where they are.
+      if (options_.disturbance.background.empty())
+        ensure(transfers_.table().in_use() == (faults_ ? faults_->n_given_up() : 0),
+               "nothing is on its way at the end");
     }
     timeline_.bytes_sent = bytes_sent_ + bytes_sent_by_others_;
     timeline_.fingerprint = fingerprint_.value();
-    timeline_.link_bytes = ways_.link_bytes(
-        topology_.n_links(), [&](std::uint32_t route) { return !disturber_ || !disturber_->is_background(route); },
+    const CompiledRoutes& ways = transfers_.ways();
+    timeline_.link_bytes = ways.link_bytes(
+        topology_.n_links(), [&](std::uint32_t route) { return !faults_ || !faults_->is_background(route); },
         timeline_.link_rests);
-    timeline_.has_choice = ways_.has_choice();
-    if (stand_ins_ != nullptr) take_for_others();
-    if (!disturber_ && !is_folded_ && !is_over_) ways_.expect_balance(topology_, timeline_.link_bytes, bytes_sent_);
-    if (has_any_order_) expect_sure();
-    expect_link_rates(topology_, *network_);
+    timeline_.has_choice = ways.has_choice();
+    if (options_.stand_ins != nullptr) take_for_others();
+    if (!faults_ && !is_folded_ && !is_over_) ways.expect_balance(topology_, timeline_.link_bytes, bytes_sent_);
+    if (represented_.has_any_order()) expect_sure();
+    expect_link_rates(topology_, transfers_.network());
     const bool moved = timeline_.transfers > 0 || options_.courses != nullptr;
     if (moved && timeline_.duration().count() > 0 && trails_.has_last()) {
       const Bottleneck found = trails_.last().bottleneck(timeline_.finish);
@@ -554,16 +513,16 @@ class Run : private Movement<Run> {
   /// Each link has carried what the link that stands for it has.
   void take_for_others() {
     for (std::size_t link = 0; link < timeline_.link_bytes.size(); ++link) {
-      timeline_.link_bytes[link] = timeline_.link_bytes[stand_ins_->links[link].value];
+      timeline_.link_bytes[link] = timeline_.link_bytes[options_.stand_ins->links[link].value];
       if (!timeline_.link_rests.empty())
-        timeline_.link_rests[link] = timeline_.link_rests[stand_ins_->links[link].value];
+        timeline_.link_rests[link] = timeline_.link_rests[options_.stand_ins->links[link].value];
     }
     timeline_.fingerprint.reset();
   }
 
   /// No figure of the run may depend on the order in which things happen at one instant.
   void expect_sure() const {
-    if (!ways_.bytes_are_sure(topology_.n_links())) throw Unsure{"the last bits of a sum decide on a byte"};
+    if (!transfers_.ways().bytes_are_sure(topology_.n_links())) throw Unsure{"the last bits of a sum decide on a byte"};
     if (trails_.has_last() && trails_.last_is_unsure())
       throw Unsure{"of equally long critical paths some have their time divided otherwise"};
   }
@@ -586,7 +545,7 @@ class Run : private Movement<Run> {
   }
 
   [[noreturn]] void stalled() const {
-    network_->explain_stall();
+    transfers_.network().explain_stall();
     all_wait();
   }
 
@@ -614,18 +573,17 @@ class Run : private Movement<Run> {
     fail_invariant("a run that is not finished has a lane that is not through");
   }
 
-  const Folding* folding_;
-  const FoldingByTurns* by_turns_;
-  const FoldingByChannels* by_channels_;
-  const StandIns* stand_ins_;
-  bool is_folded_;      // rank 0, the first ranks, or some actors stand for others
-  bool has_any_order_;  // no figure may depend on the order in which things happen at one instant
+  const Topology& topology_;
+  const RunOptions& options_;
+  const Represented represented_;
+  const Schedule& schedule_;
+  Engine<Event> engine_;
+  Transfers transfers_;
   LaneRunner<Run> lanes_;
-  Trails trails_;
-  bool keeps_routes_ = false;                // with the connections; folded, rank 0 has one connection to all its peers
+  LaneTrails trails_;
+  bool is_folded_;                           // some actors are simulated for others
   bool protocol_adds_ = false;               // bytes to those of the data
   const Protocol* only_protocol_ = nullptr;  // if all messages have one
-  bool runs_ahead_ = false;                  // a message may leave before its receive begins
   bool is_followed_ = false;                 // ahead_, or the critical path is recorded, or ties are weighed
   bool is_watched_ = false;                  // jobs, spans or a caller want to know of every message
   bool needs_slots_ = false;                 // so says the proof
@@ -634,15 +592,17 @@ class Run : private Movement<Run> {
   bool is_over_ = false;   // RunOptions::enough said so: no step begins any more
   ComputeUnits units_;
   Step waits_;                                           // room for weigh_waits()
-  Step asked_;                                           // room for receiver_of()
+  Step asked_;                                           // room for find_route()
   Bytes bytes_sent_, bytes_expected_, bytes_delivered_;  // by the sends, by the receives, by what arrived
   Bytes bytes_sent_by_others_;                           // which have no steps: RunOptions::stand_ins
   Fingerprint fingerprint_;
-  std::vector<JobTimeline> jobs_;              // as Timeline::jobs
-  tsl::robin_map<LaneNumber, Trail> told_;     // by lane: the critical path to the end of its compute, which is known
-  std::unique_ptr<MessagesAhead<Run>> ahead_;  // none: the two ends of a message wait for each other
-  std::unique_ptr<DeviceWork<Run>> work_;      // none: devices work in no time
-  std::unique_ptr<Disturber<Run>> disturber_;  // none: an undisturbed run
+  std::vector<JobTimeline> jobs_;           // as Timeline::jobs
+  tsl::robin_map<LaneNumber, Trail> told_;  // by lane: the critical path to the end of its compute, which is known
+  std::unique_ptr<DeviceWork> work_;        // none: devices work in no time
+  std::unique_ptr<MessagesAhead> ahead_;    // none: the two ends of a message wait for each other
+  std::unique_ptr<LinkFaults> faults_;      // none, like the next two: an undisturbed run
+  std::unique_ptr<HeldLanes> held_;
+  std::unique_ptr<BackgroundTraffic> background_;
   Timeline timeline_;
 };
 

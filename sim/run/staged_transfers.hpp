@@ -12,7 +12,7 @@
 #include "sim/network/network.hpp"
 #include "sim/run/compiled_routes.hpp"
 #include "sim/run/run.hpp"
-#include "sim/run/transfers.hpp"
+#include "sim/run/transfer_table.hpp"
 #include "sim/topology/routes.hpp"
 
 namespace ringsim {
@@ -42,7 +42,7 @@ struct Staged {
 /// arrived. All references must outlive it.
 class StagedTransfers {
  public:
-  StagedTransfers(const RunOptions& options, Transfers& transfers, CompiledRoutes& ways, Network& network,
+  StagedTransfers(const RunOptions& options, TransferTable& transfers, CompiledRoutes& ways, Network& network,
                   const Engine<Event>& engine)
       : options_(options), transfers_(transfers), ways_(ways), network_(network), engine_(engine) {}
 
@@ -204,7 +204,7 @@ class StagedTransfers {
   }
 
   const RunOptions& options_;
-  Transfers& transfers_;
+  TransferTable& transfers_;
   CompiledRoutes& ways_;
   Network& network_;
   const Engine<Event>& engine_;

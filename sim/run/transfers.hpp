@@ -1,80 +1,204 @@
-// The messages of a run that are under way, and the parts into which some of them are cut.
+// Transfers on their way: the routes, the parts and pieces in which they go, and what the network says of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "sim/base/ids.hpp"
-#include "sim/base/units.hpp"
-#include "sim/schedule/lanes.hpp"
+#include "sim/base/engine.hpp"
+#include "sim/network/network.hpp"
+#include "sim/run/compiled_routes.hpp"
+#include "sim/run/critical_path.hpp"
+#include "sim/run/planned_routes.hpp"
+#include "sim/run/posts.hpp"
+#include "sim/run/represented.hpp"
+#include "sim/run/run.hpp"
+#include "sim/run/staged_transfers.hpp"
+#include "sim/run/transfer_table.hpp"
+#include "sim/topology/routes.hpp"
 
 namespace ringsim {
 
-/// No number of a transfer.
-inline constexpr std::uint32_t no_transfer = UINT32_MAX;
-/// Transfer::whole of a background message: that plus its number. Above, no_transfer.
-inline constexpr std::uint32_t first_background = UINT32_MAX - (1U << 16);
-/// Transfer::staged of one that does not go in pieces.
-inline constexpr std::uint32_t not_staged = UINT32_MAX;
+class LinkFaults;
 
-/// A message under way, or a part of one.
-struct alignas(64) Transfer {
-  LaneNumber sender = 0, receiver = 0;
-  std::uint32_t route = 0;
-  std::uint16_t channel = 0;
-  struct Marks {                         // as bits, so that a transfer lies in one cache line
-    bool sender_was_last : 1 = false;    // the sender's step began after the receiver's: the message waited for it
-    bool has_left : 1 = false;           // kept only if messages run ahead
-    bool adds : 1 = false;               // its receiver adds it, which takes time
-    bool starts_apart : 1 = false;       // it has a start of its own in MessagesAhead: as a message, or by slots
-    bool limiter_is_unsure : 1 = false;  // as Told::is_unsure
-  } marks;
-  Bytes size;
-  SimTime start{};
-  std::uint32_t staged = not_staged;  // in StagedTransfers; only if the route has several legs
-  std::uint32_t whole = no_transfer;  // of a part: the message that it belongs to
-  std::uint32_t parts_under_way = 0;  // of a message that is cut into parts
-  std::uint32_t parts_to_leave = 0;   // the same; 0: it is not followed
-  std::int32_t step = 0;              // of the sender; of whole messages
-
-  /// The lane that the message waited for, and the one that waited.
-  LaneNumber cause() const { return marks.sender_was_last ? sender : receiver; }
-  LaneNumber other() const { return marks.sender_was_last ? receiver : sender; }
+/// All of a message has arrived.
+struct Arrived {
+  std::uint32_t transfer = 0;
+  MessageTime time;
+  /// At most so much of its latency is its links', the rest is staging. Told only with RunOptions::record_path.
+  Picoseconds wire = Picoseconds::max();
 };
-static_assert(sizeof(Transfer) == 64);
 
-/// A transfer on one leg of its route, as one number: what the network calls a piece.
-inline std::uint64_t piece_of(std::uint32_t transfer, std::uint32_t leg) {
-  return static_cast<std::uint64_t>(transfer) << 32 | leg;
-}
-inline std::uint32_t transfer_of(std::uint64_t piece) { return static_cast<std::uint32_t>(piece >> 32); }
-inline std::uint32_t leg_of(std::uint64_t piece) { return static_cast<std::uint32_t>(piece & UINT32_MAX); }
+/// Hears of transfers before they have arrived: messages that run ahead of their receives need it.
+class TransferWatcher {
+ public:
+  /// All of it has left, after links took `busy` of its time, `limiter` most of it. It may be told more than once.
+  virtual void has_left(std::uint32_t transfer, ResourceId limiter, Picoseconds busy) = 0;
+  /// The part is the last of its message to arrive.
+  virtual void last_part_arrived(std::uint32_t part) = 0;
+  /// Transfer `after` takes the place of `before` as the message.
+  virtual void goes_on_as(std::uint32_t before, std::uint32_t after) = 0;
 
-/// All transfers of a run by number. Numbers are used again, so memory grows with what is under way at one time.
+ protected:
+  ~TransferWatcher() = default;
+};
+
+/// Moves transfers from their senders to their receivers, over the network: finds their routes, cuts them into parts,
+/// has them posted, and has those of several legs go in pieces. It knows actors by the nodes on which they are, and
+/// neither lanes nor steps: who sends what, and when, is up to those who make transfers and set them out.
+///
+/// A transfer of which Transfer::whole is no_transfer is a message; told() and within() return it when all of it has
+/// arrived, and whoever is told gives it back. Parts, and background messages, are dealt with here.
 class Transfers {
  public:
-  Transfer& operator[](std::uint32_t index) { return transfers_[index]; }
-  const Transfer& operator[](std::uint32_t index) const { return transfers_[index]; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(transfers_.size()); }
+  /// `placement`: [actor] its node. All references must outlive it.
+  Transfers(const Topology& topology, const RunOptions& options, std::vector<NodeId> placement,
+            const Represented& represented, std::unique_ptr<Network> network, Engine<Event>& engine);
 
-  /// The number of a transfer that is free; its fields are those of the one that had the number before. May move all
-  /// others.
-  std::uint32_t make() {
-    if (n_free_ > 0) return free_[--n_free_];
-    transfers_.emplace_back();
-    free_.resize(transfers_.capacity());
-    return static_cast<std::uint32_t>(transfers_.size() - 1);
+  void watch(TransferWatcher& watcher) { watcher_ = &watcher; }
+  /// Links may go down.
+  void expect_faults(LinkFaults& faults) { faults_ = &faults; }
+  /// Called now and then while many routes are looked for, which takes a while before anything moves; it may throw.
+  void while_routing(std::function<void()> look_up) { look_up_ = std::move(look_up); }
+  /// What is done with a background message (first_background) that has arrived.
+  void on_background(std::function<void(std::uint32_t transfer)> done) { on_background_ = std::move(done); }
+
+  TransferTable& table() { return table_; }
+  const TransferTable& table() const { return table_; }
+  Transfer& operator[](std::uint32_t index) { return table_[index]; }
+  const Transfer& operator[](std::uint32_t index) const { return table_[index]; }
+  CompiledRoutes& ways() { return ways_; }
+  const CompiledRoutes& ways() const { return ways_; }
+  StagedTransfers& staged() { return staged_; }
+  Network& network() { return *network_; }
+  const Network& network() const { return *network_; }
+  PlannedRoutes& undisturbed_routes() { return routes_; }
+
+  NodeId node_of(Actor actor) const { return placement_[static_cast<std::size_t>(actor)]; }
+  /// The actors of background message `number`: this one, and the next.
+  Actor background_sender(std::uint32_t number) const { return n_actors_ + 2 * static_cast<Actor>(number); }
+  /// The next actor, beyond those of the schedule, is on that node.
+  void add_place(NodeId node) { placement_.push_back(node); }
+
+  // --- setting out -------------------------------------------------------------------------------------------------
+
+  /// Starts a message, or a part of one, whose fields are set: it is posted, if need be, and goes.
+  void set_out(std::uint32_t index) {
+    if (posts_) [[unlikely]]
+      return post(index);
+    go(index);
   }
-  void give_back(std::uint32_t index) { free_[n_free_++] = index; }
+  /// Its post is over.
+  void go_posted(std::uint32_t index);
+  /// What is to be posted takes its turn, if nothing more happens at this instant.
+  void take_turns() {
+    if (posts_) posts_->take_turns();
+  }
+  /// Drops a transfer that did not finish.
+  void drop(std::uint32_t index);
 
-  std::size_t in_use() const { return transfers_.size() - n_free_; }
-  std::span<const std::uint32_t> free() const { return {free_.data(), n_free_}; }
+  /// Transfer `after` takes the place of `before` as the message.
+  void goes_on_as(std::uint32_t before, std::uint32_t after) {
+    if (watcher_ != nullptr) watcher_->goes_on_as(before, after);
+  }
+
+  /// The route of a message; `kept`: with the connection, if all its messages take one route.
+  std::uint32_t route(Actor from, Actor to, std::uint16_t channel, std::uint32_t& kept) {
+    if (kept != nothing_kept) return kept;
+    const std::uint32_t found = route(from, to, channel);
+    if (keeps_routes_) kept = found;
+    return found;
+  }
+  std::uint32_t route(Actor from, Actor to, std::uint16_t channel) {
+    return ways_.of(from, to, channel, [&](std::uint32_t label) { return find_parts(from, to, label); });
+  }
+
+  // --- what the network says ---------------------------------------------------------------------------------------
+
+  /// The message that has arrived by this, if one has.
+  std::optional<Arrived> told(const Told& told) {
+    if (told.has_left) [[unlikely]]
+      piece_left(told);
+    if (!told.has_arrived) return std::nullopt;
+    return piece_arrived(told);
+  }
+  /// The same, of a transfer within one device.
+  std::optional<Arrived> within(std::uint32_t index) { return all_arrived(index, no_resource, Picoseconds{0}); }
 
  private:
-  std::vector<Transfer> transfers_;
-  std::vector<std::uint32_t> free_;  // the first n_free_; room for all
-  std::size_t n_free_ = 0;
+  void go(std::uint32_t index) {
+    Transfer& transfer = table_[index];
+    Route& way = ways_[transfer.route];
+    if (way.n_legs == 1) {
+      way.carried += transfer.size;
+      network_->start(way.first, transfer.size, piece_of(index, 0));
+    } else {
+      set_out_in_pieces(index);
+    }
+  }
+  // Apart, so that what most messages need stays small.
+  void post(std::uint32_t index);
+  void set_out_in_pieces(std::uint32_t index);
+  void cut(std::uint32_t index);
+
+  std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label);
+
+  // All of its time but the latency is due to the links.
+  std::optional<Arrived> piece_arrived(const Told& told) {
+    const std::uint32_t index = transfer_of(told.piece), leg = leg_of(told.piece);
+    if (faults_ != nullptr && swallows(index, leg)) return std::nullopt;
+    Transfer& transfer = table_[index];
+    if (transfer.staged != not_staged) return staged_piece_arrived(index, leg);
+    const Picoseconds busy = std::max(Picoseconds{0}, engine_.now() - moves_since(index) - told.latency);
+    transfer.marks.limiter_is_unsure = told.is_unsure;
+    return all_arrived(index, told.limiter, busy);
+  }
+  // All of a transfer has arrived, `busy` of its time due to the speed of the limiter.
+  std::optional<Arrived> all_arrived(std::uint32_t index, ResourceId limiter, Picoseconds busy,
+                                     Picoseconds wire = Picoseconds::max()) {
+    const Transfer& transfer = table_[index];
+    const Arrived arrived{.transfer = index,
+                          .time = {.busy = busy,
+                                   .latency = engine_.now() - transfer.start - busy,
+                                   .limiter = limiter,
+                                   .is_unsure = transfer.marks.limiter_is_unsure},
+                          .wire = wire};
+    if (transfer.whole != no_transfer) [[unlikely]]
+      return part_arrived(arrived);
+    return arrived;
+  }
+  // The moment from which links, not its post, take the transfer's time.
+  SimTime moves_since(std::uint32_t index) const {
+    if (posts_) [[unlikely]]
+      return posts_->since(index);
+    return table_[index].start;
+  }
+  void piece_left(const Told& told);
+  bool swallows(std::uint32_t index, std::uint32_t leg);
+  std::optional<Arrived> staged_piece_arrived(std::uint32_t index, std::uint32_t leg);
+  std::optional<Arrived> part_arrived(const Arrived& part);
+
+  const Topology& topology_;
+  const RunOptions& options_;
+  const Represented& represented_;
+  std::vector<NodeId> placement_;  // [actor], then the ends of background messages
+  Actor n_actors_;                 // of the schedule
+  Engine<Event>& engine_;
+  PlannedRoutes routes_;
+  std::unique_ptr<Network> network_;
+  CompiledRoutes ways_;
+  bool keeps_routes_;  // with the connections
+  TransferTable table_;
+  StagedTransfers staged_;
+  std::unique_ptr<Posts> posts_;  // only if posting takes time
+  TransferWatcher* watcher_ = nullptr;
+  LinkFaults* faults_ = nullptr;
+  std::function<void()> look_up_;
+  std::function<void(std::uint32_t)> on_background_;
 };
 
 }  // namespace ringsim

@@ -13,12 +13,10 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/key_index.hpp"
+#include "sim/schedule/lane_states.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace ringsim {
-
-/// A lane of the whole schedule: actor * lanes + lane.
-using LaneNumber = std::uint32_t;
 
 /// Which operation: for messages and errors.
 struct OpPlace {
@@ -78,37 +76,21 @@ inline constexpr std::uint32_t nothing_kept = UINT32_MAX;
 /// Once a step has waited, also 2 bits per lane (at least 16 bytes per actor), and for each Round that is ready 1 bit
 /// per lane of its actor.
 template <class Handler>
-class LaneRunner {
+class LaneRunner : public LaneStates {
   using Note = typename Handler::Note;
 
  public:
   LaneRunner(const Schedule& schedule, int slots, Handler& handler)
-      : schedule_(schedule), n_lanes_(static_cast<unsigned>(schedule.lanes)), slots_(slots), handler_(handler) {
-    ensure(schedule.actors < (1 << 24), "a schedule has less than 2^24 actors");
-    most_mailboxes_ = 1024 + 4 * static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes);
-    lanes_.resize(static_cast<std::size_t>(schedule.actors) * static_cast<std::size_t>(schedule.lanes));
+      : LaneStates(schedule), schedule_(schedule), slots_(slots), handler_(handler) {
+    most_mailboxes_ = 1024 + 4 * lanes_.size();
     ensure(lanes_.size() < first_round, "a schedule has less than 2^31 lanes");
     last_send_.resize(lanes_.size(), &no_mailbox_);
     last_receive_.resize(lanes_.size(), &no_mailbox_);
     by_connection_.expect(lanes_.size());  // each has one at least to which it sends, in most schedules
     ready_.resize(lanes_.size() + 2);      // one more for a round whose lanes have all begun
-    for (std::size_t number = 0; number < lanes_.size(); ++number) {
-      LaneState& lane = lanes_[number];
-      lane.n_steps = schedule.n_steps(actor(static_cast<LaneNumber>(number)), lane_of(static_cast<LaneNumber>(number)));
-      ensure(lane.n_steps >= 0, "a lane has no negative number of steps");
-      n_steps_ += lane.n_steps;
-      if (lane.n_steps > 0) make_ready(static_cast<LaneNumber>(number));
-    }
+    for (LaneNumber lane = 0; lane < lanes_.size(); ++lane)
+      if (lanes_[lane].n_steps > 0) make_ready(lane);
   }
-
-  LaneRunner(const LaneRunner&) = delete;
-  LaneRunner& operator=(const LaneRunner&) = delete;
-
-  Actor actor(LaneNumber number) const {
-    return static_cast<Actor>(n_lanes_ == 1 ? number
-                                            : number / n_lanes_);  // a division is slow, and most have one lane
-  }
-  Lane lane_of(LaneNumber number) const { return static_cast<Lane>(n_lanes_ == 1 ? 0 : number % n_lanes_); }
 
   /// Begins steps until no lane can go on before something else is done.
   void run_ready() {
@@ -118,24 +100,12 @@ class LaneRunner {
   /// A step that the handler holds is tried again (and the handler asked again).
   void resume(LaneNumber number) { make_ready(number); }
 
-  /// True if this is the last open operation of the lane's step: op_done() will complete the step.
-  bool is_last(LaneNumber number) const { return lanes_[number].open == 1; }
-
   /// One operation of the lane's current step is done.
   void op_done(LaneNumber number) {
-    LaneState& lane = lanes_[number];
+    State& lane = lanes_[number];
     ensure(lane.open > 0, "an operation ends once, within its step");
     if (--lane.open == 0) complete(number);
   }
-
-  bool finished() const { return steps_done_ == n_steps_; }
-  std::int64_t steps_done() const { return steps_done_; }
-  std::int64_t n_steps() const { return n_steps_; }
-
-  /// The step at which a lane stands; equals the lane's number of steps if it is through.
-  int step(LaneNumber number) const { return lanes_[number].step; }
-  bool is_through(LaneNumber number) const { return lanes_[number].step == lanes_[number].n_steps; }
-  LaneNumber n_lanes() const { return static_cast<LaneNumber>(lanes_.size()); }
 
   /// What handlers keep with connections is kept no longer.
   void forget_kept() {
@@ -153,15 +123,8 @@ class LaneRunner {
   }
 
  private:
-  static constexpr std::uint32_t none = UINT32_MAX;
   static constexpr std::uint32_t first_round = 1U << 31;
 
-  struct LaneState {
-    std::int32_t step = 0;
-    std::int32_t n_steps = 0;
-    std::int32_t open = 0;        // operations of the current step that are not done; 0: not begun
-    std::uint32_t parked = none;  // in parked_, if its step waits for another lane of its actor
-  };
   struct Half {  // a send or a receive that waits for the other
     std::uint32_t next = none;
     OpPlace place;
@@ -229,7 +192,7 @@ class LaneRunner {
 
   // The lane's step is in scratch_; its waits are met.
   void begin(LaneNumber number) {
-    LaneState& lane = lanes_[number];
+    State& lane = lanes_[number];
     const Actor self = actor(number);
     if constexpr (requires { handler_.holds(number); })
       if (handler_.holds(number)) return;
@@ -378,7 +341,7 @@ class LaneRunner {
   }
 
   void complete(LaneNumber number) {
-    LaneState& lane = lanes_[number];
+    State& lane = lanes_[number];
     ++lane.step;
     ++steps_done_;
     if (lane.step < lane.n_steps) make_ready(number);
@@ -487,7 +450,7 @@ class LaneRunner {
       if (begins == 0) continue;
       is_met &= ~(begins & up_to);
       const LaneNumber number =
-          sibling(round.of, static_cast<Lane>(round.word * 64)) + static_cast<LaneNumber>(std::countr_zero(begins));
+          lane_number(round.of, static_cast<Lane>(round.word * 64)) + static_cast<LaneNumber>(std::countr_zero(begins));
       const std::uint32_t parked = std::exchange(lanes_[number].parked, none);
       std::swap(parked_[parked].step, scratch_);
       free_parked_.push_back(parked);
@@ -506,17 +469,11 @@ class LaneRunner {
   }
   std::uint64_t bit_of(LaneNumber number) const { return std::uint64_t{1} << (lane_of(number) % 64); }
 
-  LaneNumber sibling(Actor self, Lane lane) const {
-    return static_cast<LaneNumber>(self) * static_cast<unsigned>(schedule_.lanes) + static_cast<LaneNumber>(lane);
-  }
-
-  LaneNumber awaited(Actor self, const Wait& wait) const { return sibling(wait.of(self), wait.lane); }
+  LaneNumber awaited(Actor self, const Wait& wait) const { return lane_number(wait.of(self), wait.lane); }
 
   const Schedule& schedule_;
-  unsigned n_lanes_;  // of each actor
   int slots_;
   Handler& handler_;
-  std::vector<LaneState> lanes_;
   std::vector<std::uint32_t> ready_;  // first in, first out, in a circle: lanes, and rounds from first_round on
   std::size_t first_ready_ = 0, end_of_ready_ = 0;
   std::deque<Mailbox> mailboxes_;
@@ -539,7 +496,6 @@ class LaneRunner {
   std::vector<Round> rounds_;
   std::vector<std::uint64_t> in_round_;  // [round][word] its lanes that have not checked
   std::vector<std::uint32_t> free_rounds_;
-  std::int64_t steps_done_ = 0, n_steps_ = 0;
 };
 
 /// The usual connection: from, to, channel.

@@ -30,7 +30,7 @@ struct Driver {
   void go() {
     network.expect_left();
     if (!changes.empty()) network.expect_changes();
-    for (std::uint32_t c = 0; c < changes.size(); ++c) engine.at(changes[c].at, {Event::Kind::disturbance, c, 0});
+    for (std::uint32_t c = 0; c < changes.size(); ++c) engine.at(changes[c].at, {Event::Kind::link_change, c, 0});
     for (std::uint32_t f = 0; f < flows.size(); ++f) {
       legs.push_back(network.add_leg(flows[f].leg, flows[f].first, flows[f].last));
       engine.at(flows[f].start, {Event::Kind::local, f, 0});
@@ -46,7 +46,7 @@ struct Driver {
     if (event.kind() == Event::Kind::local) {
       network.start(legs[event.id], flows[event.id].size, event.id);
       if (flows[event.id].size.count > 0) moving.insert(event.id);
-    } else if (event.kind() == Event::Kind::disturbance) {
+    } else if (event.kind() == Event::Kind::link_change) {
       network.set_bandwidth(changes[event.id].resource, changes[event.id].bandwidth);
     } else if (const auto told = network.due(event); told && told->has_left) {
       finish[told->piece] = engine.now();
