@@ -116,7 +116,7 @@ class LaneTrails {
   [[gnu::always_inline]] void end_own(LaneNumber lane, const MessageTime& time, SimTime now) {
     lanes_.is_last(lane) ? go_on(lane, time) : keep_own(lane, time, now);
   }
-  /// The same, with one that began when lane `cause` began its step.
+  /// As end_own(), with a message that began when lane `cause` began its step.
   [[gnu::always_inline]] void end_by_other(LaneNumber lane, LaneNumber cause, const MessageTime& time, SimTime now) {
     if (lanes_.is_last(lane) && !go_on_by_own(lane, now)) go_on(lane, cause, time);
   }

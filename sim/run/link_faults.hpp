@@ -41,7 +41,7 @@ class LinkFaults {
   void strand(std::uint32_t transfer);
   /// Finds the transfer a way as of now, and sets it out if there is one.
   void set_out(std::uint32_t transfer);
-  /// The same, of one that has been posted while links may have gone down.
+  /// As set_out(), of a transfer that has been posted while links may have gone down.
   void posted(std::uint32_t transfer);
 
   /// An arrival within a staged message whose way was given up: true if nobody waits for it.

@@ -216,14 +216,14 @@ class Run final : public OperationEnds {
           turn_ = told->turn;
           if (work_ && DeviceWork::is_work(told->piece)) {
             if (told->has_arrived) op_ends(work_->done(*told));
-          } else if (const auto arrived = transfers_.told(*told)) {
+          } else if (const Arrived* arrived = transfers_.told(*told)) {
             delivered(*arrived);
           }
         }
         break;
       case Event::Kind::within:
         turn_ = engine_.now();
-        if (const auto arrived = transfers_.within(event.id)) delivered(*arrived);
+        if (const Arrived* arrived = transfers_.within(event.id)) delivered(*arrived);
         break;
       case Event::Kind::local:
         if (options_.longer && takes_longer(event)) break;

@@ -111,24 +111,25 @@ void Transfers::piece_left(const Told& told) {
 
 bool Transfers::swallows(std::uint32_t index, std::uint32_t leg) { return faults_->swallows(index, leg); }
 
-std::optional<Arrived> Transfers::staged_piece_arrived(std::uint32_t index, std::uint32_t leg) {
-  if (!staged_.piece_arrived(index, leg)) return std::nullopt;
+const Arrived* Transfers::staged_piece_arrived(std::uint32_t index, std::uint32_t leg) {
+  if (!staged_.piece_arrived(index, leg)) return nullptr;
   const Picoseconds wire = options_.record_path ? ways_.latency(table_[index].route) : Picoseconds::max();
   const auto [limiter, busy] = staged_.end(index);  // gives back its rooms
   return all_arrived(index, limiter, busy, wire);
 }
 
 // The message waits for its last part: what held that one held it, since it started.
-std::optional<Arrived> Transfers::part_arrived(const Arrived& part) {
+const Arrived* Transfers::part_arrived() {
+  const Arrived part = arrived_;
   const std::uint32_t index = part.transfer, whole = table_[index].whole;
   if (whole >= first_background) {
     on_background_(index);
-    return std::nullopt;
+    return nullptr;
   }
   // Within one device nothing has told of it.
   if (watcher_ != nullptr) watcher_->has_left(index, part.time.limiter, part.time.busy);
   if (faults_ == nullptr || faults_->may_free(index)) table_.give_back(index);
-  if (--table_[whole].parts_under_way > 0) return std::nullopt;
+  if (--table_[whole].parts_under_way > 0) return nullptr;
   if (watcher_ != nullptr) watcher_->last_part_arrived(index);
   return all_arrived(whole, part.time.limiter, part.time.busy, part.wire);
 }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -49,10 +48,10 @@ class TransferWatcher {
 
 /// Moves transfers from their senders to their receivers, over the network: finds their routes, cuts them into parts,
 /// has them posted, and has those of several legs go in pieces. It knows actors by the nodes on which they are, and
-/// neither lanes nor steps: who sends what, and when, is up to those who make transfers and set them out.
+/// neither lanes nor steps: callers make transfers and set them out.
 ///
-/// A transfer of which Transfer::whole is no_transfer is a message; told() and within() return it when all of it has
-/// arrived, and whoever is told gives it back. Parts, and background messages, are dealt with here.
+/// A transfer of which Transfer::whole is no_transfer is a message. told() and within() return it when all of it has
+/// arrived, and the caller gives it back. Parts and background messages end here.
 class Transfers {
  public:
   /// `placement`: [actor] its node. All references must outlive it.
@@ -119,15 +118,15 @@ class Transfers {
 
   // --- what the network says ---------------------------------------------------------------------------------------
 
-  /// The message that has arrived by this, if one has.
-  std::optional<Arrived> told(const Told& told) {
+  /// The message that has arrived by this, until the next one does; null: none has.
+  const Arrived* told(const Told& told) {
     if (told.has_left) [[unlikely]]
       piece_left(told);
-    if (!told.has_arrived) return std::nullopt;
+    if (!told.has_arrived) return nullptr;
     return piece_arrived(told);
   }
-  /// The same, of a transfer within one device.
-  std::optional<Arrived> within(std::uint32_t index) { return all_arrived(index, no_resource, Picoseconds{0}); }
+  /// As told(), of a transfer within one device.
+  const Arrived* within(std::uint32_t index) { return all_arrived(index, no_resource, Picoseconds{0}); }
 
  private:
   void go(std::uint32_t index) {
@@ -148,28 +147,29 @@ class Transfers {
   std::vector<Path> find_parts(Actor from, Actor to, std::uint32_t label);
 
   // All of its time but the latency is due to the links.
-  std::optional<Arrived> piece_arrived(const Told& told) {
+  const Arrived* piece_arrived(const Told& told) {
     const std::uint32_t index = transfer_of(told.piece), leg = leg_of(told.piece);
-    if (faults_ != nullptr && swallows(index, leg)) return std::nullopt;
+    if (faults_ != nullptr && swallows(index, leg)) return nullptr;
     Transfer& transfer = table_[index];
     if (transfer.staged != not_staged) return staged_piece_arrived(index, leg);
     const Picoseconds busy = std::max(Picoseconds{0}, engine_.now() - moves_since(index) - told.latency);
     transfer.marks.limiter_is_unsure = told.is_unsure;
     return all_arrived(index, told.limiter, busy);
   }
-  // All of a transfer has arrived, `busy` of its time due to the speed of the limiter.
-  std::optional<Arrived> all_arrived(std::uint32_t index, ResourceId limiter, Picoseconds busy,
-                                     Picoseconds wire = Picoseconds::max()) {
+  // All of a transfer has arrived, `busy` of its time due to the speed of the limiter. It is noted field by field: see
+  // LaneRunner::post.
+  const Arrived* all_arrived(std::uint32_t index, ResourceId limiter, Picoseconds busy,
+                             Picoseconds wire = Picoseconds::max()) {
     const Transfer& transfer = table_[index];
-    const Arrived arrived{.transfer = index,
-                          .time = {.busy = busy,
-                                   .latency = engine_.now() - transfer.start - busy,
-                                   .limiter = limiter,
-                                   .is_unsure = transfer.marks.limiter_is_unsure},
-                          .wire = wire};
+    arrived_.transfer = index;
+    arrived_.time.busy = busy;
+    arrived_.time.latency = engine_.now() - transfer.start - busy;
+    arrived_.time.limiter = limiter;
+    arrived_.time.is_unsure = transfer.marks.limiter_is_unsure;
+    arrived_.wire = wire;
     if (transfer.whole != no_transfer) [[unlikely]]
-      return part_arrived(arrived);
-    return arrived;
+      return part_arrived();
+    return &arrived_;
   }
   // The moment from which links, not its post, take the transfer's time.
   SimTime moves_since(std::uint32_t index) const {
@@ -179,8 +179,8 @@ class Transfers {
   }
   void piece_left(const Told& told);
   bool swallows(std::uint32_t index, std::uint32_t leg);
-  std::optional<Arrived> staged_piece_arrived(std::uint32_t index, std::uint32_t leg);
-  std::optional<Arrived> part_arrived(const Arrived& part);
+  const Arrived* staged_piece_arrived(std::uint32_t index, std::uint32_t leg);
+  const Arrived* part_arrived();
 
   const Topology& topology_;
   const RunOptions& options_;
@@ -197,6 +197,7 @@ class Transfers {
   std::unique_ptr<Posts> posts_;  // only if posting takes time
   TransferWatcher* watcher_ = nullptr;
   LinkFaults* faults_ = nullptr;
+  Arrived arrived_;  // the last one
   std::function<void()> look_up_;
   std::function<void(std::uint32_t)> on_background_;
 };
