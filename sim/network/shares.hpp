@@ -123,7 +123,7 @@ class Shares {
   void begin();
   /// The flow's rate is to be decided.
   void add(Flow flow);
-  /// The same, of one that is new: what it shares with others is theirs to give.
+  /// As add(), of a flow that is new: others may have to make room for it.
   void add_new(Flow flow);
   /// Decides; false if there was nothing to.
   bool solve();
