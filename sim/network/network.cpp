@@ -23,9 +23,9 @@ std::string_view to_string(PacketOptions::FlowControl flow_control) {
 }
 
 std::unique_ptr<Network> make_network(NetworkModel model, const PacketOptions& options, const Topology& topology,
-                                      Engine<Event>& engine) {
-  if (model == NetworkModel::packet) return std::make_unique<PacketNetwork>(options, topology, engine);
-  return std::make_unique<FlowNetwork>(model, topology, engine);
+                                      Engine<Event>& engine, const NetworkUse& use) {
+  if (model == NetworkModel::packet) return std::make_unique<PacketNetwork>(options, topology, engine, use);
+  return std::make_unique<FlowNetwork>(model, topology, engine, use);
 }
 
 }  // namespace ringsim

@@ -42,14 +42,14 @@ struct Event {
 static_assert(sizeof(Event) == 16, "a run has as many events as messages under way");
 
 /// What a network tells of a piece of data: that its last byte has left the source of its leg, has arrived at the leg's
-/// end, or both, if no time lies between. It tells of each arrival; expect_left() has when it tells that a piece left.
+/// end, or both, if no time lies between. It tells of each arrival; for what has left see NetworkUse.
 struct Told {
   std::uint64_t piece = 0;
   bool has_left = false, has_arrived = false;
   ResourceId limiter = no_resource;  ///< what set its speed; no_resource for an empty piece
   Picoseconds latency{0};            ///< once arrived: the part of its time that was not due to the limiter
-  SimTime turn{};          ///< when its place in the order within this instant was taken; see expect_any_order()
-  bool is_unsure = false;  ///< whether another link was as full is too near to tell; see expect_any_order()
+  SimTime turn{};          ///< when its place in the order within this instant was taken; with NetworkUse::any_order
+  bool is_unsure = false;  ///< whether another link was as full is too near to tell; with NetworkUse::any_order
 };
 
 /// What a resource (a link) carried in a run.
@@ -80,6 +80,21 @@ struct Unsure {
   std::string why;
 };
 
+/// What a run needs of its network, beyond arrivals.
+struct NetworkUse {
+  /// It tells when each piece has left. Else it does so only on legs that are a part of a path, whose next piece waits
+  /// for it.
+  bool tells_left = false;
+  /// All times must be those that they would be if what happens at one instant happened in any other order, and
+  /// resources were numbered in any other; else it throws Unsure.
+  bool any_order = false;
+  /// Each piece stands for so many equal ones that start together on its leg: on a link that pieces share it counts as
+  /// all of them, and carried() counts all.
+  int copies = 1;
+  /// The run is disturbed: bandwidths may change, pieces be withdrawn, or be under way at the end.
+  bool may_change = false;
+};
+
 /// Moves pieces of data over legs and tells when each has arrived.
 class Network {
  public:
@@ -99,21 +114,8 @@ class Network {
   /// Nothing is due any more, though pieces are under way. Throws InputError if the network knows why.
   virtual void explain_stall() const {}
 
-  /// The network must tell when each piece has left. Else it does so only on legs that are a part of a path, whose next
-  /// piece waits for it. Comes before the first leg.
-  virtual void expect_left() = 0;
-  /// All times must be those that they would be if what happens at one instant happened in any other order, and
-  /// resources were numbered in any other; else it throws Unsure. Comes before the first leg.
-  virtual void expect_any_order() {}
-  /// Each piece stands for so many equal ones that start together on its leg: on a link that pieces share it counts as
-  /// all of them, and carried() counts all. Comes before the first leg.
-  virtual void expect_copies(int copies) { ensure(copies == 1, "the network's pieces stand for themselves"); }
-
   // Disturbance (sim/run/disturbance.hpp).
 
-  /// The run is disturbed: bandwidths may change, pieces be withdrawn, or be under way at the end. Comes before the
-  /// first leg.
-  virtual void expect_changes() {}
   /// The resource has that bandwidth from now on. Comes before what else happens at this instant.
   virtual void set_bandwidth(ResourceId resource, Bandwidth bandwidth) = 0;
   /// A piece taken off the network, and how much of it had not left. Whole bytes: one that has begun to leave has left.
@@ -140,8 +142,8 @@ class Network {
   std::function<void(const Moved&)> watcher_;
 };
 
-/// Both references must outlive the network. `options` are for `packet`.
+/// Both references must outlive the network. `options` are for `packet`, which moves no copies.
 std::unique_ptr<Network> make_network(NetworkModel model, const PacketOptions& options, const Topology& topology,
-                                      Engine<Event>& engine);
+                                      Engine<Event>& engine, const NetworkUse& use = {});
 
 }  // namespace ringsim

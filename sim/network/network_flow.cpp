@@ -26,8 +26,13 @@ void check_all_left(double left, double rate, Picoseconds time, Bytes size) {
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine)
-    : topology_(topology), engine_(engine), model_(model), usage_(topology.n_resources()) {}
+FlowNetwork::FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine, const NetworkUse& use)
+    : topology_(topology),
+      engine_(engine),
+      model_(model),
+      use_(use),
+      shares_(use.copies, use.any_order),
+      usage_(topology.n_resources()) {}
 
 void FlowNetwork::make_resources() {
   if (shares_.has_resources()) return;
@@ -59,15 +64,15 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
   const NodeId source = topology_.link(leg.links.front()).from, destination = topology_.link(leg.links.back()).to;
   const auto number = static_cast<std::uint32_t>(legs_.size()) + 1;
   // Nobody else uses its resources. If links change, or a flow stands for several, all flows are entered. If
-  // tells_all_left_ they need not be; but else the events of one instant would come in another order, and runs under
+  // use_.tells_left they need not be; but else the events of one instant would come in another order, and runs under
   // protocols with slots would have other fingerprints.
-  bool has_all = !keeps_inner_ && !tells_all_left_ && shares_.copies() == 1;
+  bool has_all = !use_.may_change && !use_.tells_left && shares_.copies() == 1;
   wanted_.clear();
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
     const Link& link = topology_.link(leg.links[i]);
     const bool is_port = (first && link.from == source) || (last && link.to == destination);
     auto rate = capacity(link.resource.value);
-    if (keeps_inner_ && !shares_all_links(model_) && !is_port)
+    if (use_.may_change && !shares_all_links(model_) && !is_port)
       inner_.push_back({link.resource.value, shares_.weight_number(leg.share(i))});
     if (shares_all_links(model_) || is_port) {
       Usage& usage = usage_[link.resource.value];
@@ -87,10 +92,10 @@ std::uint32_t FlowNetwork::add_leg(const Leg& leg, bool first, bool last) {
     narrow(info.alone, info.alone_resource, rate, link.resource);
   }
   inner.n = static_cast<std::uint32_t>(inner_.size()) - inner.first;
-  if (keeps_inner_) inner_of_.push_back(inner);
+  if (use_.may_change) inner_of_.push_back(inner);
   info.latency = leg.latency + leg.beyond;
   info.is_whole_path = first && last;
-  info.tells_left = tells_all_left_ || !info.is_whole_path;
+  info.tells_left = use_.tells_left || !info.is_whole_path;
   const Shares::Route route = shares_.add_route(wanted_);
   ensure(route == legs_.size(), "a leg and its route have one number");
   if (!shares_all_links(model_)) shares_.set_cap(route, cap);
@@ -155,7 +160,7 @@ void FlowNetwork::open_up(std::uint32_t number) {
 
 void FlowNetwork::take_turn(FlowIndex index) {
   flows_[index].turn = engine_.take_turn();
-  if (must_be_sure_) turn_taken_[index] = engine_.now();
+  if (use_.any_order) turn_taken_[index] = engine_.now();
 }
 
 FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std::uint64_t piece) {
@@ -173,7 +178,7 @@ FlowNetwork::FlowIndex FlowNetwork::new_flow(std::uint32_t leg, Bytes size, std:
   flow.size = size;
   flow.left = static_cast<double>(size.count);
   flow.since = engine_.now();
-  if (must_be_sure_) {
+  if (use_.any_order) {
     turn_taken_.resize(flows_.size());
     turn_taken_[index] = engine_.now();
   }
@@ -360,7 +365,7 @@ inline std::optional<Told> FlowNetwork::own_due(Event event) {
               .has_arrived = has_arrived,
               .limiter = shares_.limiter(event.id),
               .latency = leg.latency,
-              .turn = must_be_sure_ ? turn_taken_[event.id] : SimTime{},
+              .turn = use_.any_order ? turn_taken_[event.id] : SimTime{},
               .is_unsure = shares_.is_unsure(event.id)};
 }
 
@@ -381,7 +386,7 @@ void FlowNetwork::land(std::uint32_t leg, std::uint64_t piece, ResourceId limite
   const auto index = static_cast<std::uint32_t>(free_landing_);
   free_landing_ = landings_[index].piece;
   landings_[index] = {.piece = piece, .leg = leg, .limiter = limiter};
-  if (must_be_sure_) {
+  if (use_.any_order) {
     landing_orders_.resize(landings_.size());
     landing_orders_[index] = {.turn = engine_.now(), .is_unsure = is_unsure};
   }
@@ -390,7 +395,7 @@ void FlowNetwork::land(std::uint32_t leg, std::uint64_t piece, ResourceId limite
 
 Told FlowNetwork::arrived(std::uint32_t index) {
   const Landing landed = std::exchange(landings_[index], {.piece = free_landing_});
-  const Order order = must_be_sure_ ? landing_orders_[index] : Order{};
+  const Order order = use_.any_order ? landing_orders_[index] : Order{};
   free_landing_ = index;
   return {.piece = landed.piece,
           .has_arrived = true,

@@ -24,20 +24,13 @@ class FlowNetwork final : public Network {
   /// A time in ps, rounded up; a small tolerance keeps floating-point noise from adding a picosecond.
   static double whole_picoseconds(double time) { return std::ceil(time - 1e-3 - time * 1e-15); }
 
-  FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine);
+  FlowNetwork(NetworkModel model, const Topology& topology, Engine<Event>& engine, const NetworkUse& use = {});
 
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
   Picoseconds latency(std::uint32_t leg) const override { return legs_[leg].latency; }
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
   std::optional<Told> due(Event event) override;
-  void expect_left() override { tells_all_left_ = true; }
-  void expect_changes() override { keeps_inner_ = true; }
-  void expect_any_order() override {
-    must_be_sure_ = true;
-    shares_.expect_any_order();
-  }
-  void expect_copies(int copies) override { shares_.expect_copies(copies); }
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
   bool any_under_way(const std::function<bool(std::uint64_t)>& counts) const override;
@@ -160,25 +153,23 @@ class FlowNetwork final : public Network {
   const Topology& topology_;
   Engine<Event>& engine_;
   NetworkModel model_;
+  NetworkUse use_;
   Shares shares_;  // of resources that flows share; routes are legs
   std::vector<LegInfo> legs_;
   std::vector<OwnLeg> own_legs_;
   std::vector<Carried> own_carried_;  // [own leg] each byte counted once, whatever the weights
   std::vector<std::uint32_t> free_own_legs_;
-  bool tells_all_left_ = false;
-  bool keeps_inner_ = false;
   std::vector<Inner> inner_of_;  // [leg], then
   std::vector<Use> inner_;
-  bool must_be_sure_ = false;
   std::vector<Shares::Decision> with_copies_;  // [leg] of a flow that shares it with its copies only; if there are some
   std::vector<std::uint32_t> changed_;         // resources whose bandwidth changed at this instant
   std::vector<Usage> usage_;                   // [resource]
   std::vector<Account> accounts_;  // the same; made, like the resources of shares_, when the first flow needs one
   std::vector<Flow> flows_;
-  std::vector<SimTime> turn_taken_;  // [flow] when its turn was taken; only if must_be_sure_
+  std::vector<SimTime> turn_taken_;  // [flow] when its turn was taken; only if use_.any_order
   std::vector<FlowIndex> free_flows_;
   std::vector<Landing> landings_;
-  std::vector<Order> landing_orders_;  // [landing] only if must_be_sure_
+  std::vector<Order> landing_orders_;  // [landing] only if use_.any_order
   std::uint64_t free_landing_ = none;
   std::vector<FlowIndex> new_flows_;  // started since the last settle()
   std::vector<FlowIndex> opened_;     // that had a leg for themselves since then, and share it now

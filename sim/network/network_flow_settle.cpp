@@ -39,7 +39,7 @@ void FlowNetwork::settle() {
 }
 
 void FlowNetwork::apply() {
-  const double doubt = must_be_sure_ ? shares_.doubt() : 0;
+  const double doubt = use_.any_order ? shares_.doubt() : 0;
   const std::uint64_t first_turn = engine_.take_turn();
   for (const FlowIndex index : shares_.solved()) {
     const auto [rate, limiter] = shares_.decision(index);
@@ -51,13 +51,13 @@ void FlowNetwork::apply() {
       shares_.take_limiter(index, limiter);
     else
       set_rate(index, rate, limiter);
-    if (must_be_sure_ && !shares_.is_exact(index)) expect_sure(index, before, doubt);
+    if (use_.any_order && !shares_.is_exact(index)) expect_sure(index, before, doubt);
     // It has no group.
     if (limiter == shares_.cap(shares_.route(index)).resource && !flows_[index].is_scheduled) schedule(index);
   }
   schedule_first_of_groups(first_turn);
   shares_.check_rates();
-  if (must_be_sure_ && !shares_.rates_are_sure()) throw Unsure{unsure_time};
+  if (use_.any_order && !shares_.rates_are_sure()) throw Unsure{unsure_time};
 }
 
 // A flow that was decided leaves at the same picosecond if its rate, and what is left of it, are off by that much.

@@ -23,15 +23,18 @@ Picoseconds time_on(std::int64_t size, double cost, Bandwidth bandwidth) {
 
 }  // namespace
 
-PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topology, Engine<Event>& engine)
+PacketNetwork::PacketNetwork(const PacketOptions& options, const Topology& topology, Engine<Event>& engine,
+                             const NetworkUse& use)
     : options_(options),
       topology_(topology),
       engine_(engine),
       has_credits_(options.flow_control == PacketOptions::FlowControl::credit),
+      tells_all_left_(use.tells_left),
       lanes_(topology.n_links(), std::max(1, options.lanes)),
       channels_(topology.n_links()),
       serializers_(topology.n_resources()),
       channels_of_(topology.n_resources()) {
+  ensure(use.copies == 1, "packets stand for themselves");
   if (options_.lanes < 1)
     throw SettingError(SettingError::Setting::packets,
                        fmt::format("expected one virtual lane or more, found {}", options_.lanes));

@@ -47,14 +47,14 @@ namespace ringsim {
 class PacketNetwork final : public Network {
  public:
   /// Throws InputError if a packet has no room in the buffers.
-  PacketNetwork(const PacketOptions& options, const Topology& topology, Engine<Event>& engine);
+  PacketNetwork(const PacketOptions& options, const Topology& topology, Engine<Event>& engine,
+                const NetworkUse& use = {});
 
   std::uint32_t add_leg(const Leg& leg, bool first, bool last) override;
   Picoseconds latency(std::uint32_t leg) const override { return legs_[leg].latency + legs_[leg].beyond; }
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override;
   void settle() override;
   std::optional<Told> due(Event event) override;
-  void expect_left() override { tells_all_left_ = true; }
   void explain_stall() const override;
   void set_bandwidth(ResourceId resource, Bandwidth bandwidth) override;
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override;
@@ -176,7 +176,7 @@ class PacketNetwork final : public Network {
   const Topology& topology_;
   Engine<Event>& engine_;
   bool has_credits_;
-  bool tells_all_left_ = false;
+  bool tells_all_left_;
   std::vector<LegInfo> legs_;
   std::vector<Hop> hops_;
   std::vector<Way> ways_;

@@ -63,6 +63,11 @@ class Shares {
     std::uint16_t weight = 0;  // as Use::weight
   };
 
+  /// `copies`: each flow stands for so many equal ones, and Wanted::weight counts for one of them. `any_order`:
+  /// decisions must not depend on the order of flows and resources, so is_unsure() says whether they do.
+  explicit Shares(int copies = 1, bool any_order = false) : must_be_sure_(any_order), copies_(copies) {}
+  int copies() const { return copies_; }
+
   // --- resources and routes ----------------------------------------------------------------------------------------
 
   /// Makes the resources; comes before the first flow that enters.
@@ -71,12 +76,6 @@ class Shares {
   double capacity(std::uint32_t resource) const { return resources_[resource].capacity; }
   /// Flows over it must be add()ed.
   void set_capacity(std::uint32_t resource, double capacity) { resources_[resource].capacity = capacity; }
-
-  /// Each flow stands for so many equal ones: `Wanted::weight` counts for one of them. Comes before the first route.
-  void expect_copies(int copies) { copies_ = copies; }
-  int copies() const { return copies_; }
-  /// Decisions must not depend on the order of flows and resources; see is_unsure(). Comes before the first flow.
-  void expect_any_order() { must_be_sure_ = true; }
 
   /// Each resource once at most.
   Route add_route(std::span<const Wanted> uses);
@@ -103,7 +102,7 @@ class Shares {
   double rate(Flow flow) const { return flows_[flow].rate; }
   ResourceId limiter(Flow flow) const { return flows_[flow].limiter; }
   bool is_member(Flow flow) const { return flows_[flow].is_member; }
-  /// True if the limiter of its decision depends on an order; only if must-be-sure.
+  /// True if the limiter of its decision depends on an order. Requires `any_order`.
   bool is_unsure(Flow flow) const { return flows_[flow].is_unsure; }
   std::span<const Member> members(std::uint32_t resource) const { return resources_[resource].members; }
   /// True if it shares no resource, but with its copies. Only if sums of their shares are exact: else solve() looks
@@ -199,8 +198,8 @@ class Shares {
   std::vector<Use> uses_;
   std::vector<double> weights_{1};  // all that there are; most are 1
   tsl::robin_map<double, std::uint32_t> weight_numbers_;
-  bool must_be_sure_ = false;
-  int copies_ = 1;                   // weights of resources are so many times as large
+  bool must_be_sure_;
+  int copies_;                       // weights of resources are so many times as large
   bool has_whole_weights_ = true;    // without copies_, up to rounding: so sums of them are exact
   bool is_exact_ = false;            // within solve(): rates have the bits that they have without copies_
   std::vector<char> flow_is_exact_;  // [flow] the same of its rate and of what is left of it; only with copies_

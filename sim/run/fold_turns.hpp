@@ -55,7 +55,7 @@ namespace ringsim {
 ///
 ///  - Rounding. Shares are sums of floating-point numbers, whose order differs from rank to rank, so the last bits of
 ///    rates may as well. Times are whole picoseconds, rounded up, so they do not, unless one lies so close to a
-///    picosecond that the last bits decide (FlowNetwork::expect_any_order()). The margin is many times what such sums
+///    picosecond that the last bits decide (NetworkUse::any_order). The margin is many times what such sums
 ///    differ by; it is no bound for flows whose shares depend on each other's in long chains.
 ///  - Critical paths. If a step ends with two messages at once, or a message has waited equally long for two ranks,
 ///    the one that comes last carries the trail on. If the other's time is divided otherwise the trail is marked

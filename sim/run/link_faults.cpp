@@ -26,7 +26,6 @@ LinkFaults::LinkFaults(const Topology& topology, const RunOptions& options, int 
       engine_(engine),
       transfers_(transfers),
       states_(topology, options.disturbance.links) {
-  transfers.network().expect_changes();
   transfers.expect_faults(*this);
   if (!takes_back(options.model))
     for (const LinkChange& change : options.disturbance.links)

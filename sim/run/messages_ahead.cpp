@@ -19,7 +19,6 @@ MessagesAhead::MessagesAhead(const Schedule& schedule, const RunOptions& options
       ends_(ends),
       largest_(options.plans.size()) {
   transfers.watch(*this);
-  transfers.network().expect_left();
 }
 
 void MessagesAhead::met(std::uint32_t index, LaneNumber cause) {

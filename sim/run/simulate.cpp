@@ -52,7 +52,7 @@ class Run final : public OperationEnds {
         represented_(part, options.stand_ins),
         schedule_(represented_.of(checked)),
         transfers_(topology, options, placement, represented_,
-                   make_network(options.model, options.packet, topology, engine_), engine_),
+                   make_network(options.model, options.packet, topology, engine_, use_of_network()), engine_),
         lanes_(schedule_, options.plans.front().protocol->slots, *this),
         trails_(topology, lanes_, represented_.folding(), !options.disturbance.empty(), options.stop),
         is_folded_(represented_.has_actors()) {
@@ -66,8 +66,7 @@ class Run final : public OperationEnds {
     if (options.record_path) trails_.record(jobs_.size());
     if (options.on_end) trails_.keep_origins();
     if (options.plans.size() == 1) only_protocol_ = options.plans.front().protocol;
-    const bool run_ahead = options.plans.front().protocol->done_when_left;
-    is_followed_ = run_ahead || options.record_path || represented_.has_any_order();
+    is_followed_ = run_ahead() || options.record_path || represented_.has_any_order();
     protocol_adds_ = std::any_of(options.plans.begin(), options.plans.end(),
                                  [](const CallPlan& plan) { return plan.protocol->adds_bytes(); });
     may_hold_ = !options.disturbance.empty() || options.enough;
@@ -75,17 +74,11 @@ class Run final : public OperationEnds {
     needs_slots_ = checked.proof().slots_needed > 0;
     if (topology.has_work_rates())
       work_ = std::make_unique<DeviceWork>(topology, represented_, lanes_, engine_, transfers_, trails_);
-    if (run_ahead)
+    if (run_ahead())
       ahead_ = std::make_unique<MessagesAhead>(schedule_, options, represented_, engine_, lanes_, trails_, transfers_,
                                                work_.get(), *this);
-    if (represented_.has_any_order()) {
-      transfers_.network().expect_any_order();
-      trails_.weigh_ties();
-    }
-    if (represented_.has_channels()) {
-      transfers_.network().expect_copies(represented_.channels());
-      transfers_.ways().stand_for(represented_.channels());
-    }
+    if (represented_.has_any_order()) trails_.weigh_ties();
+    if (represented_.has_channels()) transfers_.ways().stand_for(represented_.channels());
     transfers_.while_routing([this] { stop_if_asked(); });
     if (options.on_traffic) transfers_.network().watch([this](const Moved& moved) { tell_traffic(moved); });
     if (!options.disturbance.empty()) expect_disturbance();
@@ -175,6 +168,14 @@ class Run final : public OperationEnds {
   void many_begin() const { stop_if_asked(); }
 
  private:
+  // Messages may leave before their receives begin.
+  bool run_ahead() const { return options_.plans.front().protocol->done_when_left; }
+  NetworkUse use_of_network() const {
+    return {.tells_left = run_ahead(),
+            .any_order = represented_.has_any_order(),
+            .copies = represented_.channels(),
+            .may_change = !options_.disturbance.empty()};
+  }
   // Links that fail, lanes that are held, and traffic of others.
   void expect_disturbance() {
     const int n_ranks = options_.jobs.empty() ? schedule_.collective.ranks : 0;

@@ -128,9 +128,10 @@ const Arrived* Transfers::part_arrived() {
   }
   // Within one device nothing has told of it.
   if (watcher_ != nullptr) watcher_->has_left(index, part.time.limiter, part.time.busy);
+  const bool is_last = --table_[whole].parts_under_way == 0;
+  if (is_last && watcher_ != nullptr) watcher_->last_part_arrived(index);
   if (faults_ == nullptr || faults_->may_free(index)) table_.give_back(index);
-  if (--table_[whole].parts_under_way > 0) return nullptr;
-  if (watcher_ != nullptr) watcher_->last_part_arrived(index);
+  if (!is_last) return nullptr;
   return all_arrived(whole, part.time.limiter, part.time.busy, part.wire);
 }
 

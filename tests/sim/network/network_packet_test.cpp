@@ -35,10 +35,12 @@ struct Sent {
 /// Runs pieces through PacketNetwork alone.
 struct Driver {
   Driver(const Topology& topology, const PacketOptions& options, const std::vector<Sent>& sent)
-      : network(options, topology, engine), left(sent.size()), arrived(sent.size()), limiter(sent.size(), no_resource) {
+      : network(options, topology, engine, {.tells_left = true}),
+        left(sent.size()),
+        arrived(sent.size()),
+        limiter(sent.size(), no_resource) {
     for (std::uint32_t i = 0; i < sent.size(); ++i) engine.at(sent[i].start, {Event::Kind::local, i, 0});
     std::vector<std::uint32_t> legs;
-    network.expect_left();
     for (const Sent& each : sent) legs.push_back(network.add_leg(each.leg, true, true));
     engine.run(
         [&](const Event& event) {

@@ -25,11 +25,14 @@ namespace {
 /// Runs flows through FlowNetwork alone; after every instant the rates are compared with the naive solver's.
 struct Driver {
   Driver(const Topology& t, NetworkModel m, const std::vector<naive::Flow>& f, std::vector<naive::Change> c = {})
-      : topology(t), model(m), flows(f), changes(std::move(c)), network(m, t, engine), finish(f.size()) {}
+      : topology(t),
+        model(m),
+        flows(f),
+        changes(std::move(c)),
+        network(m, t, engine, {.tells_left = true, .may_change = !changes.empty()}),
+        finish(f.size()) {}
 
   void go() {
-    network.expect_left();
-    if (!changes.empty()) network.expect_changes();
     for (std::uint32_t c = 0; c < changes.size(); ++c) engine.at(changes[c].at, {Event::Kind::link_change, c, 0});
     for (std::uint32_t f = 0; f < flows.size(); ++f) {
       legs.push_back(network.add_leg(flows[f].leg, flows[f].first, flows[f].last));
@@ -261,8 +264,7 @@ TEST_CASE("a network that must not depend on an order says, of links that are ne
   const auto marked = [](std::int64_t second) {
     const Row row({{2'000'000'000'000}, {second}});
     Engine<Event> engine;
-    FlowNetwork network(NetworkModel::fair, row.topology, engine);
-    network.expect_any_order();
+    FlowNetwork network(NetworkModel::fair, row.topology, engine, {.any_order = true});
     network.start(network.add_leg(row.leg(0, 2), true, true), 2_MiB, 0);  // over a microsecond: no rounding is near
     network.start(network.add_leg(row.leg(0, 1), true, true), 2_MiB, 1);
     network.settle();
@@ -494,8 +496,7 @@ TEST_CASE("what is taken off a link has not crossed it, at the weight that its b
   builder.add_link(s, b, {.bandwidth = 10_GBps});
   const Topology line = builder.build();
   Engine<Event> engine;
-  FlowNetwork network(NetworkModel::fair, line, engine);
-  network.expect_changes();
+  FlowNetwork network(NetworkModel::fair, line, engine, {.may_change = true});
   network.start(network.add_leg({{LinkId{0}, LinkId{1}}, 0_ps, {2, 0.5}}, true, true), 1000_B, 7);
   network.settle();
   engine.after(1'000'000_ps, {Event::Kind::local, 0, 0});

@@ -66,8 +66,7 @@ std::vector<long double> naive_rates(const System& system, const std::vector<std
 
 /// A system whose flows come and go.
 struct Running {
-  explicit Running(System s, int copies = 1) : system(std::move(s)) {
-    shares.expect_copies(copies);
+  explicit Running(System s, int copies = 1) : system(std::move(s)), shares(copies) {
     const bool any_cap = std::any_of(system.routes.begin(), system.routes.end(),
                                      [](const auto& route) { return route.cap.has_value(); });
     for (const System::Route& route : system.routes) {

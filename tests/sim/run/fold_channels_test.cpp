@@ -298,8 +298,7 @@ TEST_CASE("a piece that stands for several leaves when they do, and links carry 
   const Topology net = star(3, {.bandwidth = 1_GBps, .latency = 1us});
   const auto carried = [&](int copies, int pieces) {
     Engine<Event> engine;
-    const std::unique_ptr<Network> network = make_network(NetworkModel::fair, {}, net, engine);
-    network->expect_copies(copies);
+    const std::unique_ptr<Network> network = make_network(NetworkModel::fair, {}, net, engine, {.copies = copies});
     Routes routes(net);
     const auto at = [&](const char* name) { return *net.find(name); };
     network->add_leg(routes.find(at("gpu0"), at("gpu2")).legs[0], true, true);
@@ -327,9 +326,8 @@ TEST_CASE("with copies the last bits of a rate are as doubtful as those of so ma
   const Topology net = star(2, {.bandwidth = {1'000'000'000'000'000'000}, .latency = 1us});
   const auto starts = [&](std::int64_t bytes, int copies) {
     Engine<Event> engine;
-    const std::unique_ptr<Network> network = make_network(NetworkModel::fair, {}, net, engine);
-    network->expect_any_order();
-    network->expect_copies(copies);
+    const std::unique_ptr<Network> network =
+        make_network(NetworkModel::fair, {}, net, engine, {.any_order = true, .copies = copies});
     Leg leg = Routes(net).find(*net.find("gpu0"), *net.find("gpu1")).legs[0];
     leg.shares.assign(leg.links.size(), 1.5);
     network->add_leg(leg, true, true);

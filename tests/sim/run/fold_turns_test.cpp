@@ -403,8 +403,8 @@ TEST_CASE("a network that must not depend on an order says when the last bits of
   const auto starts = [&](std::int64_t capacity, std::int64_t bytes, bool any_order) {
     const Topology rated = net.with_links([&](Link& link) { link.bandwidth = {capacity}; });
     Engine<Event> engine;
-    const std::unique_ptr<Network> network = make_network(NetworkModel::fair, {}, rated, engine);
-    if (any_order) network->expect_any_order();
+    const std::unique_ptr<Network> network =
+        make_network(NetworkModel::fair, {}, rated, engine, {.any_order = any_order});
     Routes routes(rated);
     for (const int from : {0, 1})
       network->add_leg(routes.find(gpus[static_cast<std::size_t>(from)], gpus[2]).legs[0], true, true);

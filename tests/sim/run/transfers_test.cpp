@@ -40,7 +40,6 @@ class WrittenNetwork final : public Network {
   void start(std::uint32_t leg, Bytes size, std::uint64_t piece) override { started.push_back({leg, size, piece}); }
   void settle() override {}
   std::optional<Told> due(Event) override { return std::nullopt; }
-  void expect_left() override {}
   void set_bandwidth(ResourceId, Bandwidth) override {}
   std::vector<Withdrawn> withdraw(const std::vector<std::uint64_t>& pieces) override {
     std::vector<Withdrawn> out;
