@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/command_line/machine_scenario.hpp"
+#include "tools/command_line/made_scenario.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/formats/own_files.hpp"
@@ -105,22 +105,6 @@ void declare(Options& options, PredictArguments& predict) {
   options.file("--save", "FILE", predict.save, "write the scenario to FILE.json, for `ringsim run`");
   options.flag("--force", predict.force, "let -o and --save replace a file that holds something else");
   options.jobs(predict.jobs, "sizes");
-}
-
-/// File names in a scenario are relative to its folder, those on the command line to the working directory.
-std::string from_folder_of(const std::string& scenario, const std::string& file) {
-  const std::filesystem::path folder = std::filesystem::absolute(scenario).parent_path();
-  return std::filesystem::absolute(file).lexically_relative(folder).string();
-}
-
-/// The scenario as the file of --save has it.
-Json to_save(Json document, const std::string& save) {
-  Json& topology = document["topology"];
-  for (const char* key : {"node_file", "file"})
-    if (topology.is_object() && topology.contains(key) && topology[key].is_string() &&
-        !std::filesystem::path(topology[key].get<std::string>()).is_absolute())
-      topology[key] = from_folder_of(save, topology[key].get<std::string>());
-  return document;
 }
 
 /// Times of all rows in one unit: the largest in which none is below 1.
@@ -244,20 +228,10 @@ std::string title_of(const PredictArguments& arguments, const std::vector<Result
   return title + (r.library.empty() ? "" : ", " + r.library);
 }
 
-std::string assumed_text(const std::vector<Assumption>& assumed) {
-  if (assumed.empty()) return "";
-  std::string text = "\nAssumed, as no option says it; --set changes what is at the path in brackets:\n";
-  for (const Assumption& each : assumed) text += "  " + wrapped(fmt::format("{} ({})", each.text, each.path), 4) + '\n';
-  return text;
-}
-
 std::string answer_text(const PredictArguments& arguments, const std::vector<Result>& results,
                         const std::vector<Assumption>& assumed, const Json& document) {
-  const std::string saved = arguments.save.empty() ? "--save FILE.json writes it" : "it is in " + arguments.save;
   return wrapped(title_of(arguments, results)) + '\n' + answer_table(results, TimeUnit::of(results)) + '\n' +
-         limits_text(results) + assumed_text(assumed) +
-         fmt::format("\nThe same as a scenario, for `ringsim run`, `explain` and others; {}:\n", saved) +
-         json_in_lines(document, text_width) + '\n';
+         limits_text(results) + assumed_text(assumed) + shown_scenario(document, arguments.save);
 }
 
 /// The place of mistakes in the scenario, which no file has.
@@ -283,8 +257,7 @@ auto naming_options(const Work& work) {
 void require_consistent(const PredictArguments& arguments) {
   if (!arguments.collective.nccl.empty() && !arguments.collective.algorithms.empty())
     throw UsageError("", "--nccl cannot be combined with --algorithm", "NCCL chooses its algorithm by itself");
-  if (!arguments.save.empty() && ending_of(arguments.save) != ".json")
-    throw UsageError("--save", fmt::format("expected a name that ends in .json, found \"{}\"", arguments.save));
+  require_json_name(arguments.save);
   if (arguments.collective.op == "barrier" && arguments.bytes)
     throw UsageError("--bytes", "expected none, as a barrier moves no data");
 }
@@ -320,16 +293,6 @@ std::vector<Result> results_at(const ScenarioFile& file, const PredictArguments&
   return results;
 }
 
-/// A file that --save may write; empty: none is asked for.
-std::optional<Output> open_saved(const PredictArguments& arguments) {
-  if (arguments.save.empty()) return std::nullopt;
-  for (const std::string& other : {arguments.machine.node, arguments.output}) refuse_as_output(arguments.save, other);
-  if (!arguments.force && std::filesystem::exists(arguments.save))
-    throw UsageError("--save", fmt::format("expected a file that is not there yet, found {}", arguments.save),
-                     "write --force, or another name");
-  return std::optional<Output>(std::in_place, arguments.save);
-}
-
 int execute(const PredictArguments& arguments) {
   require_consistent(arguments);
   const MachineScenario scenario = stated(arguments);
@@ -338,13 +301,10 @@ int execute(const PredictArguments& arguments) {
       naming_options([&] { return ScenarioFile::parse(json_text(scenario.document), where, arguments.set); });
   refuse_as_output(arguments.machine.node, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
-  std::optional<Output> saved = open_saved(arguments);
+  std::optional<Output> saved = open_saved(arguments.save, arguments.force, {arguments.machine.node, arguments.output});
   Output output(arguments.output);
   const std::vector<Result> results = naming_options([&] { return results_at(file, arguments); });
-  if (saved) {
-    saved->write(json_in_lines(to_save(document, arguments.save), text_width) + '\n');
-    saved->finish();
-  }
+  if (saved) write_saved(*saved, document, arguments.save);
   const std::vector<Assumption> assumed = assumed_of(scenario, results.front().prediction, arguments.set);
   if (arguments.format == Format::table) {
     output.write(answer_text(arguments, results, assumed, document));
