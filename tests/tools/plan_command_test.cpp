@@ -42,6 +42,23 @@ double step_of(const std::string& lines) {
   return nlohmann::json::parse(lines.substr(0, lines.find('\n')))["time_us"].get<double>();
 }
 
+/// The command that plan prints for the first plan of the scenario, as jsonl.
+std::vector<std::string> run_of_first(const std::string& out, const std::string& scenario) {
+  const std::string command = "  ringsim run " + scenario + " ", set = "--set ";
+  REQUIRE(has(out, command));
+  std::string options = out.substr(out.find(command) + command.size());
+  options = options.substr(0, options.find('\n'));
+  std::vector<std::string> run{"run", scenario, "--format", "jsonl"};
+  for (std::size_t at = options.find(set); at != std::string::npos;) {
+    const std::size_t next = options.find(" " + set, at);
+    std::string value = options.substr(at + set.size(), next == std::string::npos ? next : next - at - set.size());
+    std::erase(value, '\'');
+    run.insert(run.end(), {"--set", value});
+    at = next == std::string::npos ? next : next + 1;
+  }
+  return run;
+}
+
 }  // namespace
 
 TEST_CASE("plan prints the plans, what became of the others, and commands that give the first again") {
@@ -51,20 +68,7 @@ TEST_CASE("plan prints the plans, what became of the others, and commands that g
   CHECK(has(outcome.out, "6 plans in all."));  // t, p and d of 4 GPUs: 4 = 1 x 1 x 4 = ... in six orders
   CHECK(has(outcome.out, "Simulated: 6."));
   CHECK(!has(outcome.out, "Not simulated"));
-  const std::string command = "  ringsim run " + small() + " ";
-  REQUIRE(has(outcome.out, command));
-  // Its options, given to run, give the step of the table's first row.
-  std::string options = outcome.out.substr(outcome.out.find(command) + command.size());
-  options = options.substr(0, options.find('\n'));
-  std::vector<std::string> run{"run", small(), "--format", "jsonl"};
-  const std::string set = "--set ";
-  for (std::size_t at = options.find(set); at != std::string::npos;) {
-    const std::size_t next = options.find(" " + set, at);
-    std::string value = options.substr(at + set.size(), next == std::string::npos ? next : next - at - set.size());
-    std::erase(value, '\'');
-    run.insert(run.end(), {"--set", value});
-    at = next == std::string::npos ? next : next + 1;
-  }
+  const std::vector<std::string> run = run_of_first(outcome.out, small());
   const Outcome again = run_command(run);
   CHECK(again.code == 0);
   CHECK(step_of(again.out) == step_of(plan({"--within", "100000%", "--format", "jsonl"}).out));
@@ -114,6 +118,68 @@ TEST_CASE("plan refuses a scenario without plans, and an output that holds somet
   CHECK(plan({"-o", own}).code != 0);
   CHECK(plan({"--top", "0"}).code == 2);
   CHECK(plan({"--within", "5"}).code == 2);
+}
+
+// Of eight A100: what is stated leaves few plans, so that they take a second.
+const std::vector<std::string> words{"plan",    "llama3_8b",
+                                     "--node",  "dgx-a100",
+                                     "--batch", "16",
+                                     "--set",   "training.parallel.tensor=[4,8]",
+                                     "--set",   "training.parallel.recompute=none"};
+
+TEST_CASE("plan takes a model and a machine by their names, and the saved scenario gives the same step") {
+  const std::string saved = temporary_file("words.json", "");
+  std::vector<std::string> arguments = words;
+  arguments.insert(arguments.end(), {"--save", saved, "--force", "--top", "1"});
+  const Outcome outcome = run_command(arguments);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err == "");
+  // The peak is the data sheet's, the share of products that of docs/results/plans.md.
+  CHECK(has(outcome.out, "matrix products reach 81 % of 312 TFLOP/s, fitted to measured steps on A100"));
+  CHECK(has(outcome.out, "sequences of 8192 tokens, as the model's card has it (training.workload.sequence)"));
+  CHECK(!has(outcome.out, "sequences a step"));  // --batch says it
+  CHECK(has(outcome.out, "it is in " + saved));
+  std::vector<std::string> search = words;
+  search.insert(search.end(), {"--top", "1", "--format", "jsonl"});
+  const Outcome searched = run_command(search);
+  CHECK(has(searched.err, "ringsim: note: assumed: Adam (training.optimizer)"));
+  CHECK(step_of(run_command(run_of_first(outcome.out, saved)).out) == step_of(searched.out));
+}
+
+TEST_CASE("without --batch a step has about 4 Mi tokens, and every GPU as many sequences") {
+  const auto batch = [](const std::string& nodes, const std::string& sequence) {
+    const Outcome outcome =
+        run_command({"plan", "llama3_8b", "--node", "dgx-a100", "--nodes", nodes, "--sequence", sequence, "--bounds",
+                     "--top", "1", "--set", "training.parallel.tensor=8", "--set", "training.parallel.pipeline=1"});
+    const std::string key = "\"global_batch_size\": ";
+    REQUIRE(has(outcome.out, key));
+    return std::stoi(outcome.out.substr(outcome.out.find(key) + key.size()));
+  };
+  CHECK(batch("1", "8192") == 512);   // 2^22 / 2^13
+  CHECK(batch("3", "8192") == 504);   // 24 x 21, as 512 / 24 = 21.3
+  CHECK(batch("2", "524288") == 16);  // 8 sequences would leave 16 GPUs without one
+}
+
+TEST_CASE("words that plan cannot use are refused, each with what to do") {
+  const auto refused = [](std::vector<std::string> arguments, int code, const std::string& text) {
+    arguments.insert(arguments.begin(), "plan");
+    const Outcome outcome = run_command(arguments);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == code);
+    CHECK(has(outcome.err, text));
+  };
+  refused({"llama3_8"}, 3, "llama3_8: expected a scenario file or the name of a machine, found neither");
+  refused({"llama3_8b"}, 2, "--node: expected the machine for llama3_8b, found none\n  hint: such as --node dgx-h100");
+  refused({"llama3_80b", "--node", "dgx-h100"}, 3, "hint: did you mean \"llama3_70b\"?");
+  refused({"resnet50", "--node", "dgx-h100"}, 3, "MODEL: expected a model that plans can divide, one of gpt3_175b, ");
+  refused({"llama3_8b", "--node", "dgx-h10"}, 3, "--node: expected the name of a machine, found \"dgx-h10\"");
+  refused({"llama3_8b", "--node", "l40s-pcie"}, 3, "found l40s-pcie with L40S\n  hint: write a scenario");
+  refused({small(), "--node", "dgx-h100"}, 2, "--node: expected none with a file, found it with ");
+  for (const char* option : {"--nodes", "--batch", "--sequence"})
+    refused({small(), option, "2"}, 2, std::string(option) + ": expected --node as well");
+  refused({small(), "--fabric", "star"}, 2, "--fabric: expected --node as well");
+  refused({small(), "--save", "x.json"}, 2, "--save: expected --node with it");
+  refused({"llama3_8b", "--node", "dgx-h100", "--save", "x.txt"}, 2, "expected a name that ends in .json");
 }
 
 }  // namespace plan_command_test

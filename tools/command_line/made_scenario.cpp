@@ -30,6 +30,10 @@ std::string assumed_text(const std::vector<Assumption>& assumed) {
   return text;
 }
 
+void note_assumed(const std::vector<Assumption>& assumed) {
+  for (const Assumption& each : assumed) say(fmt::format("ringsim: note: assumed: {} ({})\n", each.text, each.path));
+}
+
 std::string shown_scenario(const Json& document, const std::string& save) {
   return fmt::format("\nThe same as a scenario, for `ringsim run`, `explain` and others; {}:\n",
                      save.empty() ? "--save FILE.json writes it" : "it is in " + save) +

@@ -14,6 +14,9 @@ namespace ringsim::tools {
 /// A line for each value that no option says; empty if there are none.
 std::string assumed_text(const std::vector<Assumption>& assumed);
 
+/// The same on stderr, for formats that have no room for it.
+void note_assumed(const std::vector<Assumption>& assumed);
+
 /// The scenario, and where it is: `save` is the file of --save, empty without.
 std::string shown_scenario(const Json& document, const std::string& save);
 

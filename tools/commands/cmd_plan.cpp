@@ -1,13 +1,17 @@
 // ringsim plan: the fastest way to divide a model among GPUs.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
 #include "tools/command_line/input.hpp"
+#include "tools/command_line/made_scenario.hpp"
+#include "tools/command_line/plan_words.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
 #include "tools/explanations/best_plans_text.hpp"
@@ -20,13 +24,16 @@
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::tools {
 
 namespace {
 
 struct PlanArguments {
-  std::string scenario;
+  std::string scenario;  ///< a file; with --node a model
+  PlanWords words;       ///< but for the model
+  std::string save;      ///< a file for the scenario of the words; empty: none
   std::vector<std::string> set;
   int top = 10;
   double within = 0.05;
@@ -45,8 +52,22 @@ struct PlanArguments {
 constexpr int most_top = 100'000;
 constexpr int most_simulated = 2'000'000'000;
 
+constexpr int most_batch = 1'000'000'000;     // as training.workload.global_batch_size
+constexpr int most_sequence = 1'000'000'000;  // tokens
+
 void declare(Options& options, PlanArguments& plan) {
-  options.scenario(plan.scenario, plan.set);
+  options.scenario(plan.scenario, plan.set).help = "scenario file (JSON); with --node a model, such as llama3_70b";
+  Option& node = options.text("--node", "NAME", plan.words.machine.node,
+                              "search plans for a model on this machine, without a scenario file: dgx-h100, dgx-a100, "
+                              "hgx-b200 (`ringsim list nodes` shows all)");
+  for (const PresetNames& preset : preset_names()) node.suggested.push_back(preset.name);
+  declare_nodes(options, plan.words.machine);
+  options.whole("--batch", "N", 1, most_batch, plan.words.batch, "sequences of a step, over all GPUs").fallback =
+      "about 4 million tokens";
+  options.whole("--sequence", "N", 1, most_sequence, plan.words.sequence, "tokens of a sequence").fallback =
+      "as the model's card has it";
+  options.file("--save", "FILE", plan.save, "write the scenario of --node to FILE.json, for `ringsim run`").needs =
+      "--node";
   options.flag("--free", plan.free, "search the keys that training.parallel states, too: is there a better plan?");
   options.whole("--top", "N", 1, most_top, plan.top, "plans to show").fallback = "10";
   options
@@ -86,14 +107,49 @@ class Stages {
   double last_ = 0;
 };
 
+/// What is searched.
+struct Searched {
+  std::string text, name;
+  std::string words;  ///< as `ringsim run` takes it
+  std::optional<MachineScenario> made;
+};
+
+Searched searched(const PlanArguments& arguments) {
+  if (arguments.words.machine.node.empty()) {
+    for (const auto& [given, option] : {std::pair{arguments.words.machine.nodes != 1, "--nodes"},
+                                        {arguments.words.machine.fabric.has_value(), "--fabric"},
+                                        {arguments.words.batch != 0, "--batch"},
+                                        {arguments.words.sequence != 0, "--sequence"}})
+      if (given)
+        throw UsageError(option, "expected --node as well, which names the machine", "--set changes a scenario");
+    if (is_divisible_model(arguments.scenario) && !std::filesystem::exists(arguments.scenario))
+      throw UsageError("--node", fmt::format("expected the machine for {}, found none", arguments.scenario),
+                       "such as --node dgx-h100 --nodes 8");
+    const ScenarioText input = read_input(arguments.scenario);
+    return {input.text, input.name, shell_word(arguments.scenario), std::nullopt};
+  }
+  if (std::filesystem::is_regular_file(arguments.scenario))
+    throw UsageError("--node", fmt::format("expected none with a file, found it with {}", arguments.scenario),
+                     "a scenario has its machine; --set topology.node=NAME changes it");
+  require_json_name(arguments.save);
+  PlanWords words = arguments.words;
+  words.model = arguments.scenario;
+  words.machine = settled(words.machine);
+  MachineScenario made = scenario_of(words);
+  const std::string text = json_text(made.document);
+  return {text, "ringsim plan", arguments.save.empty() ? "FILE.json" : shell_word(arguments.save), std::move(made)};
+}
+
 int execute(const PlanArguments& arguments) {
   if (!arguments.simulate && arguments.format != Format::table)
     throw UsageError("--bounds", "expected the table, found another format", "rows of results are of simulated plans");
-  const ScenarioText input = read_input(arguments.scenario);
-  refuse_as_output(arguments.scenario, arguments.output);
+  const Searched input = searched(arguments);
+  if (!input.made) refuse_as_output(arguments.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
   const OpenPlans plans(input.text, input.name, arguments.set, arguments.free);
   Output output(arguments.output);
+  if (std::optional<Output> saved = open_saved(arguments.save, arguments.force, {arguments.output}))
+    write_saved(*saved, parse_json(with_overrides(input.text, input.name, arguments.set), input.name), arguments.save);
   Stages stages;
   const PlanSearch found = search_plans(
       plans,
@@ -115,10 +171,21 @@ int execute(const PlanArguments& arguments) {
   }
   if (found.too_long > 0 && arguments.format != Format::table)
     warnings.say({fmt::format("{}: {}", input.name, too_long_text(found))});
-  const std::string scenario = shell_word(arguments.scenario) + set_words("--set", arguments.set);
-  output.write(arguments.format == Format::table
-                   ? best_plans_text(plans, found, static_cast<std::size_t>(arguments.top), scenario)
-                   : report(plans.file(), results, arguments.format, /*explain=*/false));
+  // The saved scenario has the changes of --set.
+  const std::string set = input.made ? "" : set_words("--set", arguments.set);
+  std::string text = arguments.format == Format::table
+                         ? best_plans_text(plans, found, static_cast<std::size_t>(arguments.top), input.words + set)
+                         : report(plans.file(), results, arguments.format, /*explain=*/false);
+  if (input.made) {
+    const std::vector<Assumption> assumed = assumed_with(input.made->assumptions, arguments.set);
+    if (arguments.format == Format::table)
+      text +=
+          assumed_text(assumed) +
+          shown_scenario(parse_json(with_overrides(input.text, input.name, arguments.set), input.name), arguments.save);
+    else
+      note_assumed(assumed);
+  }
+  output.write(text);
   output.finish();
   return found.ranked.empty() ? check_failed : good;
 }
@@ -130,7 +197,7 @@ Command plan_command() {
       .name = "plan",
       .group = Group::predict,
       .summary = "Find the fastest way to divide a model among GPUs",
-      .example = "ringsim plan scenarios/examples/training/plans.json --free",
+      .example = "ringsim plan llama3_70b --node dgx-h100 --nodes 8 --batch 512",
       .details =
           "training.parallel says what is searched: keys that it states are fixed, of a list each value is tried, and "
           "these are searched if they are left out: tensor, pipeline, virtual_pipeline, expert, expert_tensor, "

@@ -309,7 +309,7 @@ int execute(const PredictArguments& arguments) {
   if (arguments.format == Format::table) {
     output.write(answer_text(arguments, results, assumed, document));
   } else {
-    for (const Assumption& each : assumed) say(fmt::format("ringsim: note: assumed: {} ({})\n", each.text, each.path));
+    note_assumed(assumed);
     output.write(report(file, results, arguments.format, /*explain=*/false));
   }
   output.finish();

@@ -1,0 +1,136 @@
+#include "tools/command_line/plan_words.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/fields/workload_files.hpp"
+#include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/spelling.hpp"
+#include "topologies/machines/machine.hpp"
+#include "topologies/machines/preset_names.hpp"
+#include "validate/score/plan_scenario.hpp"
+
+namespace ringsim::tools {
+
+namespace {
+
+/// The batch that Llama 2 was trained with (Touvron et al., arXiv 2307.09288, 2.2: "a global batch-size of 4M tokens").
+constexpr std::int64_t usual_tokens = std::int64_t{4} << 20;
+
+/// Shares that a plan without measured steps takes. docs/results/plans.md has them for the steps that were measured:
+/// attention and memory are stated there for all rows alike, matrix products are fitted to those of A100. Products
+/// on others: docs/results/gpu-compute.md, one H200, large products of Llama 3.
+constexpr int attention_share = 45, memory_share = 80, h200_products = 70;
+
+struct Products {
+  int share = h200_products;
+  std::string source = "as on one H200 (docs/results/gpu-compute.md)";
+};
+Products products_of(const PlanGpu& gpu) {
+  for (const FittedShares& each : fitted_shares())
+    if (std::string(each.family) == gpu.family && each.bits == 16)
+      return {static_cast<int>(std::lround(100 * each.gemm)),
+              fmt::format("fitted to measured steps on {} (docs/results/plans.md)", each.family)};
+  return {};
+}
+
+/// The name of each model with a card.
+std::vector<std::string> divisible_models() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : scenarios::workload_files())
+    if (parse_json(text, name).contains("transformer")) names.push_back(name);
+  return names;
+}
+
+/// The card as its file has it.
+Json card_of(const std::string& model) {
+  for (const auto& [name, text] : scenarios::workload_files())
+    if (name == model)
+      if (Json card = parse_json(text, name); card.contains("transformer")) return card;
+  const std::string hint = did_you_mean(model, divisible_models());
+  throw InputError("MODEL",
+                   fmt::format("expected a model that plans can divide, one of {}, found {}",
+                               fmt::join(divisible_models(), ", "), in_quotes(model)),
+                   hint.empty() ? "a scenario can describe others: docs/guide/training.md, Model cards" : hint);
+}
+
+const PlanGpu& gpu_of(const MachineWords& machine) {
+  const PresetNames* preset = preset_named(machine.node);
+  if (preset == nullptr)
+    throw InputError("--node", fmt::format("expected the name of a machine, found {}", in_quotes(machine.node)),
+                     preset_hint(machine.node));
+  if (const PlanGpu* gpu = plan_gpu(preset->gpu); gpu != nullptr) return *gpu;
+  std::vector<std::string> known;
+  for (const PlanGpu& each : plan_gpus()) known.emplace_back(each.name);
+  throw InputError("--node",
+                   fmt::format("expected a machine whose GPUs' peak is known ({}), found {} with {}",
+                               fmt::join(known, ", "), preset->name, preset->gpu),
+                   "write a scenario whose training.workload.compute states peak and hbm");
+}
+
+int gpus_of(const Json& topology) {
+  const Machine machine = node_preset(topology.at("node").get<std::string>());
+  return static_cast<int>(machine.n_gpus()) * topology.at("nodes").get<int>();
+}
+
+/// A batch of about the usual tokens, so that every data rank has as many sequences.
+std::int64_t usual_batch(std::int64_t gpus, std::int64_t sequence) {
+  return std::max<std::int64_t>(1, (usual_tokens / sequence + gpus / 2) / gpus) * gpus;
+}
+
+}  // namespace
+
+bool is_divisible_model(const std::string& word) {
+  const std::vector<std::string> names = divisible_models();
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+MachineScenario scenario_of(const PlanWords& words) {
+  const Json card = card_of(words.model);
+  const PlanGpu& gpu = gpu_of(words.machine);
+  MachineScenario out = scenario_of(words.machine);
+  out.document.erase("collective");
+  std::erase_if(out.assumptions, [](const Assumption& each) { return each.path.starts_with("collective"); });
+  const auto assume = [&](const char* path, std::string text) { out.assumptions.push_back({path, std::move(text)}); };
+
+  Json workload{{"model", words.model}};
+  const std::int64_t sequence = words.sequence > 0 ? words.sequence : card.at("sequence").get<std::int64_t>();
+  if (words.sequence > 0)
+    workload["sequence"] = sequence;
+  else
+    assume("training.workload.sequence", fmt::format("sequences of {} tokens, as the model's card has it", sequence));
+  const int gpus = gpus_of(out.document["topology"]);
+  const std::int64_t batch = words.batch > 0 ? words.batch : usual_batch(gpus, sequence);
+  workload["global_batch_size"] = batch;
+  if (words.batch == 0)
+    assume("training.workload.global_batch_size", fmt::format("{} sequences a step, {:.1f} million tokens", batch,
+                                                              static_cast<double>(batch * sequence) / 1e6));
+  const Products products = products_of(gpu);
+  workload["compute"] = {
+      {"gemm", fmt::format("{}%", products.share)}, {"attention", fmt::format("{}%", attention_share)},
+      {"memory", fmt::format("{}%", memory_share)}, {"peak", fmt::format("{:g} TFLOP/s", gpu.peak16)},
+      {"hbm", fmt::format("{:g} GB/s", gpu.hbm)},   {"source", gpu.source}};
+  assume(
+      "training.workload.compute",
+      fmt::format("matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %; kernels that memory limits {} % of "
+                  "{:g} GB/s",
+                  products.share, gpu.peak16, products.source, attention_share, memory_share, gpu.hbm));
+  assume("training.optimizer", "Adam");
+  out.document["name"] = fmt::format("{} on {}", words.model, out.document["name"].get<std::string>());
+  out.document["training"] = {{"workload", std::move(workload)},
+                              {"parallel", Json::object()},
+                              {"optimizer", "adam"},
+                              {"steps", 1},
+                              {"warmup", 0}};
+  return out;
+}
+
+}  // namespace ringsim::tools
