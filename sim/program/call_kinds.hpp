@@ -7,8 +7,7 @@
 
 namespace ringsim {
 
-/// [call] the first one that has its schedule, and its members in the same order. Time: O(members of all calls), if
-/// calls of one schedule have few sets of members.
+/// [call] the first one that has its schedule, and its members in the same order. Time: O(members of all calls).
 std::vector<int> kinds_of_calls(const Program& program);
 
 }  // namespace ringsim
