@@ -120,7 +120,7 @@ void drop_repeated(const std::vector<Result>& results, Columns& columns) {
                   [](const ShownColumn& column) { return column.name == "training" || column.name == "algorithm"; });
 }
 
-/// Whether all results have the same text in the column.
+/// True if all results have the same cell in the column.
 bool agree(const ShownColumn& column, const std::vector<Result>& results) {
   const TableCell first = column.cell(results.front());
   return std::all_of(results.begin(), results.end(), [&](const Result& r) {
@@ -179,7 +179,7 @@ std::vector<std::pair<const char*, Picoseconds>> parts_of(const Result& result) 
   return parts;
 }
 
-/// One step: its parts with their shares, then its other figures, one a line.
+/// One step: its parts with their shares, then its other figures, one per line.
 std::string one_step(const Columns& columns, const Result& result) {
   const Prediction& r = result.prediction;
   Table parts({"", "time", "share"});
