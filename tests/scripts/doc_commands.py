@@ -10,7 +10,7 @@ Behind "$ " the lines that follow are quoted output: they must be printed in tha
 any part of a line, or for any lines. The commands of a page run in one folder, in turn, so one may read what another wrote.
 Files that a reader would have, such as a.json, are stand-ins listed below.
 
-Comments right above a block, one a line, say what does not hold for it, or for its commands that start with what stands after the last colon:
+Comments right above a block, each on a line of its own, say what does not hold for it, or for its commands that start with what stands after the last colon:
   <!-- not run: needs a GPU -->   <!-- slow: 20 s -->   <!-- exit 1 -->   <!-- not run: needs root: sudo -->
 Each comment must still be needed: one that fits no command is an error.
 """
