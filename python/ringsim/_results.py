@@ -194,7 +194,9 @@ def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
     if "training" in columns or "phase" in columns:  # steps have no bandwidth
         hidden |= {"algbw_GBps", "busbw_GBps"}
     given = [name for name in _GIVEN if name in columns and name not in hidden]
-    cells = {name: [_cell(name, row) for row in results] for name in [*given, *_FOUND, *columns]}
+    times = [time for time in columns.get("time_us", []) if isinstance(time, float) and time > 0]
+    unit, size = _time_unit(min(times, default=0))
+    cells = {name: [_time_cell(name, row, size) for row in results] for name in [*given, *_FOUND, *columns]}
     same = [name for name in given if len(set(cells[name])) == 1 and (name != "bytes" or len(results) == 1)]
     failed = "error.message" in columns  # rows that have nothing but their point and the error
     varied = [name for name in columns if name.startswith("point.") and (failed or name.split(".")[-1] not in given)]
@@ -203,7 +205,7 @@ def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
     forms = {f"{row['closed_form.ratio']:.4f}" if row.get("closed_form.holds") else "" for row in results}
     if len(forms) == 1 and "" not in forms:
         head.append(f"closed form x {forms.pop()}")
-    return "  ".join(head), [_title(name) for name in shown], [[cells[name][i] for name in shown] for i in range(len(results))]
+    return "  ".join(head), [_title(name, unit) for name in shown], [[cells[name][i] for name in shown] for i in range(len(results))]
 
 
 def _in_head(name: str, text: str) -> str:
@@ -212,8 +214,24 @@ def _in_head(name: str, text: str) -> str:
     return f"{name} {text}" if name in ("protocol", "tp", "pp", "dp", "ep", "batch", "context") else text
 
 
-def _title(name: str) -> str:
-    for ending, unit in (("_us", " us"), ("_GBps", " GB/s"), ("_per_s", " per s")):
+def _time_unit(us: float) -> Tuple[str, float]:
+    """The unit of a table whose shortest time is that, and its microseconds: the rule of the command's tables."""
+    return ("us", 1.0) if us < 1e4 else ("ms", 1e3) if us < 1e7 else ("s", 1e6)
+
+
+def _time_cell(name: str, row: Row, unit: float) -> str:
+    value = row._flat.get(name)
+    return _figure(value / unit) if name.endswith("_us") and isinstance(value, float) else _cell(name, row)
+
+
+def _figure(value: float) -> str:
+    """Five digits, at most three of them after the point, as the command's tables have them."""
+    size = abs(value)
+    return f"{value:.{3 if size < 100 else 2 if size < 1000 else 1 if size < 10000 else 0}f}"
+
+
+def _title(name: str, time_unit: str) -> str:
+    for ending, unit in (("_us", f" {time_unit}"), ("_GBps", " GB/s"), ("_per_s", " per s")):
         if name.endswith(ending):
             return name[:-len(ending)] + unit
     return {"bottleneck.link": "bottleneck", "bottleneck.busy": "busy", "library_algorithm": "algorithm"}.get(
@@ -235,7 +253,7 @@ def _cell(name: str, row: Row) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return _figure(value)
     return value if isinstance(value, str) else json.dumps(value) if isinstance(value, (dict, list)) else str(value)
 
 

@@ -100,6 +100,16 @@ class Shown(Case):
             " 21.830       3.002       4.503  gpu0 -> switch0  45.0 %"]))
         self.assertEqual(str(ringsim.run(STAR)), ringsim.call("run", "-", stdin=json.dumps(STAR)).rstrip())
 
+    def test_times_have_the_unit_of_the_shortest_as_those_of_the_command_do(self):
+        for sizes, unit in ((["64 KiB", "64 MiB"], "us"), (["64 MiB", "1 GiB"], "ms"), (["256 GiB", "512 GiB"], "s")):
+            scenario = json.dumps(STAR)
+            times = [row.time_us for row in ringsim.run(STAR, set={"collective.bytes": sizes})]
+            text = str(ringsim.run(STAR, set={"collective.bytes": sizes}))
+            self.assertIn(f"time {unit} ", text)
+            printed = ringsim.call("run", "-", "--set", f"collective.bytes={json.dumps(sizes)}", stdin=scenario)
+            self.assertEqual([line.split() for line in text.splitlines()], [line.split() for line in printed.splitlines()])
+            self.assertGreater(min(times), 0)
+
     def test_what_varies_is_a_column(self):
         lines = str(ringsim.run(STAR, set={"collective.algorithm": ["ring", {"name": "swing"}]})).splitlines()
         self.assertEqual(lines[0], "all_reduce  fair  4 ranks  closed form x 1.0000")

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 
@@ -90,6 +92,33 @@ struct Grid {
   }
 };
 
+/// Digits after the point; nothing if the text is not a plain number.
+std::optional<std::size_t> decimals_of(const std::string& text) {
+  const std::size_t first = text.find_first_not_of("+-");
+  if (first == std::string::npos || text.find_first_not_of("0123456789.", first) != std::string::npos)
+    return std::nullopt;
+  const std::size_t point = text.find('.');
+  return point == std::string::npos ? 0 : text.size() - point - 1;
+}
+
+/// Blanks behind numbers bring the points of a column in line.
+void align_points(Grid& grid) {
+  for (std::size_t c = 0; c < grid.columns(); ++c) {
+    std::size_t most = 0;
+    const bool numbers = std::all_of(grid.rows.begin(), grid.rows.end(), [&](const TableRow& row) {
+      const auto decimals = decimals_of(row[c]);
+      most = std::max(most, decimals.value_or(0));
+      return row[c].empty() || decimals;
+    });
+    if (!numbers || most == 0) continue;
+    for (TableRow& row : grid.rows) {
+      if (row[c].empty()) continue;
+      const std::size_t decimals = *decimals_of(row[c]);
+      row[c].append(decimals == 0 ? most + 1 : most - decimals, ' ');
+    }
+  }
+}
+
 /// Headings that are wider than their columns, in two lines.
 void stack_headings(Grid& grid) {
   TableRow upper = grid.head.front(), lower(upper.size());
@@ -135,8 +164,8 @@ std::string legend(const std::string& heading, const std::vector<std::string>& t
 }
 
 /// The column whose texts are to become numbers: the one with the fewest of them among those that make the table fit,
-/// else the one that helps most. columns() if no column has long texts. The first column, which names the rows, is left
-/// as it is.
+/// else the one that helps most. columns() if no column has long texts. The first column, which names the rows, is not
+/// among them.
 std::size_t column_to_number(const Grid& grid, std::size_t width) {
   std::size_t best = grid.columns(), best_texts = 0, best_width = 0;
   for (std::size_t c = 1; c < grid.columns(); ++c) {
@@ -168,7 +197,7 @@ Grid names_of_rows(const Grid& grid) {
 
 /// As many columns as fit, then the others in tables below; each table repeats the row names. A text of more than half
 /// a line becomes a number.
-std::string in_parts(Grid grid, const TableRow& headings, std::size_t width) {
+std::string tables_in_parts(Grid grid, const TableRow& headings, std::size_t width) {
   std::string below;
   for (std::size_t c = 0; c < grid.columns(); ++c) {
     if (grid.cells_width(c) <= (width - gap) / 2) continue;
@@ -199,12 +228,66 @@ void Table::pull_out(const std::string& heading, const std::string& pattern) {
   pulled_out_[heading].push_back(pattern);
 }
 
-std::string Table::text() const { return Grid{{rows_.front()}, {rows_.begin() + 1, rows_.end()}}.text(); }
+TableCell TableCell::with_sign(Picoseconds difference) {
+  TableCell cell(difference);
+  cell.is_signed = true;
+  return cell;
+}
 
-std::size_t Table::width() const { return Grid{{rows_.front()}, {rows_.begin() + 1, rows_.end()}}.width(); }
+std::vector<std::vector<std::string>> Table::cells() const {
+  const auto has_time = [](const std::vector<TableCell>& row, std::size_t c) { return row[c].time.has_value(); };
+  Picoseconds shortest{0};
+  std::vector<std::vector<std::string>> lines{head_};
+  std::vector<std::size_t> columns_of_times;
+  for (std::size_t c = 0; c < head_.size(); ++c) {
+    if (std::none_of(rows_.begin(), rows_.end(), [&](const auto& row) { return has_time(row, c); })) continue;
+    columns_of_times.push_back(c);
+    if (columns_of_times.size() > 1) continue;
+    for (const std::vector<TableCell>& row : rows_)
+      if (const Picoseconds time = row[c].time.value_or(Picoseconds{0});
+          time.count() != 0 && (shortest.count() == 0 || time < shortest))
+        shortest = time;
+  }
+  const TimeUnit unit = TimeUnit::of(whole_.value_or(shortest));
+  for (const std::size_t c : columns_of_times) lines.front()[c] += fmt::format(" {}", unit.name());
+  for (const std::vector<TableCell>& row : rows_) {
+    lines.emplace_back();
+    for (const TableCell& cell : row) {
+      std::string text = cell.time ? unit.number(*cell.time) : cell.text;
+      if (cell.is_signed && cell.time->count() >= 0) text.insert(0, "+");
+      lines.back().push_back(std::move(text));
+    }
+  }
+  return lines;
+}
+
+namespace {
+
+Grid grid_of(std::vector<std::vector<std::string>> lines) {
+  Grid grid{{lines.front()}, {lines.begin() + 1, lines.end()}};
+  align_points(grid);
+  return grid;
+}
+
+}  // namespace
+
+std::string Table::text() const { return grid_of(cells()).text(); }
+
+std::size_t Table::width() const { return grid_of(cells()).width(); }
 
 std::string Table::fitted(std::size_t width) const {
-  Grid grid{{rows_.front()}, {rows_.begin() + 1, rows_.end()}};
+  bool in_parts = false;
+  return fitted(width, in_parts);
+}
+
+bool Table::is_in_parts(std::size_t width) const {
+  bool in_parts = false;
+  fitted(width, in_parts);
+  return in_parts;
+}
+
+std::string Table::fitted(std::size_t width, bool& in_parts) const {
+  Grid grid = grid_of(cells());
   std::string above;
   std::map<std::string, std::size_t> seen;  // [heading] how many columns
   for (std::size_t c = 0; c < grid.columns() && grid.columns() > 1;) {
@@ -231,8 +314,13 @@ std::string Table::fitted(std::size_t width) const {
   Grid numbered = grid;
   std::string below;
   while (numbered.width() > width) {
-    const std::size_t column = column_to_number(numbered, width);
-    if (column == numbered.columns()) return above + in_parts(grid, headings, width);
+    std::size_t column = column_to_number(numbered, width);
+    if (column == numbered.columns() && numbered.cells_width(0) > width / 3 && !long_texts(numbered, 0).empty())
+      column = 0;
+    if (column == numbered.columns()) {
+      in_parts = true;
+      return above + tables_in_parts(grid, headings, width);
+    }
     const std::vector<std::string> texts = long_texts(numbered, column);
     put_numbers(numbered, column, texts);
     below += legend(headings[column], texts, width);

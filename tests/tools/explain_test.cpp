@@ -329,8 +329,8 @@ TEST_CASE("explain says all in text, with one number in its first line") {
   CHECK(outcome.out.starts_with(
       "all_reduce of 40 MB, ring, 4 ranks (four): 6.01 ms, 9.98 GB/s bus; gpu0 -> switch0 holds it: 100 %\n"
       "  of the critical path\n"));
-  CHECK(has(outcome.out, "steps 1-6: rank 0 -> rank 1 over gpu* -> switch*, 6 messages: 6012.000 us"));
-  CHECK(has(outcome.out, "The closed form 2(K-1)(a + p/(K b)): 6012.000 us, and its assumptions hold."));
+  CHECK(has(outcome.out, "steps 1-6: rank 0 -> rank 1 over gpu* -> switch*, 6 messages: 6012.0 us"));
+  CHECK(has(outcome.out, "The closed form 2(K-1)(a + p/(K b)): 6012.0 us, and its assumptions hold."));
   CHECK(has(outcome.out, "calibration.scale_link=2"));
 }
 

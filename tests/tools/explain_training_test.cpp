@@ -189,7 +189,7 @@ TEST_CASE("the text names passes, buckets and links, and what a change gains") {
             "the backward pass holds it: 65 % of the critical path; besides computation, bucket 3 over gpu* -> "
             "switch* takes most: 14 %"));
   CHECK(has(outcome.out, "backward l.3 to backward l.0, 4 tasks: rank "));
-  CHECK(has(outcome.out, " over gpu* -> switch*, 6 messages: 6006.000 us"));
+  CHECK(has(outcome.out, " over gpu* -> switch*, 6 messages: 6.006 ms"));
   CHECK(has(outcome.out, "compute 2x"));
 }
 

@@ -66,9 +66,9 @@ TEST_CASE("run --phases prints a table of phases and one of steps for each resul
   CHECK(outcome.code == 0);
   CHECK(has(outcome.out, "40 MB all_reduce ring\n"));
   CHECK(has(outcome.out, "80 MB all_reduce ring\n"));
-  CHECK(has(outcome.out, "sum to 6012.000 us:"));
-  CHECK(has(outcome.out, "all_gather          3  3006.000  6012.000  3006.000  50.0 %  1: 1002.000      120 MB\n"));
-  CHECK(has(outcome.out, "reduce_scatter     2  1002.000  2004.000  1002.000         4  40 MB\n"));
+  CHECK(has(outcome.out, "sum to 6012.0 us:"));
+  CHECK(has(outcome.out, "all_gather          3  3006.0    6012.0   3006.0  50.0 %  1: 1002.0 us  120 MB\n"));
+  CHECK(has(outcome.out, "reduce_scatter     2  1002.0    2004.0   1002.0         4  40 MB\n"));
 }
 
 TEST_CASE("a run of many steps counts them in the table") {
@@ -94,12 +94,12 @@ TEST_CASE("explain always has the phases, as text and as JSON, and so has a repo
   const std::string file = star_file();
   check_phases_of_star(json::parse(run_command({"explain", file, "--format", "json"}).out));
   CHECK(has(run_command({"explain", file}).out,
-            "The phases of the algorithm; their times on the critical path sum to 6012.000 us:"));
+            "The phases of the algorithm; their times on the critical path sum to 6012.0 us:"));
   const std::string page = temporary_file("page.html", "");
   REQUIRE(run_command({"run", file, "--report", page}).code == 0);
   const std::string text = read_file(page);
   CHECK(has(text, "<h2>Phases of the algorithm</h2>"));
-  CHECK(has(text, "<td class=\"text\">reduce_scatter</td><td>3</td><td>0.000</td><td>3006.000</td>"));
+  CHECK(has(text, "<td class=\"text\">reduce_scatter</td><td>3</td><td>0.000</td><td>3006.0</td>"));
 }
 
 }  // namespace phases_command_test

@@ -172,7 +172,7 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   CHECK(has(rows.err, "ringsim: note: assumed: the nodes are on one non-blocking switch, star (topology.fabric)\n"));
 }
 
-TEST_CASE("times have one unit, the largest in which none is below 1, and are those of the rows") {
+TEST_CASE("times have one unit, that of the shortest, and are those of the rows") {
   const Words words{"all_reduce", "--node", "dgx-h100", "--bytes"};
   const auto us_of = [&](const std::string& size) {
     Words row{"all_reduce", "--node", "dgx-h100", "--bytes", size};
@@ -183,14 +183,14 @@ TEST_CASE("times have one unit, the largest in which none is below 1, and are th
     row.push_back(sizes);
     return predict(row).out;
   };
-  const std::string large = with("1GiB"), both = with("1 MiB,1 GiB"), largest = with("1TiB");
+  const std::string large = with("4GiB"), both = with("1 MiB,4 GiB"), largest = with("4TiB");
   CHECK(has(large, "time ms"));
-  CHECK(has(large, fmt::format(" {:.3f} ", us_of("1 GiB") / 1e3)));
+  CHECK(has(large, fmt::format(" {:.3f} ", us_of("4 GiB") / 1e3)));
   CHECK(has(both, "time us"));
-  CHECK(has(both, fmt::format(" {:.2f} ", us_of("1 GiB"))));
-  CHECK(has(both, fmt::format(" {:.2f} ", us_of("1 MiB"))));
+  CHECK(has(both, fmt::format(" {:.0f} ", us_of("4 GiB"))));
+  CHECK(has(both, fmt::format(" {:.3f} ", us_of("1 MiB"))));
   CHECK(has(largest, "time s "));
-  CHECK(has(largest, fmt::format(" {:.3f} ", us_of("1 TiB") / 1e6)));
+  CHECK(has(largest, fmt::format(" {:.3f} ", us_of("4 TiB") / 1e6)));
 }
 
 TEST_CASE("one sentence says what limits each range of sizes, as explain does") {

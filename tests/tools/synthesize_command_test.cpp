@@ -44,9 +44,9 @@ TEST_CASE("the trees of a star are written, and run in the time that is printed,
   const Outcome made = run_command({"synthesize", scenario, "-o", file});
   REQUIRE(made.code == 0);
   CHECK(has(made.out, "four: all_gather of 40 MB over 4 ranks\n"));
-  CHECK(has(made.out, "optimum: 3000.000 us (3 of the 4 blocks must enter gpu0 over switch0 -> gpu0 (10 GB/s))"));
+  CHECK(has(made.out, "optimum: 3000.0 us (3 of the 4 blocks must enter gpu0 over switch0 -> gpu0 (10 GB/s))"));
   CHECK(has(made.out, "trees that copy: 1 per root, 4 in all, 1 deep; 100.00 % of the optimum's rate"));
-  CHECK(has(made.out, "3002.000"));                                 // and the latency of a path
+  CHECK(has(made.out, "3002.0"));                                   // and the latency of a path
   CHECK(has(made.out, "Rings alone reach 99.8 % of the optimum"));  // 3 (1000 + 2) us
   CHECK(has(made.err, "wrote trees, 1 slice to " + file));
   CHECK(has(made.err, "ringsim run " + scenario + " --set 'collective.algorithm={\"file\": \"trees.json\"}'\n"));

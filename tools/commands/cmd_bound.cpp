@@ -13,6 +13,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
@@ -111,21 +112,19 @@ std::string text_of(const Scenario& scenario, const MachineBounds& machine, cons
   std::string text = wrapped(fmt::format("{}: {} rank{}, {}, {} of {} links count", scenario.name, n, n == 1 ? "" : "s",
                                          format(scenario.main().request.bytes), counted, machine.topology().n_links()));
   const bool routed = rows.front().routed.has_value();  // then there is no room for the inverse rates; JSON has them
-  Table table({"collective", "bound us", "algbw GB/s", "busbw GB/s", routed ? "as routed us" : "1/rate s/GB", "kind",
-               "latency us"});
+  Table table(
+      {"collective", "bound", "algbw GB/s", "busbw GB/s", routed ? "as routed" : "1/rate s/GB", "kind", "latency"});
   for (const BoundRow& row : rows)
-    table.add({name_of(row), fmt::format("{:.3f}", microseconds(row.bound.time)),
-               fmt::format("{:.4f}", row.bound.algbw),
-               fmt::format("{:.4f}", row.bound.algbw * busbw_factor(row.what.op, n)),
-               row.routed ? fmt::format("{:.3f}", microseconds(row.routed->time))
+    table.add({name_of(row), row.bound.time, figure(row.bound.algbw),
+               figure(row.bound.algbw * busbw_factor(row.what.op, n)),
+               row.routed ? TableCell(row.routed->time)
                           : to_string(row.bound.inverse_rate) + (row.bound.is_block ? " per block" : ""),
-               is_optimum(row) ? "optimum" : "lower bound", fmt::format("{:.3f}", microseconds(row.latency_floor))});
+               is_optimum(row) ? "optimum" : "lower bound", row.latency_floor});
   text += '\n' + table.fitted() + unused_text(scenario, machine);
   const Picoseconds both = rows[0].bound.time + rows[1].bound.time;
-  text +=
-      wrapped(fmt::format("A reduce-scatter and an all-gather, one after the other, make an all-reduce of {:.3f} us.",
-                          microseconds(both))) +
-      "\nBottlenecks:\n";
+  text += wrapped(fmt::format("A reduce-scatter and an all-gather, one after the other, make an all-reduce of {}.",
+                              time_text(both))) +
+          "\nBottlenecks:\n";
   for (const BoundRow& row : rows) text += wrapped(fmt::format("{}: {}", name_of(row), row.bound.why)) + '\n';
   return text;
 }

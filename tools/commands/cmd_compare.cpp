@@ -18,6 +18,7 @@
 #include "tools/exit.hpp"
 #include "tools/explanations/launch_text.hpp"
 #include "tools/explanations/mismatch_text.hpp"
+#include "tools/formats/result_table.hpp"
 #include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/shell_words.hpp"

@@ -11,6 +11,7 @@
 #include "algorithms/catalog.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/spelling.hpp"
 #include "sim/text/table.hpp"
@@ -107,24 +108,6 @@ void declare(Options& options, PredictArguments& predict) {
   options.jobs(predict.jobs, "sizes");
 }
 
-/// Times of all rows in one unit: the largest in which none is below 1.
-struct TimeUnit {
-  std::string name;
-  double us = 1;  ///< of one
-
-  static TimeUnit of(const std::vector<Result>& results) {
-    double least = microseconds(results.front().prediction.time);
-    for (const Result& each : results) least = std::min(least, microseconds(each.prediction.time));
-    constexpr double ms = 1e3, s = 1e6;
-    if (least >= s) return {"s", s};
-    if (least >= ms) return {"ms", ms};
-    return {"us", 1};
-  }
-  std::string number(Picoseconds time) const {
-    return fmt::format("{:.{}f}", microseconds(time) / us, us == 1 ? 2 : 3);
-  }
-};
-
 /// The limit of a result.
 struct Limit {
   std::string part;   ///< "nvlink", "latency"
@@ -160,9 +143,9 @@ std::vector<std::pair<std::string, std::string>> varied_of(const Prediction& r) 
   return varied;
 }
 
-std::string answer_table(const std::vector<Result>& results, const TimeUnit& unit) {
-  std::vector<std::string> head{"algorithm",         "protocol",   "channels",   "bytes",
-                                "time " + unit.name, "algbw GB/s", "busbw GB/s", "limited by"};
+std::string answer_table(const std::vector<Result>& results) {
+  std::vector<std::string> head{"algorithm", "protocol",   "channels",   "bytes",
+                                "time",      "algbw GB/s", "busbw GB/s", "limited by"};
   std::vector<std::string> varying;
   for (const auto& [path, value] : varied_of(results.front().prediction)) varying.push_back(path);
   head.insert(head.begin(), varying.begin(), varying.end());
@@ -170,18 +153,18 @@ std::string answer_table(const std::vector<Result>& results, const TimeUnit& uni
   for (const Result& each : results) {
     const Prediction& r = each.prediction;
     const std::optional<Limit> limit = limit_of(r);
-    std::vector<std::string> row{algorithm_text(r),
-                                 protocol_text(r),
-                                 fmt::to_string(r.request.channels),
-                                 format(r.request.bytes),
-                                 unit.number(r.time),
-                                 fmt::format("{:.2f}", r.algbw),
-                                 fmt::format("{:.2f}", r.busbw),
-                                 limit ? fmt::format("{} {:.0f} %", limit->part, 100 * limit->share) : ""};
+    std::vector<TableCell> row{algorithm_text(r),
+                               protocol_text(r),
+                               fmt::to_string(r.request.channels),
+                               format(r.request.bytes),
+                               r.time,
+                               figure(r.algbw),
+                               figure(r.busbw),
+                               limit ? fmt::format("{} {:.0f} %", limit->part, 100 * limit->share) : ""};
     std::vector<std::string> values;
     for (const auto& [path, value] : varied_of(r)) values.push_back(without_quotes(value));
     row.insert(row.begin(), values.begin(), values.end());
-    table.add(row);
+    table.add(std::move(row));
   }
   return table.fitted();
 }
@@ -230,8 +213,8 @@ std::string title_of(const PredictArguments& arguments, const std::vector<Result
 
 std::string answer_text(const PredictArguments& arguments, const std::vector<Result>& results,
                         const std::vector<Assumption>& assumed, const Json& document) {
-  return wrapped(title_of(arguments, results)) + '\n' + answer_table(results, TimeUnit::of(results)) + '\n' +
-         limits_text(results) + assumed_text(assumed) + shown_scenario(document, arguments.save);
+  return wrapped(title_of(arguments, results)) + '\n' + answer_table(results) + '\n' + limits_text(results) +
+         assumed_text(assumed) + shown_scenario(document, arguments.save);
 }
 
 /// The place of mistakes in the scenario, which no file has.

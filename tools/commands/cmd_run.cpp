@@ -15,6 +15,7 @@
 #include "tools/formats/matrix.hpp"
 #include "tools/formats/own_files.hpp"
 #include "tools/formats/result_fields.hpp"
+#include "tools/formats/result_table.hpp"
 #include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/shell_words.hpp"

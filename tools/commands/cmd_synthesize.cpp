@@ -17,6 +17,7 @@
 #include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/command_line/input.hpp"
@@ -121,11 +122,11 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
   std::string text = wrapped(fmt::format("{}: {} of {} over {} ranks", scenario.name, to_string(request.op),
                                          format(request.bytes), request.ranks));
   text += '\n' +
-          wrapped(fmt::format("{}: {:.3f} us ({})",
+          wrapped(fmt::format("{}: {} ({})",
                               request.op == CollectiveOp::all_reduce ? "optimum of a reduce-scatter and an all-gather"
                               : made.bound.is_optimum                ? "optimum"
                                                                      : "lower bound",
-                              microseconds(made.target), made.bound.why));
+                              time_text(made.target), made.bound.why));
   if (made.turned)
     text += '\n' + wrapped(fmt::format("one tree turned to all roots: {} deep; {:.2f} % of the optimum's rate",
                                        std::max(made.turned->down ? made.turned->down->height : 0,
@@ -138,10 +139,10 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
         "\n" + wrapped(
                    "trees of each root were not planned: so many messages take long to simulate, and the turned tree "
                    "comes near the optimum's rate");
-  Table table({"schedule", "time us", "share of the optimum"});
+  Table table({"schedule", "time", "share of the optimum"});
   const auto row = [&](const std::string& name, Picoseconds time) {
     const double share = static_cast<double>(made.target.count()) / static_cast<double>(time.count());
-    table.add({name, fmt::format("{:.3f}", microseconds(time)), fmt::format("{:.1f} %", 100 * share)});
+    table.add({name, time, fmt::format("{:.1f} %", 100 * share)});
   };
   for (const MadeSchedule& each : made.made) row(each.name, each.time);
   for (std::size_t i = 0; i < made.catalog.size() && i < 3; ++i) row(made.catalog[i].name, made.catalog[i].time);

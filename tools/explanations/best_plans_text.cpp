@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 #include "tools/output/shell_words.hpp"
 
@@ -63,10 +64,13 @@ bool is_shown(const OpenPlans& plans, const SearchedKey& key) {
 }
 
 std::string table_of(const OpenPlans& plans, const PlanSearch& found, std::size_t top) {
+  const RankedPlan& fastest = found.ranked.front();
+  const TimeUnit unit = TimeUnit::of(fastest.result ? fastest.result->prediction.time : fastest.bound);
   std::vector<std::string> head{""};
   for (const SearchedKey& key : plans.keys())
     if (is_shown(plans, key)) head.push_back(heading_of(key.path));
-  head.insert(head.end(), {"dp", "memory GB", "step s", "tokens/s/GPU", "MFU %", "largest losses"});
+  head.insert(head.end(),
+              {"dp", "memory GB", fmt::format("step {}", unit.name()), "tokens/s/GPU", "MFU %", "largest losses"});
   Table table(head);
   for (std::size_t i = 0; i < std::min(top, found.ranked.size()); ++i) {
     const RankedPlan& plan = found.ranked[i];
@@ -77,12 +81,11 @@ std::string table_of(const OpenPlans& plans, const PlanSearch& found, std::size_
     row.insert(row.end(), {fmt::to_string(plan.data), gigabytes(plan.memory)});
     if (plan.result) {
       const Prediction& r = plan.result->prediction;
-      row.insert(row.end(), {fmt::format("{:.4f}", seconds(r.time)),
-                             fmt::format("{:.1f}", r.training->tokens_per_s / r.request.ranks),
+      row.insert(row.end(), {unit.number(r.time), fmt::format("{:.1f}", r.training->tokens_per_s / r.request.ranks),
                              r.training->mfu > 0 ? fmt::format("{:.1f}", 100 * r.training->mfu) : "",
                              losses_of(r.training->plan->split, r.time)});
     } else {
-      row.insert(row.end(), {fmt::format(">= {:.4f}", seconds(plan.bound)), "", "", ""});
+      row.insert(row.end(), {fmt::format(">= {}", unit.number(plan.bound)), "", "", ""});
     }
     table.add(std::move(row));
   }
@@ -114,10 +117,9 @@ std::string counts_text(const PlanSearch& found, std::size_t top) {
                                          : ""));
   if (found.too_long > 0) text += "\n" + wrapped(too_long_text(found));
   if (found.others)
-    text += "\n" +
-            wrapped(fmt::format("Not simulated: {}, each of which takes {:.4f} s or more (lower bound; {} collectives "
-                                "were simulated alone).",
-                                found.not_simulated, seconds(*found.others), found.collectives));
+    text += "\n" + wrapped(fmt::format("Not simulated: {}, each of which takes {} or more (lower bound; {} collectives "
+                                       "were simulated alone).",
+                                       found.not_simulated, time_text(*found.others), found.collectives));
   return text;
 }
 

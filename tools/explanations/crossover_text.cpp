@@ -1,4 +1,5 @@
 #include "tools/explanations/crossover_text.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 
 #include <fmt/format.h>
@@ -87,7 +88,7 @@ Table table_of(const Comparison& comparison, Names& names) {
   Table table({"from", "to", "best", "us", "ahead at from", "at to", "most"});
   for (const BestRange& range : best_ranges(comparison)) {
     table.add({format(range.from), format(range.to), names.best(range.best),
-               fmt::format("{:.3f} - {:.3f}", microseconds(range.time_from), microseconds(range.time_to)),
+               fmt::format("{} - {}", figure(microseconds(range.time_from)), figure(microseconds(range.time_to))),
                ahead(range.lead_from, names), ahead(range.lead_to, names),
                range.longest ? fmt::format("{} at {}", ahead(range.longest, names), format(range.longest->at)) : ""});
   }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/version.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
@@ -13,9 +15,6 @@
 namespace ringsim::tools {
 
 namespace {
-
-std::string us_of(Picoseconds time) { return fmt::format("{:.3f}", microseconds(time)); }
-std::string signed_us(Picoseconds time) { return fmt::format("{:+.3f}", microseconds(time)); }
 
 /// A value of a scenario in a table: long lists are cut.
 std::string shown_input(const std::optional<std::string>& value) {
@@ -44,9 +43,11 @@ std::string diff_tables(const ExplainedRun& a, const ExplainedRun& b) {
     text = "What differs in the input (bytes, bytes per second, ps):\n" + table.fitted();
   }
   Table output({"output", "A", "B"});
-  output.add({"time us", us_of(a.time), us_of(b.time)});
+  const Picoseconds longer = std::max(a.time, b.time);
+  const TimeUnit unit = TimeUnit::of(longer);
+  output.add({fmt::format("time {}", unit.name()), unit.number(a.time), unit.number(b.time)});
   if (a.busbw > 0 || b.busbw > 0)  // steps and jobs together have none
-    output.add({"busbw GB/s", fmt::format("{:.3f}", a.busbw), fmt::format("{:.3f}", b.busbw)});
+    output.add({"busbw GB/s", figure(a.busbw), figure(b.busbw)});
   output.add({"bottleneck", a.bottleneck.empty() ? "-" : a.bottleneck, b.bottleneck.empty() ? "-" : b.bottleneck});
   text += "\nWhat comes out:\n" + output.fitted();
   if (!a.parts || !b.parts)
@@ -55,12 +56,13 @@ std::string diff_tables(const ExplainedRun& a, const ExplainedRun& b) {
                                "results that do.",
                                (a.parts ? b : a).name)) +
            '\n';
-  Table parts({"cause", "links", "A us", "B us", "difference us"});
+  Table parts({"cause", "links", "A", "B", "difference"});
+  parts.parts_of(longer);
   for (const PartChange& each : part_changes(a, b))
     parts.add({(each.task.empty() ? "" : each.task + ": ") +
                    (each.cause == "link" && !each.kind.empty() ? each.kind : each.cause),
-               each.links, us_of(each.a), us_of(each.b), signed_us(each.b - each.a)});
-  parts.add({"sum", "", us_of(a.time), us_of(b.time), signed_us(b.time - a.time)});
+               each.links, each.a, each.b, TableCell::with_sign(each.b - each.a)});
+  parts.add({"sum", "", a.time, b.time, TableCell::with_sign(b.time - a.time)});
   return text + "\nWhere the difference comes from, on the critical paths (the sum is of all causes):\n" +
          parts.fitted();
 }

@@ -11,6 +11,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/explanations/phases_text.hpp"
@@ -28,7 +29,6 @@ std::string signed_percent(double change) {
 double share_of(Picoseconds part, Picoseconds whole) {
   return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
 }
-std::string us(Picoseconds time) { return fmt::format("{:.3f}", microseconds(time)); }
 
 std::string few_ranks(const std::vector<Actor>& ranks) {
   constexpr std::size_t most = 8;
@@ -91,29 +91,30 @@ std::string cause_text(const ExplainedPart& part) {
 }
 
 std::string task_parts_text(const Prediction& p) {
-  Table table({"task", "cause", "us", "share", "links", "longest", "us there"});
+  Table table({"task", "cause", "time", "share", "links", "longest", "time there"});
+  table.parts_of(p.time);
   for (const ExplainedPart& part : p.explanation->parts) {
     const bool over_link = !part.link.empty();
-    table.add({part.task, cause_text(part), us(part.time), percent(share_of(part.time, p.time)), part.links,
-               over_link                        ? part.link
-               : part.longest_task == part.task ? ""
-                                                : part.longest_task,
-               over_link                        ? us(part.link_time)
-               : part.longest_task == part.task ? ""
-                                                : us(part.task_time)});
+    const bool has_longest = over_link || part.longest_task != part.task;
+    table.add({part.task, cause_text(part), part.time, percent(share_of(part.time, p.time)), part.links,
+               over_link     ? part.link
+               : has_longest ? part.longest_task
+                             : "",
+               has_longest ? TableCell(over_link ? part.link_time : part.task_time) : ""});
   }
   const bool is_mean = p.training && p.training->shortest != p.training->longest;
-  return fmt::format("\nThe critical path by task and cause{}; the parts sum to {} us:\n{}",
-                     is_mean ? ", the mean of the steps" : "", us(p.time), table.fitted());
+  return fmt::format("\nThe critical path by task and cause{}; the parts sum to {}:\n{}",
+                     is_mean ? ", the mean of the steps" : "", time_text(p.time), table.fitted());
 }
 
 std::string parts_text(const Prediction& p) {
   if (p.training || p.is_total) return task_parts_text(p);
-  Table table({"cause", "us", "share", "links", "longest", "us there"});
+  Table table({"cause", "time", "share", "links", "longest", "time there"});
+  table.parts_of(p.time);
   for (const ExplainedPart& part : p.explanation->parts)
-    table.add({cause_text(part), us(part.time), percent(share_of(part.time, p.time)), part.links, part.link,
-               part.link.empty() ? "" : us(part.link_time)});
-  return fmt::format("\nThe critical path by cause; the parts sum to {} us:\n{}", us(p.time), table.fitted());
+    table.add({cause_text(part), part.time, percent(share_of(part.time, p.time)), part.links, part.link,
+               part.link.empty() ? "" : TableCell(part.link_time)});
+  return fmt::format("\nThe critical path by cause; the parts sum to {}:\n{}", time_text(p.time), table.fitted());
 }
 
 std::string steps_text(const ExplainedLine& line) {
@@ -132,7 +133,8 @@ std::string begin_of_line(const ExplainedLine& line) {
   return fmt::format("{} to {}, {} tasks: {}", line.first_task, line.last_task, line.messages, line.ranks);
 }
 
-std::string line_text(const ExplainedLine& line) {
+/// `unit`: that of the whole path.
+std::string line_text(const ExplainedLine& line, const TimeUnit& unit) {
   std::string text = begin_of_line(line);
   if (line.cause == "link" && !line.links.empty()) text += " over " + line.links;
   if (line.cause != "link" && line.cause != "latency" && line.cause != "launch")
@@ -141,12 +143,12 @@ std::string line_text(const ExplainedLine& line) {
                                     : fmt::format(" is waited for ({})", line.cause);
   if (line.messages > 1 && (line.task.empty() || line.cause == "link" || line.cause == "latency"))
     text += fmt::format(", {} messages", line.messages);
-  text += fmt::format(": {} us", us(line.time()));
+  text += fmt::format(": {} {}", unit.number(line.time()), unit.name());
   if (line.cause == "link" || line.cause == "latency") {
     std::vector<std::string> of;
-    if (line.busy.count() > 0) of.push_back(us(line.busy) + " at the link's speed");
-    if (line.staging.count() > 0) of.push_back(us(line.staging) + " staging");
-    if (line.latency.count() > 0) of.push_back(us(line.latency) + " latency");
+    if (line.busy.count() > 0) of.push_back(unit.number(line.busy) + " at the link's speed");
+    if (line.staging.count() > 0) of.push_back(unit.number(line.staging) + " staging");
+    if (line.latency.count() > 0) of.push_back(unit.number(line.latency) + " latency");
     if (of.size() > 1 || line.busy.count() == 0) text += fmt::format(" ({})", fmt::join(of, ", "));
   }
   return text;
@@ -167,6 +169,7 @@ std::string path_text(const Prediction& p) {
     for (const ExplainedLine& line : group) sum += line.time();
     return sum;
   };
+  const TimeUnit unit = TimeUnit::of(p.time);
   std::vector<Picoseconds> times;
   for (const auto& group : groups) times.push_back(time_of(group));
   std::sort(times.rbegin(), times.rend());
@@ -183,12 +186,15 @@ std::string path_text(const Prediction& p) {
     }
     ++shown;
     const bool repeats = group->front().times > 1;
-    if (repeats) text += fmt::format("  {} times in turn, {} us:\n", group->front().times, us(time_of(*group)));
+    if (repeats)
+      text +=
+          fmt::format("  {} times in turn, {} {}:\n", group->front().times, unit.number(time_of(*group)), unit.name());
     for (auto line = group->rbegin(); line != group->rend(); ++line)
-      text += wrapped((repeats ? "    " : "  ") + line_text(*line), 6) + '\n';
+      text += wrapped((repeats ? "    " : "  ") + line_text(*line, unit), 6) + '\n';
   }
   if (left_out > 0)
-    text += fmt::format("  and {} shorter stretches, {} us; --format json has all\n", left_out, us(time_left_out));
+    text += fmt::format("  and {} shorter stretches, {} {}; --format json has all\n", left_out,
+                        unit.number(time_left_out), unit.name());
   return text;
 }
 
@@ -216,17 +222,19 @@ std::string form_state(const Result& result) {
 std::string form_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
   if (!result.form) return "\nNo closed form is known for this case.\n";
   const Picoseconds time = result.prediction.time;
-  std::string text = '\n' +
-                     wrapped(fmt::format("The closed form {}: {} us, {}", result.form->formula, us(result.form->time),
-                                         result.form->holds() ? "and its assumptions hold."
-                                                              : "if its assumptions held. They do not:")) +
-                     '\n';
+  std::string text =
+      '\n' +
+      wrapped(
+          fmt::format("The closed form {}: {}, {}", result.form->formula, time_text(result.form->time),
+                      result.form->holds() ? "and its assumptions hold." : "if its assumptions held. They do not:")) +
+      '\n';
   for (const std::string& because : result.form->because) text += wrapped("- " + because) + '\n';
-  Table table({"run again", "us", "difference us", "change", "assumptions"});
+  Table table({"run again", "time", "difference", "change", "assumptions"});
+  table.parts_of(time);
   for (const WhatIf& each : what_ifs) {
     if (each.of != WhatIf::Of::assumption) continue;
     if (each.result)
-      table.add({each.label, us(each.result->prediction.time), us(each.result->prediction.time - time),
+      table.add({each.label, each.result->prediction.time, TableCell::with_sign(each.result->prediction.time - time),
                  signed_percent(change_of(each, result)), form_state(*each.result)});
     else
       table.add({each.label, "refused", "", "", ""});
@@ -293,14 +301,15 @@ std::string idle_text(const Result& result, const std::vector<WhatIf>& what_ifs)
 std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
   const std::vector<const WhatIf*> all = ranked(what_ifs, result);
   if (all.empty()) return "";
-  Table table({"what if", "us", "change", "--set"});
+  Table table({"what if", "time", "change", "--set"});
+  table.parts_of(result.prediction.time);
   std::string notes, unchanged;
   for (const WhatIf* each : all) {
     const std::string set = fmt::format("{}", fmt::join(each->set, " "));
     if (each->result && each->of != WhatIf::Of::own && change_of(*each, result) == 0)
       unchanged += (unchanged.empty() ? "" : ", ") + each->label;
     else if (each->result)
-      table.add({each->label, us(each->result->prediction.time), signed_percent(change_of(*each, result)), set});
+      table.add({each->label, each->result->prediction.time, signed_percent(change_of(*each, result)), set});
     else
       table.add({each->label, "refused", "", set});
   }

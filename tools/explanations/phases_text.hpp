@@ -2,14 +2,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "scenarios/predict/predict.hpp"
+#include "sim/text/table.hpp"
 
 namespace ringsim::tools {
 
-/// A line per phase after the headings. Requires phases.
-std::vector<std::vector<std::string>> phase_cells(const Prediction& prediction);
+/// A row per phase. Requires phases.
+Table phase_table(const Prediction& prediction);
 
 /// The phases as a table with a heading line; empty if the prediction has none.
 std::string phases_text(const Prediction& prediction);

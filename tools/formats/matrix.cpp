@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
@@ -87,12 +90,37 @@ std::vector<ResultRow> known_beforehand(const ScenarioFile& file) {
   return rows;
 }
 
+Picoseconds time_of(double in_us) {
+  constexpr double picoseconds_per_us = 1e6;
+  return Picoseconds{std::llround(in_us * picoseconds_per_us)};
+}
+
+/// The unit of a matrix of times: that of TimeUnit::of() for the shortest but 0; nothing if the cells are no times.
+std::optional<TimeUnit> time_unit_of(const std::vector<ResultRow>& results, const MatrixFields& fields) {
+  std::optional<Picoseconds> shortest;
+  for (const ResultRow& result : results) {
+    const Cell* cell = field_of(result, fields.cell);
+    if (cell == nullptr || unit_of(cell->column) != "us") continue;
+    const auto* number = std::get_if<double>(&cell->value);
+    if (number == nullptr || *number == 0) continue;
+    shortest = shortest ? std::min(*shortest, time_of(*number)) : time_of(*number);
+  }
+  return shortest ? std::optional(TimeUnit::of(*shortest)) : std::nullopt;
+}
+
+constexpr std::string_view in_us = "_us";
+/// "time_ms" of "time_us".
+std::string name_in(const std::string& column, const TimeUnit& unit) {
+  return column.ends_with(in_us) ? fmt::format("{}_{}", column.substr(0, column.size() - in_us.size()), unit.name())
+                                 : fmt::format("{} in {}", column, unit.name());
+}
+
 /// A value as tables show it.
-std::string rounded(const Cell& cell) {
-  const std::string unit = unit_of(cell.column);
-  if (const auto* number = std::get_if<double>(&cell.value))
-    return unit == "share" ? fmt::format("{:.1f} %", 100 * *number) : fmt::format("{:.3f}", *number);
-  return key_text(cell);
+std::string rounded(const Cell& cell, const std::optional<TimeUnit>& time_unit) {
+  const auto* number = std::get_if<double>(&cell.value);
+  if (number == nullptr) return key_text(cell);
+  if (unit_of(cell.column) == "share") return fmt::format("{:.1f} %", 100 * *number);
+  return time_unit ? time_unit->number(time_of(*number)) : figure(*number);
 }
 
 std::string escaped_for_markdown(const std::string& text) {
@@ -158,19 +186,28 @@ void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, boo
   if (is_known(fields.rows) && is_known(fields.columns)) placed(known, fields);  // else the results tell
 }
 
-bool is_matrix_text(std::string_view text) {  // "time_us: topology.ranks \ collective.algorithm"
+bool is_matrix_text(std::string_view text) {  // "time_ms: topology.ranks \ collective.algorithm"
   std::string_view head = text.substr(0, text.find('\n'));
   for (const std::string_view before : {"| ", "\""})
     if (head.starts_with(before)) head.remove_prefix(before.size());
   const std::size_t colon = head.find(": ");
   if (colon == std::string_view::npos || head.find(" \\ ", colon) == std::string_view::npos) return false;
   const std::vector<std::string> names = column_names(/*compared=*/true);
-  return std::find(names.begin(), names.end(), head.substr(0, colon)) != names.end();
+  const std::string_view name = head.substr(0, colon);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& known) {
+    if (name == known) return true;
+    if (!known.ends_with(in_us)) return false;
+    const std::string_view word = std::string_view(known).substr(0, known.size() - in_us.size());
+    return name.starts_with(word) && (name.substr(word.size()) == "_ms" || name.substr(word.size()) == "_s");
+  });
 }
 
 std::string matrix_text(const std::vector<ResultRow>& results, const MatrixFields& fields, Format format) {
   const Placement place = placed(results, fields);
-  std::vector<std::vector<std::string>> lines{{fmt::format("{}: {} \\ {}", fields.cell, fields.rows, fields.columns)}};
+  const std::optional<TimeUnit> unit =
+      format == Format::matrix_csv ? std::nullopt : time_unit_of(results, fields);  // CSV is for programs
+  std::vector<std::vector<std::string>> lines{
+      {fmt::format("{}: {} \\ {}", unit ? name_in(fields.cell, *unit) : fields.cell, fields.rows, fields.columns)}};
   lines.front().insert(lines.front().end(), place.columns.begin(), place.columns.end());
   bool any = false;
   for (const std::string& row : place.rows) {
@@ -187,7 +224,7 @@ std::string matrix_text(const std::vector<ResultRow>& results, const MatrixField
       lines.back().push_back(result.failed()                ? "failed"
                              : cell == nullptr              ? ""
                              : format == Format::matrix_csv ? plain_text(*cell)
-                                                            : rounded(*cell));
+                                                            : rounded(*cell, unit));
     }
   }
   if (!any)

@@ -19,9 +19,6 @@ ResultRow row_of(const ScenarioFile& file, const Result& result);
 /// the JSON formats). Both have the phases of predictions that have some.
 std::string report(const ScenarioFile& file, const std::vector<Result>& results, Format format, bool explain);
 
-/// The printed table's columns, all of them: the headings, then a line for each result.
-std::vector<std::vector<std::string>> table_cells(const std::vector<Result>& results);
-
 /// One line of JSON with its newline: what `jsonl` prints as each result comes.
 std::string report_line(const ScenarioFile& file, const Result& result, bool explain);
 

@@ -181,7 +181,7 @@ std::string step_bars(const std::vector<ResultRow>& rows) {
 }
 
 std::string phases_section(const Prediction& prediction) {
-  return prediction.phases.empty() ? "" : report_table("Phases of the algorithm", phase_cells(prediction));
+  return prediction.phases.empty() ? "" : report_table("Phases of the algorithm", phase_table(prediction).cells());
 }
 
 }  // namespace

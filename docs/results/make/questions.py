@@ -7,6 +7,7 @@ Runs the commands and writes docs/guide/questions.md; with --check compares, exi
 """
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import textwrap
 from typing import NamedTuple
 
 import page
+from question_answers import ANSWERS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = "scenarios/questions"
@@ -165,17 +167,41 @@ def entry(question):
     lines[0] = f"$ {lines[0]}"
     lines += output(question).rstrip("\n").split("\n")
     block = "\n".join(f"    {line}".rstrip() for line in lines)
-    return f"## {question.asks}\n\n({question.number}; {question.threads})\n\n{block}\n\n{textwrap.fill(question.answer, 120)}\n"
+    return f"### {question.asks}\n\n({question.number}; {question.threads})\n\n{block}\n\n{textwrap.fill(question.answer, 120)}\n"
+
+
+def anchor(heading):
+    """As GitHub makes it."""
+    return re.sub(r"[^a-z0-9_ -]", "", heading.lower()).replace(" ", "-")
+
+
+def table():
+    """All questions; the number links to the command that answers it, if the page has one."""
+    commands = {}
+    for question in QUESTIONS:
+        commands.setdefault(question.number, question)
+    lines = ["| question | file | answer |", "| --- | --- | --- |"]
+    for number, asks, file, answer in ANSWERS:
+        shown = f"[{number}](#{anchor(commands[number].asks)})" if number in commands else str(number)
+        lines.append(f"| {shown}. {asks} | {file} | {answer} |")
+    return "\n".join(lines)
 
 
 def text():
     entries = "\n".join(entry(question) for question in QUESTIONS)
-    return f"""# Questions that users ask, and one command for each
+    return f"""# Questions that users ask
 
-Asked in public threads; numbers are those of [scenarios/questions](../../scenarios/questions/README.md), which has more of them and
-says what each answer leaves out: one page of all 38. In matrices `inter_node.GBps` is what leaves the busiest node: where one ring goes
-from node to node, GPU by GPU, it is what NCCL with a ring per NIC calls busbw. `gpu0-7 x node0-2` are gpu0 of node0, node1 and node2, then
-gpu1 of each, and so on. Made by `docs/results/make/questions.py build/tools/ringsim`; a test compares the page with what the script writes.
+Asked in the issue threads of NCCL, nccl-tests and others. The table answers all {len({number for number, *_ in ANSWERS})} in short. Each file is a
+scenario whose first comment has the question with its thread, the answer, and after "Missing" what ringsim does not model yet. A number links
+to a command below that answers the question at a glance.
+
+{table()}
+
+## The commands
+
+In matrices `inter_node.GBps` is what leaves the busiest node. Where one ring goes from node to node, GPU by GPU, it is what NCCL with a ring
+per NIC calls busbw. `gpu0-7 x node0-2` means gpu0 of node0, node1 and node2, then gpu1 of each, and so on. A script
+(`docs/results/make/questions.py build/tools/ringsim`) runs the commands and writes this page; a test compares them.
 
 {entries}"""
 

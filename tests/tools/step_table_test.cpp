@@ -1,0 +1,104 @@
+// The table of training steps: what its heading says, its parts, and that it is one.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.hpp"
+#include "tests/support/paths.hpp"
+
+namespace step_table_test {
+
+using namespace ringsim::test;
+
+namespace {
+
+const std::string& scenario() {
+  static const std::string file = source_dir() + "/scenarios/examples/training/buckets.json";
+  return file;
+}
+
+/// [first, last] numbers of a line, without what is no number.
+std::vector<double> numbers_in(const std::string& line) {
+  std::istringstream words(line);
+  std::vector<double> numbers;
+  for (std::string word; words >> word;)
+    if (word.find_first_not_of("0123456789.") == std::string::npos) numbers.push_back(std::stod(word));
+  return numbers;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("one step is shown as its parts, which sum to it, below a heading that says what the step is") {
+  const Words one{"run", source_dir() + "/scenarios/examples/explain/exposed-bucket.json"};
+  const Outcome outcome = run_command(one);
+  REQUIRE(outcome.code == 0);
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  CHECK(lines.at(0) == "training step, ddp, 8 ranks, star, ring, fair network");
+  CHECK(lines.at(1) == "                          time ms    share");
+  CHECK(lines.at(2) == "step                      274.23   100.0 %");
+  CHECK(lines.at(3) == "  compute                 151.00    55.1 %");
+  CHECK(lines.at(4) == "  exposed communication   123.23    44.9 %");
+  CHECK(lines.at(5) == "overlapped communication   56.112   20.5 %");  // no part: it is computation as well
+  Words as_json = one;
+  as_json.insert(as_json.end(), {"--format", "jsonl"});
+  const auto row = nlohmann::json::parse(run_command(as_json).out);
+  CHECK(row["time_us"] == 274228.0);
+  CHECK(row["split_us"]["compute"].get<double>() + row["split_us"]["exposed_communication"].get<double>() == 274228.0);
+  CHECK(has(outcome.out, "\ngradients       320 MB\n"));
+  CHECK(has(outcome.out, "\nclosed form     x 1.0000\n"));
+}
+
+TEST_CASE("several steps are one table in one unit; what has no room in it is named, and --explain shows it") {
+  const Words words{"run", source_dir() + "/scenarios/examples/training/async-server.json"};
+  const Outcome outcome = run_command(words);
+  REQUIRE(outcome.code == 0);
+  CHECK(has(outcome.out, "training step, 4 ranks, star, fair network\n"));
+  CHECK_FALSE(has(outcome.out, "\n\n"));  // a second table would come after an empty line
+  CHECK(has(outcome.out, "Left out, as lines would be too long: stalest, staleness, "));
+  CHECK(has(outcome.out, "--explain shows all.\n"));
+  int rows = 0;
+  for (const std::string& line : lines_of(outcome.out)) {
+    if (!line.starts_with("[")) continue;
+    ++rows;
+    const std::vector<double> figures = numbers_in(line);  // parameters, step, compute, exposed, waiting, updates/s
+    CHECK(figures.at(1) == doctest::Approx(figures.at(2) + figures.at(3) + figures.at(4)).epsilon(2e-4));
+  }
+  CHECK(rows == 16);
+  Words all = words;
+  all.emplace_back("--explain");
+  const Outcome explained = run_command(all);
+  CHECK(has(explained.out, "stalest"));
+  CHECK_FALSE(has(explained.out, "Left out"));
+}
+
+TEST_CASE("a setting that varies is one column, though results have it too") {
+  const Outcome outcome = run_command({"run", scenario(), "--set", "topology.ranks=[2, 4]"});
+  REQUIRE(outcome.code == 0);
+  const std::string head = lines_of(outcome.out).at(1);
+  CHECK(head.find("ranks") != std::string::npos);
+  CHECK(head.find("ranks") == head.rfind("ranks"));
+}
+
+TEST_CASE("a matrix of times has one unit, and CSV keeps microseconds") {
+  const Words words{"run",       scenario(), "--set",   "topology.ranks=[2, 4]", "--rows", "ranks",
+                    "--columns", "buckets",  "--format"};
+  Words text = words, csv = words;
+  text.emplace_back("matrix");
+  csv.emplace_back("matrix-csv");
+  const Outcome shown = run_command(text);
+  CHECK_MESSAGE(shown.code == 0, shown.err);
+  CHECK(shown.out.starts_with("time_ms: ranks \\ buckets"));
+  CHECK(run_command(csv).out.starts_with("time_us: ranks \\ buckets"));
+}
+
+}  // namespace step_table_test

@@ -1,0 +1,123 @@
+#include "tools/formats/shown_columns.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sim/text/figures.hpp"
+#include "sim/text/json.hpp"
+#include "sim/text/names_in_short.hpp"
+#include "validate/results/columns.hpp"
+
+namespace ringsim::tools {
+
+std::vector<std::string> extra_columns(const std::vector<Result>& results) {
+  std::vector<std::string> names;
+  if (results.empty()) return names;
+  for (const auto& [path, value] : results.front().prediction.varied) {
+    const bool shown = path == "transport.protocol" || path == "collective.bytes" || path == "collective.op" ||
+                       path == "network.model" || path.starts_with("collective.algorithm") || path == "topology.ranks";
+    if (!shown) names.push_back(path);
+  }
+  return names;
+}
+
+std::string varied_value(const Prediction& r, const std::string& path) {
+  for (const auto& [name, value] : r.varied)
+    if (name == path) return without_quotes(value);
+  return "";
+}
+
+std::string shown_value(const Prediction& r, const std::string& path) {
+  constexpr std::size_t head = 300, tail = 60;
+  std::string value = names_in_short(varied_value(r, path));
+  if (value.size() <= head + tail + 5) return value;
+  return value.substr(0, head) + " ... " + value.substr(value.size() - tail);
+}
+
+namespace {
+
+/// A column's value as the table shows it, if it is no time; empty if there is none.
+std::string shown(const Column& column, const Result& result) {
+  if (column.shown != nullptr) return column.shown(result);
+  const Json value = column.value(result);
+  if (value.is_null()) return "";
+  if (value.is_number_float()) return figure(value.get<double>());
+  return without_quotes(value.dump());
+}
+
+/// True of columns in us, for whose times the table chooses a unit.
+bool has_times(const Column& column) { return column.unit == "us" && column.heading.ends_with(" us"); }
+/// Without the unit.
+std::string heading_of(const Column& column) {
+  constexpr std::size_t unit = 3;  // " us"
+  return std::string(column.heading.substr(0, column.heading.size() - (has_times(column) ? unit : 0)));
+}
+TableCell cell_of(const Column& column, const Result& result) {
+  if (!has_times(column)) return shown(column, result);
+  const Json value = column.value(result);
+  if (value.is_null()) return "";
+  constexpr double picoseconds_per_us = 1e6;
+  return Picoseconds{std::llround(value.get<double>() * picoseconds_per_us)};
+}
+
+bool is_shown(const Column& column, const std::vector<Result>& results, bool explain) {
+  const auto any = [&](auto holds) { return std::any_of(results.begin(), results.end(), holds); };
+  if (column.heading.empty()) return false;
+  if (column.relevant != nullptr && !explain && !any(column.relevant)) return false;
+  return column.in == Column::In::every_row || any([&](const Result& r) { return !shown(column, r).empty(); });
+}
+
+/// True if the column with that heading has another value for each value of a path that varies: no second one is
+/// needed.
+bool tells_apart(const std::string& heading, const std::string& path, const std::vector<Result>& results) {
+  std::map<std::string, std::string> value_of;
+  for (const Column& column : result_columns()) {
+    if (column.heading != heading) continue;
+    for (const Result& result : results) {
+      const std::string value = shown_value(result.prediction, path);
+      const auto [known, is_new] = value_of.try_emplace(shown(column, result), value);
+      if (known->second != value) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool explain, bool& closed_forms) {
+  std::vector<ShownColumn> columns;
+  for (const Column& column : result_columns()) {
+    if (column.name == "point.*") {
+      for (const std::string& path : extra_columns(results)) {
+        const std::string word = path.substr(path.rfind('.') + 1);
+        const bool taken = std::any_of(result_columns().begin(), result_columns().end(),
+                                       [&](const Column& other) { return other.heading == word; });
+        if (path == word && taken && tells_apart(word, path, results)) continue;
+        const std::string heading = !taken ? word : path == word ? path + " as set" : path;
+        columns.push_back({column.name, heading, heading + " {}",
+                           [path](const Result& r) -> TableCell { return shown_value(r.prediction, path); }});
+      }
+    } else if (is_shown(column, results, explain)) {
+      closed_forms = closed_forms || column.name == "closed_form.ratio";
+      columns.push_back({column.name, heading_of(column), std::string(column.above),
+                         [&column](const Result& r) { return cell_of(column, r); }});
+    }
+  }
+  return columns;
+}
+
+Table table_of_columns(const std::vector<ShownColumn>& columns, const std::vector<Result>& results) {
+  std::vector<std::string> head;
+  for (const ShownColumn& column : columns) head.push_back(column.heading);
+  Table table(std::move(head));
+  for (const Result& result : results) {
+    std::vector<TableCell> row;
+    for (const ShownColumn& column : columns) row.push_back(column.cell(result));
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace ringsim::tools
