@@ -15,6 +15,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/json_place.hpp"
+#include "sim/text/plain_text.hpp"
 
 namespace ringsim::scenarios {
 
@@ -49,13 +50,6 @@ struct YamlList {
   std::vector<std::string> values;
 };
 
-std::string_view without_blanks(std::string_view text) {
-  constexpr const char* blanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
 /// The part of YAML that ASTRA-sim's networks are written in: keys with lists of words and numbers, "key: [ a, b ]" on
 /// one line or several, or lines "- a" below the key; comments. ASTRA-sim itself reads it by yaml-cpp, which would be a
 /// package more for four lines.
@@ -66,7 +60,7 @@ class YamlLists {
     std::string_view rest = file.text;
     while (!rest.empty()) {
       const std::size_t end = rest.find('\n');
-      take(without_blanks(rest.substr(0, std::min(end, rest.find('#')))), ++number);
+      take(trimmed(rest.substr(0, std::min(end, rest.find('#')))), ++number);
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     }
     if (is_open_) fail(lists_.at(key_).line, "expected \"]\" at the end of the list, found the end of the file");
@@ -83,17 +77,17 @@ class YamlLists {
     if (is_open_) return take_values(line, number);
     if (line.starts_with("- ")) {
       if (key_.empty() || !is_block_) fail(number, "expected \"- value\" below a key, found it alone", four_lists);
-      return add(without_blanks(line.substr(2)), number);
+      return add(trimmed(line.substr(2)), number);
     }
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos)
       fail(number, fmt::format("expected a key and its list, found {}", in_quotes(line)), four_lists);
-    key_ = std::string(without_blanks(line.substr(0, colon)));
+    key_ = std::string(trimmed(line.substr(0, colon)));
     const auto [known, is_new] = lists_.try_emplace(key_, YamlList{.line = number, .values = {}});
     if (!is_new)
       fail(number,
            fmt::format("expected each key once, found {} in line {} as well", in_quotes(key_), known->second.line));
-    const std::string_view value = without_blanks(line.substr(colon + 1));
+    const std::string_view value = trimmed(line.substr(colon + 1));
     is_block_ = value.empty();
     if (is_block_) return;
     if (value.front() != '[')
@@ -105,14 +99,14 @@ class YamlLists {
   void take_values(std::string_view text, std::size_t number) {
     const std::size_t end = text.find(']');
     std::string_view values = text.substr(0, end);
-    while (!without_blanks(values).empty()) {
+    while (!trimmed(values).empty()) {
       const std::size_t comma = values.find(',');
-      add(without_blanks(values.substr(0, comma)), number);
+      add(trimmed(values.substr(0, comma)), number);
       values.remove_prefix(comma == std::string_view::npos ? values.size() : comma + 1);
     }
     if (end == std::string_view::npos) return;
     is_open_ = false;
-    if (const std::string_view more = without_blanks(text.substr(end + 1)); !more.empty())
+    if (const std::string_view more = trimmed(text.substr(end + 1)); !more.empty())
       fail(number, fmt::format("expected nothing after the list, found {}", in_quotes(more)));
   }
 

@@ -206,4 +206,11 @@ std::string_view without_log_prefix(std::string_view line) {
   return line;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr const char* blanks = " \t\r";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
 }  // namespace ringsim

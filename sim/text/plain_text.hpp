@@ -18,4 +18,7 @@ std::string plain_text(std::string_view text);
 /// prefix unchanged, with its leading blanks.
 std::string_view without_log_prefix(std::string_view line);
 
+/// Removes blanks, tabs and carriage returns at both ends.
+std::string_view trimmed(std::string_view text);
+
 }  // namespace ringsim

@@ -87,7 +87,6 @@ struct CsvField {
 /// A blank as separator: the words of the line. A bar: a bar at either end is none, as in Markdown's tables.
 /// Throws InputError if quotes do not end.
 std::vector<CsvField> fields_of(const Line& line, char separator);
-std::string_view trimmed(std::string_view text);
 std::string lower(std::string_view text);
 
 /// Takes `# key: value` up: keys of small letters and underscores. Returns whether the line is one.

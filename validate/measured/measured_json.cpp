@@ -8,6 +8,7 @@
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/json_scan.hpp"
+#include "sim/text/plain_text.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/measured/measured_detail.hpp"
 

@@ -5,15 +5,10 @@
 #include <array>
 
 #include "sim/base/error.hpp"
+#include "sim/text/plain_text.hpp"
 #include "validate/measured/measured_detail.hpp"
 
 namespace ringsim::measured {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 std::string lower(std::string_view text) {
   std::string result(text);

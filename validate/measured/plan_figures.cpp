@@ -16,6 +16,7 @@
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/json_place.hpp"
+#include "sim/text/plain_text.hpp"
 #include "validate/measured/measured_detail.hpp"
 
 namespace ringsim {
@@ -284,11 +285,10 @@ std::optional<PlanFigures> parse_plan_rows(std::string_view text, const std::str
   std::string stated_source;
   const std::string file = base_name(name);
   for (const measured::Line& line : measured::lines_of(text, name)) {
-    if (measured::trimmed(line.text).empty()) continue;
+    if (trimmed(line.text).empty()) continue;
     if (line.text.starts_with('#')) {
       constexpr std::string_view source = "# source:";
-      if (line.text.starts_with(source))
-        stated_source = std::string(measured::trimmed(line.text.substr(source.size())));
+      if (line.text.starts_with(source)) stated_source = std::string(trimmed(line.text.substr(source.size())));
       continue;
     }
     const std::vector<CsvField> cells = measured::fields_of(line, ',');

@@ -14,6 +14,7 @@
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/json_place.hpp"
+#include "sim/text/plain_text.hpp"
 #include "validate/measured/measured_detail.hpp"
 
 namespace ringsim {
@@ -156,7 +157,7 @@ std::vector<TrainingFigure> parse_training_rows(std::string_view text, const std
   std::vector<TrainingFigure> rows;
   std::vector<CsvField> head;
   for (const measured::Line& line : measured::lines_of(text, name)) {
-    if (line.text.starts_with('#') || measured::trimmed(line.text).empty()) continue;
+    if (line.text.starts_with('#') || trimmed(line.text).empty()) continue;
     std::vector<CsvField> cells = measured::fields_of(line, ',');
     if (head.empty()) {
       head = std::move(cells);

@@ -122,4 +122,11 @@ TEST_CASE("lines without a prefix stay as they are") {
   }
 }
 
+TEST_CASE("blanks at both ends go away, those within stay") {
+  CHECK(ringsim::trimmed(" \t a b\r ") == "a b");
+  CHECK(ringsim::trimmed("a") == "a");
+  CHECK(ringsim::trimmed(" \t\r").empty());
+  CHECK(ringsim::trimmed("").empty());
+}
+
 }  // namespace plain_text_test
