@@ -258,6 +258,13 @@ TEST_CASE("shards have equally many messages, however the costs of points lie") 
       messages += nlohmann::json::parse(line).at("transfers").get<std::int64_t>();
     CHECK(messages == 2 * (2 * 8 * 7 + 2 * 63 * 62));
   }
+  // One point of 2 * 63 * 62 messages outweighs seven of 2 * 8 * 7: it has a shard for itself.
+  const std::string one_large = scenario(R"({"version": 1, "name": "one large",
+    "topology": {"kind": "star", "ranks": [8, 63], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "where": ["topology.ranks == 8 or collective.bytes == 1 MiB"],
+    "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": {"from": "1 MiB", "to": "7 MiB", "step": "1 MiB"}}})");
+  CHECK(n_lines(run_command({"sweep", one_large, "--shard", "1/2"}).out) == 1);
+  CHECK(n_lines(run_command({"sweep", one_large, "--shard", "2/2"}).out) == 7);
   const std::string whole = fresh("whole.jsonl");
   REQUIRE(run_command({"sweep", file, "-o", whole}).code == 0);
   merge.insert(merge.end(), {"-o", "-"});
