@@ -50,6 +50,8 @@ stand_ins = {
     "training.csv": f"{examples}/training/stragglers.csv",
     "all.jsonl": "$ ringsim sweep scenarios/star.json --bound -o all.jsonl",
     "baseline.jsonl": "$ ringsim sweep cluster.json -o baseline.jsonl",
+    "shard-1.jsonl": "$ ringsim sweep cluster.json --shard 1/2 -o shard-1.jsonl",
+    "shard-2.jsonl": "$ ringsim sweep cluster.json --shard 2/2 -o shard-2.jsonl",
     "topo.xml": "scenarios/questions/machines/h200-host.xml",
     "rank*.json.gz": "scenarios/questions/profiles/rank*.json.gz",
     "network.yml": "= topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n",

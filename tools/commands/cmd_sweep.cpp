@@ -41,6 +41,7 @@ struct SweepArguments {
   std::optional<Shard> shard;  ///< none: what Slurm says, or all
   std::string output;          ///< a file; empty or "-": stdout
   bool resume = false, dry_run = false;
+  std::vector<std::string> status;  ///< files whose points are counted; empty: the sweep runs
   std::vector<std::string> assertions;
   std::string baseline;
   double tolerance = 0;  ///< a share: 0.02 is 2 %
@@ -60,12 +61,14 @@ void declare(Options& options, SweepArguments& sweep) {
   options
       .read(
           "--shard", "I/N", [&sweep](const std::string& text) { sweep.shard = parse_shard(text); },
-          "simulate every Nth point, from the Ith on")
+          "simulate the Ith of N parts that take about equally long")
       .fallback = "the task of Slurm's job array, or all points";
   options.file("-o,--output", "FILE", sweep.output, "write the results to FILE as JSON lines; - is standard output");
   options.flag("--resume", sweep.resume, "continue the file of -o: simulate the points that it lacks").needs =
       "--output";
   options.flag("--dry-run", sweep.dry_run, "count the points, and simulate none");
+  options.texts("--status", "FILE", sweep.status,
+                "say how far the sweep is by FILE, the -o of a shard or of the whole, and simulate nothing");
   Option& assertion =
       options.texts("--assert", "CONDITION", sweep.assertions,
                     "require CONDITION of every result, such as \"busbw_GBps > 40 where bytes >= 64 MiB\"");
@@ -190,6 +193,43 @@ int dry_run(const ScenarioFile& file, const SweepPlan& plan, Shard shard, const 
   return good;
 }
 
+/// How many of the points the files of a sweep and its shards have. Another sweep may be writing them.
+int tell_status(const ScenarioFile& file, const SweepPlan& plan, const std::vector<std::string>& files) {
+  std::int64_t all = 0;
+  for (const std::int64_t work : plan.work) all += work;
+  Table table({"file", "done", "failed", "work", ""});
+  const auto add = [&](const std::string& what, std::size_t n, const std::string& failed, std::int64_t work,
+                       const std::string& state) {
+    table.add({what, fmt::to_string(n), failed,
+               fmt::format("{:.1f} %", 100 * static_cast<double>(work) / static_cast<double>(all)), state});
+  };
+  const auto work_of = [&](const std::vector<std::size_t>& points) {
+    std::int64_t sum = 0;
+    for (const std::size_t point : points) sum += plan.work[point];
+    return sum;
+  };
+  DoneRows together(file, plan);
+  for (const std::string& name : files) {
+    DoneRows own(file, plan);
+    read_results(name, [&](ResultRow&& row, std::string_view, const RowPlace& place) {
+      const std::string where = fmt::format("{}:{}", name, place.line);
+      own.take(row, where);
+      together.take(row, where);
+    });
+    const std::vector<std::size_t> left = own.to_do();
+    add(name, plan.points.size() - left.size(), fmt::to_string(own.n_failed()), all - work_of(left),
+        has_writer(name) ? "runs" : "");
+  }
+  const std::vector<std::size_t> left = together.to_do();
+  if (files.size() > 1)
+    add("together", plan.points.size() - left.size(), fmt::to_string(together.n_failed()), all - work_of(left), "");
+  add("to do", left.size(), "", work_of(left), "");
+  Output output;
+  output.write(table.text());
+  output.finish();
+  return good;
+}
+
 /// Says what failed; the exit code.
 int tell(const GateReport& report, const SweepArguments& arguments) {
   std::size_t told = 0;
@@ -268,8 +308,11 @@ std::string command_of(const SweepArguments& arguments) {
 /// What rank 0, or the only process, does.
 int lead(const ScenarioFile& file, const ScenarioText& input, const SweepArguments& arguments,
          replay::MpiPool* others) {
+  if (!arguments.status.empty())
+    return tell_status(file, sweep_plan_of(file, {}, arguments.jobs, arguments.bound, /*with_work=*/true),
+                       arguments.status);
   const Shard shard = arguments.shard ? *arguments.shard : shard_of_slurm();
-  const SweepPlan plan = plan_of(file, shard, arguments.jobs, arguments.bound);
+  const SweepPlan plan = sweep_plan_of(file, shard, arguments.jobs, arguments.bound);
   require_known_names(arguments.assertions, plan);
   if (arguments.dry_run) return dry_run(file, plan, shard, arguments);
   Gates gates({.assertions = arguments.assertions,

@@ -212,8 +212,12 @@ std::string one_step(const Columns& columns, const Result& result) {
   std::size_t width = 0;
   for (const Definition& each : others) width = std::max(width, characters(each.name));
   std::string text = parts.text();
-  for (const auto& [name, value] : others)
-    text += wrapped(name + std::string(width + 2 - characters(name), ' ') + value) + '\n';
+  for (const auto& [name, value] : others) {
+    std::string line = name;
+    line.append(width + 2 - characters(name), ' ').append(value);
+    text += wrapped(line);
+    text += '\n';
+  }
   return text;
 }
 

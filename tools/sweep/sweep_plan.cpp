@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <queue>
 #include <string_view>
+#include <utility>
 
+#include "scenarios/predict/expected_work.hpp"
 #include "sim/base/error.hpp"
 #include "tools/output/output.hpp"
 #include "tools/output/progress_line.hpp"
@@ -32,6 +37,33 @@ std::optional<std::size_t> variable(const char* name) {
   const std::optional<std::size_t> number = whole(text);
   if (!number) throw InputError(name, fmt::format("expected a whole number, found \"{}\"", text), "give --shard");
   return number;
+}
+
+/// A point that cannot be decoded fails at once.
+std::int64_t work_of(const ScenarioFile& file, std::size_t i) {
+  try {
+    return expected_work(file.point(i));
+  } catch (const InputError&) {
+    return 1;
+  }
+}
+
+/// In order. `work`: [point of the file]
+std::vector<std::size_t> points_of_shard(std::vector<std::size_t> points, const std::vector<std::int64_t>& work,
+                                         Shard shard) {
+  std::stable_sort(points.begin(), points.end(), [&](std::size_t a, std::size_t b) { return work[a] > work[b]; });
+  using Load = std::pair<std::int64_t, std::size_t>;  // its work, and which shard
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> least;
+  for (std::size_t i = 0; i < shard.n; ++i) least.emplace(0, i);
+  std::vector<std::size_t> own;
+  for (const std::size_t point : points) {
+    const auto [load, which] = least.top();
+    least.pop();
+    if (which == shard.i - 1) own.push_back(point);
+    least.emplace(load + work[point], which);
+  }
+  std::sort(own.begin(), own.end());
+  return own;
 }
 
 }  // namespace
@@ -60,8 +92,10 @@ Shard shard_of_slurm() {
   return shard;
 }
 
-SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs, bool bounded) {
+SweepPlan sweep_plan_of(const ScenarioFile& file, Shard shard, int jobs, bool bounded, bool with_work) {
   SweepPlan plan;
+  with_work = with_work || shard.n > 1;
+  plan.work.resize(with_work ? file.size() : 0);
   std::vector<std::string> keys(file.size());
   std::mutex mutex;
   ProgressLine progress(file.size());
@@ -71,6 +105,7 @@ SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs, bool bounded)
     progress.add(1.0);
     const PointId id = file.id(i);
     keys[i] = result_key(file.name(), id, bounded);
+    if (with_work) plan.work[i] = work_of(file, i);
     const std::lock_guard lock(mutex);
     for (const auto& [path, value] : id.varied) plan.varied.insert(path);
     return true;
@@ -79,10 +114,12 @@ SweepPlan plan_of(const ScenarioFile& file, Shard shard, int jobs, bool bounded)
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (!plan.by_key.emplace(std::move(keys[i]), i).second) {
       ++plan.n_repeated;
-    } else if (i % shard.n == shard.i - 1) {
+      if (with_work) plan.work[i] = 0;
+    } else {
       plan.points.push_back(i);
     }
   }
+  if (shard.n > 1) plan.points = points_of_shard(plan.points, plan.work, shard);
   return plan;
 }
 
@@ -90,6 +127,7 @@ bool DoneRows::take(const ResultRow& row, const std::string& where) {
   const auto found = plan_.by_key.find(row.key);
   if (found != plan_.by_key.end()) {
     done_[found->second].insert(row.job());
+    if (row.failed()) failed_.insert(found->second);
     return true;
   }
   if (row.failed()) return false;
