@@ -12,6 +12,7 @@
 #include "topologies/catalog.hpp"
 #include "topologies/nccl/graph_use.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
+#include "topologies/rccl/rccl_machine.hpp"
 
 namespace ringsim::scenarios {
 
@@ -45,6 +46,44 @@ void refuse_decided(const Json& written, const Blame& blame) {
 }
 
 namespace {
+
+/// RCCL decides: by the variables that it shares with NCCL, and RCCL_MSCCL_ENABLE.
+Decider rccl_decider_of(const Canonical& canonical, const Canonical& part, const std::string& pointer,
+                        const Scenario& scenario, const Blame& blame) {
+  const auto blamed = [&](const std::string& where, const auto& read) {
+    try {
+      return read();
+    } catch (const InputError& error) {
+      blame.fail(where, error.message(), error.hint());
+    }
+  };
+  const Canonical &library = canonical["library"], &env = library["env"];
+  Decider out;
+  out.version = library["version"].get<std::string>();
+  RcclDecider& own = out.rccl.emplace();
+  if (env.contains("NCCL_ALGO"))
+    own.settings.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
+  if (env.contains("NCCL_PROTO"))
+    own.settings.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
+  own.settings.msccl = env.value("RCCL_MSCCL_ENABLE", "1") != "0";
+  const Canonical first_group = of_first_group(part, pointer, scenario.topology, blame);
+  const Cluster& cluster = one_kind(scenario.topology, blame);
+  const std::string ranks = fmt::format("{}/{}", pointer, part.contains("groups") ? "groups/0" : "ranks");
+  const Members members = members_of(first_group, cluster, ranks, blame);
+  rccl::KnownMachine known = blamed(first_group.contains("ranks") ? ranks : "/topology", [&] {
+    return rccl::known_machine(*cluster.parts.front().machine, members.gpus, members.nodes, cables_of(cluster));
+  });
+  blamed("/library/version", [&] { return rccl::require_modeled(out.version), 0; });
+  out.machine = known.tuner;
+  own.rings = std::move(known.rings);
+  own.trees = std::move(known.trees);
+  own.link = known.link;
+  if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
+  if (canonical.contains("harness") && in_turn_of(canonical["harness"], gpus_called(part, cluster), blame) > 1)
+    blame.fail("/harness/gpus_per_thread", "expected one GPU for each thread next to RCCL, found several",
+               "how long a thread takes to call several in turn is not known of RCCL; leave it out");
+  return out;
+}
 
 /// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.
 std::optional<PathType> said_p2p_level(const Canonical& canonical, const Canonical& transport, const Json& written) {
@@ -210,6 +249,7 @@ LibraryGraphs take_graph_file(const Canonical& library, const Members& members, 
 Decider decider_of(const Canonical& canonical, const Json& written, const Canonical& part, const std::string& where,
                    Canonical& transport, Scenario& scenario, const Blame& blame, const Files& files) {
   const Canonical& library = canonical["library"];
+  if (library["name"] == "rccl") return rccl_decider_of(canonical, part, where, scenario, blame);
   Decider out;
   out.settings = settings_of(library, blame, scenario);
   std::optional<PathType> level = said_p2p_level(canonical, transport, written);

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "scenarios/meaning/meaning_groups.hpp"
-#include "sim/base/quantity.hpp"
+#include "sim/text/json.hpp"
 #include "topologies/catalog.hpp"
 
 namespace ringsim::scenarios {
