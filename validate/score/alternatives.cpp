@@ -364,7 +364,7 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
                                         const std::vector<std::string>& set) {
   constexpr int most_each_way = 2;
   std::vector<Alternative> out;
-  if (!rows.back().scenario.library) return out;
+  if (!rows.back().scenario.library || rows.back().scenario.library->name != "nccl") return out;  // RCCL's is one
   const auto decided_at = [&](std::vector<std::string> with) {
     std::string all;
     for (const ComparedRow& row : rows) {
