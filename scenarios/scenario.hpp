@@ -165,7 +165,7 @@ struct TrainingSpec {
 
 /// The decisions of a communication library for one collective.
 struct LibraryCall {
-  /// Shares of the links' rates; network: of NICs' rates.
+  /// Shares of the links' rates; nvlink: also of xGMI's; network: of NICs' rates.
   struct Shares {
     double nvlink = 1, pcie = 1, network = 1;
 

@@ -40,8 +40,9 @@ std::vector<KnownName> libraries() {
   std::vector<KnownName> names;
   for (const char* name : {"nccl", "rccl"})
     names.push_back({name, "which is a library that chooses algorithms",
-                     "write \"library\": \"nccl\" at the top, without \"algorithm\" (--set library=nccl "
-                     "--set collective.algorithm=null)"});
+                     fmt::format("write \"library\": \"{0}\" at the top, without \"algorithm\" (--set library={0} "
+                                 "--set collective.algorithm=null)",
+                                 name)});
   return names;
 }
 

@@ -6,6 +6,7 @@
 #include "scenarios/fields/fields.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 #include "topologies/nccl/nccl_variables.hpp"
+#include "topologies/rccl/rccl_machine.hpp"
 
 namespace ringsim::scenarios {
 
@@ -28,18 +29,19 @@ Field count(std::string name, std::string doc, std::int64_t min, std::int64_t ma
 
 /// Libraries that people know.
 std::vector<KnownName> other_libraries() {
-  const std::string what = "which is not modeled";
-  std::vector<KnownName> names{
-      {"rccl", what, fmt::format("RCCL chooses by rules of its own; {}", nccl::without_a_library)}};
+  std::vector<KnownName> names;
   for (const char* name :
        {"gloo", "mpi", "openmpi", "mpich", "ucc", "oneccl", "hccl", "msccl", "mscclpp", "mscclang", "blink"})
-    names.push_back({name, what, fmt::format("nccl is the only library; {}", nccl::without_a_library)});
+    names.push_back({name, "which is not modeled", fmt::format("nccl and rccl are; {}", nccl::without_a_library)});
   return names;
 }
 
-}  // namespace
+/// Accepted, and without effect; library_warnings.cpp warns of those that change times.
+Field accepted_alone(std::string name, std::string doc) {
+  return {.name = std::move(name), .type = Type::ignored, .doc = std::move(doc), .digits = true};
+}
 
-Field library_field(const std::vector<Field>& transport) {
+Field nccl_env(const std::vector<Field>& transport) {
   Field env{
       .name = "env",
       .type = Type::object,
@@ -86,41 +88,80 @@ Field library_field(const std::vector<Field>& transport) {
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);
   for (const nccl::OtherVariable& each : nccl::other_variables())
     env.members.push_back(
-        {.name = std::string(each.name),
-         .type = Type::ignored,
-         .doc = fmt::format("{}: {}.", each.changes_time ? "Not modeled" : "Changes no time", each.what),
-         .digits = true});
+        accepted_alone(std::string(each.name),
+                       fmt::format("{}: {}.", each.changes_time ? "Not modeled" : "Changes no time", each.what)));
   for (const nccl::ForeignVariables& each : nccl::foreign_variables()) env.foreign.emplace_back(each.begin, each.hint);
+  return env;
+}
+
+/// RCCL reads NCCL's variables. Those that act here, and all others, which do not.
+Field rccl_env(const Field& of_nccl) {
+  Field env{.name = "env",
+            .type = Type::object,
+            .doc = "Environment variables of RCCL, most of which are NCCL's by name.",
+            .members = {variable("RCCL_MSCCL_ENABLE", "\"0\": no schedules of MSCCL.", {"0", "1"})}};
+  for (const char* name :
+       {"RCCL_MSCCLPP_ENABLE", "RCCL_MSCCLPP_THRESHOLD", "RCCL_MSCCL_FORCE_ENABLE", "RCCL_MSCCL_ENABLE_SINGLE_PROCESS"})
+    env.members.push_back(accepted_alone(name, "Not modeled."));
+  for (const Field& each : of_nccl.members) {
+    const bool acts = each.name == "NCCL_ALGO" || each.name == "NCCL_PROTO" || each.name == "NCCL_NET_GDR_LEVEL" ||
+                      each.name == "NCCL_PXN_DISABLE";
+    if (acts || each.type == Type::ignored)
+      env.members.push_back(each);
+    else
+      env.members.push_back(accepted_alone(each.name, "Not modeled of RCCL."));
+  }
+  for (const auto& [begin, hint] : of_nccl.foreign)
+    env.foreign.emplace_back(begin, begin == "RCCL_" ? "what it changes in RCCL is not modeled; leave it out" : hint);
+  return env;
+}
+
+}  // namespace
+
+Field library_field(const std::vector<Field>& transport) {
+  Field env = nccl_env(transport);
+  Field of_rccl = rccl_env(env);
   Field version{.name = "version",
                 .type = Type::text,
                 .doc = fmt::format("Its release; default: the newest that is modeled, {}.", nccl::newest_version),
                 .fallback = std::string(nccl::newest_version),
                 .min = 1,
                 .examples = {R"("2.19.3")"}};
-  return {.name = "library",
-          .type = Type::variant,
-          .doc =
-              "A library that chooses algorithm, protocol, channels and NICs by itself, instead of "
-              "`collective.algorithm` and their keys in `transport`.",
-          .known_names = other_libraries(),
-          .examples = {R"("nccl")", R"({"name": "nccl", "version": "2.19.3", "env": {"NCCL_ALGO": "Ring"}})"},
-          .discriminator = "name",
-          .named_by = "name",
-          .variants = {{.name = "nccl",
-                        .type = Type::object,
-                        .doc = "NVIDIA's NCCL 2.",
-                        .members = {std::move(version),
-                                    {.name = "plugin",
-                                     .type = Type::text,
-                                     .doc = "The net plugin, whose declared latency the tuner counts.",
-                                     .choices = {"aws-ofi-nccl"}},
-                                    {.name = "costs",
-                                     .type = Type::file,
-                                     .doc = "Constants of the kernels' costs that are to be others than the fitted "
-                                            "ones: JSON, names as `ringsim list costs --format json` has them.",
-                                     .min = 1,
-                                     .examples = {R"("costs.json")"}},
-                                    std::move(env)}}}};
+  return {
+      .name = "library",
+      .type = Type::variant,
+      .doc =
+          "A library that chooses algorithm, protocol, channels and NICs by itself, instead of "
+          "`collective.algorithm` and their keys in `transport`.",
+      .known_names = other_libraries(),
+      .examples = {R"("nccl")", R"({"name": "nccl", "version": "2.19.3", "env": {"NCCL_ALGO": "Ring"}})", R"("rccl")"},
+      .discriminator = "name",
+      .named_by = "name",
+      .variants = {{.name = "nccl",
+                    .type = Type::object,
+                    .doc = "NVIDIA's NCCL 2.",
+                    .members = {std::move(version),
+                                {.name = "plugin",
+                                 .type = Type::text,
+                                 .doc = "The net plugin, whose declared latency the tuner counts.",
+                                 .choices = {"aws-ofi-nccl"}},
+                                {.name = "costs",
+                                 .type = Type::file,
+                                 .doc = "Constants of the kernels' costs that are to be others than the fitted "
+                                        "ones: JSON, names as `ringsim list costs --format json` has them.",
+                                 .min = 1,
+                                 .examples = {R"("costs.json")"}},
+                                std::move(env)}},
+                   {.name = "rccl",
+                    .type = Type::object,
+                    .doc = "AMD's RCCL on eight GPUs of gfx942 (MI300X) in each node.",
+                    .members = {{.name = "version",
+                                 .type = Type::text,
+                                 .doc = fmt::format("Its release; {} is modeled alone.", rccl::modeled_version),
+                                 .fallback = std::string(rccl::modeled_version),
+                                 .min = 1,
+                                 .examples = {fmt::format("\"{}\"", rccl::modeled_version)}},
+                                std::move(of_rccl)}}}};
 }
 
 Field harness_field() {

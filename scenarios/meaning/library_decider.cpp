@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <variant>
 
 #include "scenarios/meaning/enum_of.hpp"
-#include "scenarios/meaning/meaning_groups.hpp"
+#include "scenarios/meaning/library_members.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/nccl/graph_use.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
+#include "topologies/rccl/rccl_machine.hpp"
 
 namespace ringsim::scenarios {
 
@@ -47,6 +46,44 @@ void refuse_decided(const Json& written, const Blame& blame) {
 }
 
 namespace {
+
+/// RCCL decides: by the variables that it shares with NCCL, and RCCL_MSCCL_ENABLE.
+Decider rccl_decider_of(const Canonical& canonical, const Canonical& part, const std::string& pointer,
+                        const Scenario& scenario, const Blame& blame) {
+  const auto blamed = [&](const std::string& where, const auto& read) {
+    try {
+      return read();
+    } catch (const InputError& error) {
+      blame.fail(where, error.message(), error.hint());
+    }
+  };
+  const Canonical &library = canonical["library"], &env = library["env"];
+  Decider out;
+  out.version = library["version"].get<std::string>();
+  RcclDecider& own = out.rccl.emplace();
+  if (env.contains("NCCL_ALGO"))
+    own.settings.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
+  if (env.contains("NCCL_PROTO"))
+    own.settings.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
+  own.settings.msccl = env.value("RCCL_MSCCL_ENABLE", "1") != "0";
+  const Canonical first_group = of_first_group(part, pointer, scenario.topology, blame);
+  const Cluster& cluster = one_kind(scenario.topology, blame);
+  const std::string ranks = fmt::format("{}/{}", pointer, part.contains("groups") ? "groups/0" : "ranks");
+  const Members members = members_of(first_group, cluster, ranks, blame);
+  rccl::KnownMachine known = blamed(first_group.contains("ranks") ? ranks : "/topology", [&] {
+    return rccl::known_machine(*cluster.parts.front().machine, members.gpus, members.nodes, cables_of(cluster));
+  });
+  blamed("/library/version", [&] { return rccl::require_modeled(out.version), 0; });
+  out.machine = known.tuner;
+  own.rings = std::move(known.rings);
+  own.trees = std::move(known.trees);
+  own.link = known.link;
+  if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
+  if (canonical.contains("harness") && in_turn_of(canonical["harness"], gpus_called(part, cluster), blame) > 1)
+    blame.fail("/harness/gpus_per_thread", "expected one GPU for each thread next to RCCL, found several",
+               "how long a thread takes to call several in turn is not known of RCCL; leave it out");
+  return out;
+}
 
 /// What users say of GPUs that write into each other's memory; nothing: NCCL's own rule. Variables are resolved.
 std::optional<PathType> said_p2p_level(const Canonical& canonical, const Canonical& transport, const Json& written) {
@@ -176,65 +213,6 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame, 
   return out;
 }
 
-/// The GPUs of each node by their local names, and on how many nodes.
-struct Members {
-  std::vector<std::string> gpus;
-  int nodes = 1;
-};
-
-/// `pointer`: where the ranks are named.
-Members members_of(const Canonical& collective, const Cluster& cluster, const std::string& pointer,
-                   const Blame& blame) {
-  Members out;
-  if (!collective.contains("ranks")) {
-    for (const Machine::Device& device : cluster.parts.front().machine->devices)
-      if (device.kind == NodeKind::gpu) out.gpus.push_back(device.name);
-    out.nodes = cluster.parts.front().nodes;
-    return out;
-  }
-  std::map<std::string, std::vector<std::string>> by_node;
-  std::vector<std::string> order;
-  const auto& devices = cluster.parts.front().machine->devices;
-  for (std::size_t i = 0; i < collective["ranks"].size(); ++i) {
-    const auto text = collective["ranks"][i].get<std::string>();
-    const std::size_t dot = text.find('.');
-    const auto is_it = [&](const Machine::Device& device) {
-      return device.kind == NodeKind::gpu && dot != std::string::npos && text.substr(dot + 1) == device.name;
-    };
-    if (std::none_of(devices.begin(), devices.end(), is_it))
-      blame.fail(fmt::format("{}/{}", pointer, i), fmt::format("expected the name of a gpu, found {}", in_quotes(text)),
-                 "names are those of `ringsim topology show`, such as \"node0.gpu0\"");
-    const std::string node = text.substr(0, dot);
-    if (by_node.count(node) == 0) order.push_back(node);
-    by_node[node].push_back(text.substr(dot + 1));
-  }
-  out.gpus = by_node[order.front()];
-  out.nodes = static_cast<int>(order.size());
-  for (const auto& [node, gpus] : by_node)
-    if (gpus != out.gpus)
-      blame.fail(pointer,
-                 fmt::format("expected the same GPUs of every node next to a library, found others of {} than of {}",
-                             node, order.front()),
-                 "how NCCL joins unlike nodes is not modeled");
-  return out;
-}
-
-/// The only kind of node of a cluster.
-const Cluster& one_kind(const TopologySpec& topology, const Blame& blame) {
-  const auto* cluster = std::get_if<Cluster>(&topology);
-  if (cluster == nullptr || cluster->parts.size() != 1)
-    blame.fail("/library",
-               fmt::format("expected a topology of kind cluster with one kind of node next to a library, found {}",
-                           cluster == nullptr ? "another kind" : "several kinds of nodes"),
-               "NCCL decides by the GPUs, links and NICs of a machine");
-  return *cluster;
-}
-
-Bandwidth cables_of(const Cluster& cluster) {
-  return cluster.fabric ? std::visit([](const auto& fabric) { return fabric.link.bandwidth; }, *cluster.fabric)
-                        : Bandwidth{};
-}
-
 /// `pointer`: of what an error is blamed on. `level`: said_p2p_level(); NCCL's own where users say nothing.
 nccl::TunerMachine machine_of(const Members& members, const std::string& pointer, const Cluster& cluster,
                               const nccl::LibrarySettings& settings, std::optional<PathType>& level, bool cross_nic,
@@ -247,42 +225,6 @@ nccl::TunerMachine machine_of(const Members& members, const std::string& pointer
   } catch (const InputError& error) {
     blame.fail(pointer, error.message(), error.hint());
   }
-}
-
-/// The collective of its first group, with the names of that group as its ranks: what NCCL decides for it, all groups
-/// do. So they must lie alike.
-Canonical of_first_group(const Canonical& collective, const std::string& pointer, const TopologySpec& topology,
-                         const Blame& blame) {
-  const auto* cluster = std::get_if<Cluster>(&topology);
-  const char* key = collective.contains("groups") ? "groups" : "split";
-  if (!collective.contains(key) || cluster == nullptr || cluster->parts.size() != 1) return collective;
-  std::vector<std::string> names = names_in_groups(collective);
-  if (collective.contains("ranks")) names = collective["ranks"].get<std::vector<std::string>>();
-  const Cluster::Part& part = cluster->parts.front();
-  if (names.empty())
-    for (int node = 0; node < part.nodes; ++node)
-      for (const Machine::Device& device : part.machine->devices)
-        if (device.kind == NodeKind::gpu) names.push_back(fmt::format("node{}.{}", node, device.name));
-  const auto groups = groups_of(collective, names.size(), pointer, blame);
-  Canonical one = collective;
-  int nodes = 0;                                   // of the group that was looked at before
-  for (std::size_t g = groups.size(); g-- > 0;) {  // the first one comes last, and stays
-    std::vector<std::string> own;
-    for (const int place : groups[g]) own.push_back(names[static_cast<std::size_t>(place)]);
-    one["ranks"] = std::move(own);
-    const bool listed = collective.contains("groups");
-    const Members members =
-        members_of(one, *cluster, listed ? fmt::format("{}/groups/{}", pointer, g) : pointer + "/ranks", blame);
-    if (nodes != 0 && members.nodes != nodes)
-      blame.fail(
-          fmt::format("{}/{}", pointer, key),
-          fmt::format("expected groups that lie alike next to a library, found group {} on {} and group {} on {} "
-                      "nodes",
-                      g, members.nodes, g + 1, nodes),
-          "the library decides for the first group, and the others do the same");
-    nodes = members.nodes;
-  }
-  return one;
 }
 
 /// Reads what NCCL_GRAPH_FILE names, and puts it in the place of what the search would find.
@@ -302,34 +244,12 @@ LibraryGraphs take_graph_file(const Canonical& library, const Members& members, 
   return out;
 }
 
-/// GPUs of a node that take part, in whichever group.
-int gpus_called(const Canonical& collective, const Cluster& cluster) {
-  std::vector<std::string> names = names_in_groups(collective);
-  if (collective.contains("ranks")) names = collective["ranks"].get<std::vector<std::string>>();
-  if (names.empty())
-    for (const Machine::Device& device : cluster.parts.front().machine->devices)
-      if (device.kind == NodeKind::gpu) names.push_back("node0." + device.name);
-  const std::string node = names.front().substr(0, names.front().find('.') + 1);
-  return static_cast<int>(
-      std::count_if(names.begin(), names.end(), [&](const auto& n) { return n.starts_with(node); }));
-}
-
-/// Threads of a node call equally many GPUs, all of that node.
-int in_turn_of(const Canonical& harness, int gpus, const Blame& blame) {
-  const int each = harness.value("gpus_per_thread", 1);
-  if (gpus % each != 0)
-    blame.fail("/harness/gpus_per_thread",
-               fmt::format("expected a number that divides the {} GPU{} of a node that take part, found {}", gpus,
-                           gpus == 1 ? "" : "s", each),
-               "each thread calls as many, and none of another node: it is nccl-tests' -g");
-  return each;
-}
-
 }  // namespace
 
 Decider decider_of(const Canonical& canonical, const Json& written, const Canonical& part, const std::string& where,
                    Canonical& transport, Scenario& scenario, const Blame& blame, const Files& files) {
   const Canonical& library = canonical["library"];
+  if (library["name"] == "rccl") return rccl_decider_of(canonical, part, where, scenario, blame);
   Decider out;
   out.settings = settings_of(library, blame, scenario);
   std::optional<PathType> level = said_p2p_level(canonical, transport, written);

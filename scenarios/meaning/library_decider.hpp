@@ -13,6 +13,7 @@
 #include "topologies/nccl/cost_constants.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 #include "topologies/nccl/nccl_tuner.hpp"
+#include "topologies/rccl/rccl_library.hpp"
 
 namespace ringsim::scenarios {
 
@@ -23,8 +24,16 @@ struct LibraryGraphs {
   std::optional<nccl::SearchGraph> crossing;  ///< else: rings that cross NICs (nccl::crossing_rings())
 };
 
+/// What RCCL knows beyond what Decider has for both.
+struct RcclDecider {
+  rccl::Settings settings;
+  nccl::SearchGraph rings, trees;  ///< of the machine
+  Picoseconds link{0};             ///< latency of its xGMI links
+};
+
 /// A library's settings, and the machine that it decides for.
 struct Decider {
+  std::optional<RcclDecider> rccl;  ///< RCCL decides; else NCCL, by `settings`
   nccl::LibrarySettings settings;
   nccl::TunerMachine machine;
   nlohmann::json gpu = nlohmann::json::object();  ///< devices.gpu, as the user states it

@@ -10,6 +10,7 @@
 
 #include "scenarios/meaning/meaning_library.hpp"
 #include "topologies/nccl/nccl_variables.hpp"
+#include "topologies/rccl/rccl_library.hpp"
 
 namespace ringsim::scenarios {
 
@@ -59,6 +60,7 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
 struct LibraryUse {
   CollectiveOp op{};
   LibraryRun run;
+  Bytes bytes{0};
 };
 
 /// All of them, the scenario's own first. One rank alone calls nothing.
@@ -68,9 +70,9 @@ std::vector<LibraryUse> uses_of(const Scenario& scenario) {
     const LibraryRun* library = scenario.library_of(j);
     if (library == nullptr || library->machine.ranks() == 1) continue;
     const CollectiveOp op = scenario.training_of(j) != nullptr ? CollectiveOp::all_reduce : scenario.jobs[j].request.op;
-    out.push_back({op, *library});
+    out.push_back({op, *library, scenario.jobs[j].request.bytes});
     for (const auto& [exchange, call] : library->exchanges) {
-      out.push_back({scenario.training_of(j)->calls_in_groups() ? exchange.op : op, *library});
+      out.push_back({scenario.training_of(j)->calls_in_groups() ? exchange.op : op, *library, exchange.bytes});
       out.back().run.call = call;
     }
   }
@@ -90,17 +92,17 @@ std::vector<std::pair<const char*, std::string>> idle_variables(const std::vecto
   return idle;
 }
 
-/// NCCL takes others than all that NCCL_ALGO names, if this machine has none of these. Not always those that it would
-/// take without the variable.
+/// The library takes others than all that NCCL_ALGO names, if this machine has none of these. Not always those that it
+/// would take without the variable.
 void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, const Blame& blame, Scenario& scenario) {
   std::string none;
   for (const TunerAlgorithm each : nccl::read_algorithms(named)) {
     if (each == run.call.plan.algorithm) return;
     none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
   }
-  scenario.warnings.push_back(fmt::format("{}: NCCL {} has no {} here and falls back to {}",
-                                          blame.where("/library/env/NCCL_ALGO"), run.version, none,
-                                          to_string(run.call.plan.algorithm)));
+  scenario.warnings.push_back(fmt::format("{}: {} {} has no {} here and falls back to {}",
+                                          blame.where("/library/env/NCCL_ALGO"), run.name == "rccl" ? "RCCL" : "NCCL",
+                                          run.version, none, to_string(run.call.plan.algorithm)));
 }
 
 /// What a rank does with its own part, which `devices.gpu` has the rates of: sends and additions go by the costs of the
@@ -182,6 +184,71 @@ bool file_varies(const Scenario& scenario, std::string_view path) {
                      [&](const auto& varied) { return varied.first == path; });
 }
 
+/// NCCL's: what has no effect of its variables.
+void warn_of_nccl(const Canonical& canonical, const Json& written, const std::vector<LibraryUse>& uses,
+                  const Blame& blame, Scenario& scenario) {
+  const auto warn = [&](const std::string& pointer, const std::string& because) {
+    scenario.warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(pointer), because));
+  };
+  const Canonical& env = canonical["library"]["env"];
+  // It decides which rings are found, and which graphs of a file count.
+  const bool counts =
+      env.value("NCCL_CROSS_NIC", "") == "0" &&
+      (env.contains("NCCL_GRAPH_FILE") || (scenario.library && scenario.library->machine.may_cross_nics));
+  for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
+    if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
+      warn(fmt::format("/library/env/{}", name), "what it changes is not modeled");
+  warn_of_other_variables(written, uses, blame, scenario);
+  warn_of_releases(env, canonical["library"]["version"], blame, scenario);
+  if (uses.empty()) return;
+  const auto idle = idle_variables(uses);
+  for (const auto& [name, because] : idle)
+    if (env.contains(name)) warn(fmt::format("/library/env/{}", name), because);
+  const bool nvls_is_idle = std::any_of(
+      idle.begin(), idle.end(), [](const auto& each) { return each.first == std::string_view("NCCL_NVLS_ENABLE"); });
+  if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
+      nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
+    warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it, too");
+  const auto chosen =
+      std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
+  if (env.contains("NCCL_ALGO") && chosen != uses.end())
+    warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
+}
+
+/// RCCL's: what has no effect of its variables, those that act here where they do not, and of all others those that
+/// change times.
+void warn_of_rccl(const Canonical& canonical, const Json& written, const std::vector<LibraryUse>& uses,
+                  const Blame& blame, Scenario& scenario) {
+  const Canonical& env = canonical["library"]["env"];
+  const auto warn = [&](const std::string& variable, const std::string& because) {
+    scenario.warnings.push_back(fmt::format("{}: {}", blame.where("/library/env/" + variable), because));
+  };
+  if (const Json& library = written["library"]; library.is_object() && library.contains("env")) {
+    for (const auto& [name, value] : library["env"].items()) {
+      const nccl::OtherVariable* known = nccl::find_other_variable(name);
+      const bool idle = known != nullptr && (!known->changes_time || is_idle_at(known->idle, value));
+      if (idle || env.contains(name) || canonical["transport"].contains(name)) continue;
+      warn(name, "its effect on RCCL is not modeled");
+    }
+  }
+  if (uses.empty()) return;
+  const auto is_msccl = [](const LibraryUse& use) { return use.run.call.plan.algorithm == TunerAlgorithm::msccl; };
+  const auto is_chosen = [&](const LibraryUse& use) { return !is_msccl(use) && !nccl::sends_to_peers(use.op); };
+  if (std::none_of(uses.begin(), uses.end(), is_chosen))
+    for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"})
+      if (env.contains(name))
+        warn(name, fmt::format("it has no effect, because {}; RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner",
+                               is_msccl(uses.front()) ? "a schedule of MSCCL comes first at this size"
+                                                      : "sends and receives to peers do it"));
+  if (const auto chosen = std::find_if(uses.begin(), uses.end(), is_chosen);
+      env.contains("NCCL_ALGO") && chosen != uses.end())
+    warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
+  if (env.contains("RCCL_MSCCL_ENABLE") && std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) {
+        return rccl::msccl_schedule(use.op, use.bytes, use.run.machine, {}) != nullptr;
+      }))
+    warn("RCCL_MSCCL_ENABLE", "it has no effect, because no schedule of MSCCL is for this");
+}
+
 }  // namespace
 
 void warn_of_library(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
@@ -192,34 +259,11 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     return canonical.contains("devices") && canonical["devices"].contains(kind);
   };
   if (canonical.contains("library")) {
-    const Canonical& env = canonical["library"]["env"];
-    // It decides which rings are found, and which graphs of a file count.
-    const bool counts =
-        env.value("NCCL_CROSS_NIC", "") == "0" &&
-        (env.contains("NCCL_GRAPH_FILE") || (scenario.library && scenario.library->machine.may_cross_nics));
-    for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
-      if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
-        warn(fmt::format("/library/env/{}", name), "what it changes is not modeled");
     const std::vector<LibraryUse> uses = uses_of(scenario);
-    warn_of_other_variables(written, uses, blame, scenario);
-    warn_of_releases(env, canonical["library"]["version"], blame, scenario);
-    if (!uses.empty()) {
-      const auto idle = idle_variables(uses);
-      for (const auto& [name, because] : idle)
-        if (env.contains(name)) warn(fmt::format("/library/env/{}", name), because);
-      const bool nvls_is_idle = std::any_of(idle.begin(), idle.end(), [](const auto& each) {
-        return each.first == std::string_view("NCCL_NVLS_ENABLE");
-      });
-      if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
-          nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
-        warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it, too");
-      const auto chosen =
-          std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
-      if (env.contains("NCCL_ALGO") && chosen != uses.end())
-        warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
-      if (says("gpu") && !file_varies(scenario, "collective.op"))
-        warn_of_own_part(canonical["devices"]["gpu"], uses, blame, scenario);
-    }
+    const bool is_rccl = canonical["library"]["name"] == "rccl";
+    (is_rccl ? warn_of_rccl : warn_of_nccl)(canonical, written, uses, blame, scenario);
+    if (!uses.empty() && says("gpu") && !file_varies(scenario, "collective.op"))
+      warn_of_own_part(canonical["devices"]["gpu"], uses, blame, scenario);
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
         if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modeled");

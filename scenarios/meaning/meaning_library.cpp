@@ -36,8 +36,18 @@ constexpr std::int64_t most_segments = 4096;
 /// broadcasts of validate/measured/tables, whose time is a constant and one pass over the wire at all sizes.
 constexpr std::int64_t least_piece = 8'192, pieces_in_flight = 32;
 
-std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol protocol, bool whole_chunks = false) {
-  const std::int64_t each = bytes.count / channels / ways, chunk = nccl::chunk_of(protocol).count;
+/// A slot of the library's buffer, as payload; and the chunk of its trees.
+Bytes slot_of(TunerProtocol protocol, const Decider& by) {
+  return by.rccl ? rccl::chunk_of(protocol) : nccl::chunk_of(protocol);
+}
+Bytes tree_chunk_of(const nccl::LibraryPlan& plan, Bytes bytes, const Decider& by) {
+  return by.rccl ? rccl::tree_chunk(plan, bytes, by.machine)
+                 : nccl::tree_chunk(plan, bytes, by.machine, by.settings.release);
+}
+
+std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol protocol, const Decider& by,
+                         bool whole_chunks = false) {
+  const std::int64_t each = bytes.count / channels / ways, chunk = slot_of(protocol, by).count;
   const std::int64_t fine = whole_chunks ? 1 : std::min(each / least_piece, pieces_in_flight);
   return std::clamp<std::int64_t>(std::max(fine, (each + chunk - 1) / chunk), 1, most_segments);
 }
@@ -45,11 +55,11 @@ std::int64_t segments_of(Bytes bytes, int channels, int ways, TunerProtocol prot
 /// Between nodes a chunk is passed on when all of it is there: NCCL's proxies post whole ones.
 std::int64_t tree_segments(const nccl::LibraryPlan& plan, Bytes bytes, const Decider& by) {
   const std::int64_t each = bytes.count * by.machine.ports / plan.channels / 2,
-                     chunk = tree_chunk(plan, bytes, by.machine, by.settings.release).count;
+                     chunk = tree_chunk_of(plan, bytes, by).count;
   return std::clamp<std::int64_t>((each + chunk - 1) / chunk, 1, most_segments);
 }
 
-/// The schedule that stands for what NCCL's kernels do.
+/// The schedule that stands for what the library's kernels do.
 Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes bytes, const Decider& by) {
   const nccl::TunerMachine& machine = by.machine;
   const bool rooted = op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
@@ -58,7 +68,7 @@ Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes byt
       if (!rooted) return {{"name", "ring"}};
       // Between nodes a proxy of Simple posts whole slices, here of a chunk each.
       return {{"name", "chain"},
-              {"segments", segments_of(bytes, plan.channels, 1, plan.protocol,
+              {"segments", segments_of(bytes, plan.channels, 1, plan.protocol, by,
                                        machine.nodes > 1 && plan.protocol == TunerProtocol::simple)}};
     case TunerAlgorithm::tree:
       if (machine.nodes > 1)
@@ -67,23 +77,24 @@ Canonical algorithm_of(const nccl::LibraryPlan& plan, CollectiveOp op, Bytes byt
     case TunerAlgorithm::nvls_tree:  // the same trees between nodes; nccl_costs has what the switches save inside
       return {{"name", "double_binary_tree"},
               {"group", machine.gpus},
-              {"segments", segments_of(bytes, plan.channels, 2, plan.protocol)}};
+              {"segments", segments_of(bytes, plan.channels, 2, plan.protocol, by)}};
     case TunerAlgorithm::pat:
       return {{"name", "pat"}};
     case TunerAlgorithm::nvls:
-      return {{"name", "in_switch"}, {"segments", segments_of(bytes, plan.channels, 1, plan.protocol)}};
+      return {{"name", "in_switch"}, {"segments", segments_of(bytes, plan.channels, 1, plan.protocol, by)}};
+    case TunerAlgorithm::msccl:  // each rank adds up a part and sends it to all
+      return {{"name", "direct"}};
   }
-  fail_invariant("NCCL's algorithms are five");
+  fail_invariant("a library's algorithms are six");
 }
 
 /// What fills a channel's step: of a ring a rank's part, of trees and chains a chunk.
 Bytes chunk_in(const Canonical& algorithm, const nccl::LibraryPlan& plan, Bytes bytes, Bytes own, const Decider& by) {
   if (!algorithm.contains("segments")) return {own.count / plan.blocks};
-  if (plan.algorithm == TunerAlgorithm::nvls_tree)
-    return nccl::tree_chunk(plan, bytes, by.machine, by.settings.release);
+  if (plan.algorithm == TunerAlgorithm::nvls_tree) return tree_chunk_of(plan, bytes, by);
   if (plan.algorithm == TunerAlgorithm::tree && by.machine.nodes > 1)
-    return {std::min(bytes.count / plan.blocks, nccl::tree_chunk(plan, bytes, by.machine, by.settings.release).count)};
-  return {std::min(bytes.count / plan.channels, nccl::chunk_of(plan.protocol).count)};
+    return {std::min(bytes.count / plan.blocks, tree_chunk_of(plan, bytes, by).count)};
+  return {std::min(bytes.count / plan.channels, slot_of(plan.protocol, by).count)};
 }
 
 /// What is sent to one peer.
@@ -120,9 +131,24 @@ CollectiveOp op_named(const Canonical& collective, const Blame& blame, const std
   fail_invariant("the table of fields names an op that nothing stands for: " + name);
 }
 
-/// The tuner's choice; of one rank, which has nobody to talk to, any.
-nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const nccl::TunerMachine& machine,
-                          const nccl::LibrarySettings& settings, const Blame& blame) {
+nccl::LibraryPlan rccl_plan_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blame& blame) {
+  const std::optional<nccl::LibraryPlan> plan =
+      rccl::library_plan(op, bytes, by.machine, by.rccl->settings, static_cast<int>(by.rccl->rings.channels.size()));
+  if (!plan)
+    blame.fail("/library",
+               fmt::format("expected an operation that is modeled of RCCL on {}, found {}",
+                           by.machine.nodes > 1 ? "several nodes" : "one node", to_string(op)),
+               fmt::format("all_reduce, all_gather, reduce_scatter, broadcast and reduce are, and on one node "
+                           "all_to_all; {}",
+                           nccl::without_a_library));
+  return *plan;
+}
+
+/// The library's choice; of one rank, which has nobody to talk to, any.
+nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blame& blame) {
+  if (by.rccl) return rccl_plan_of(op, bytes, by, blame);
+  const nccl::TunerMachine& machine = by.machine;
+  const nccl::LibrarySettings& settings = by.settings;
   const int ranks = machine.ranks();
   if (ranks == 1) return {.algorithm = TunerAlgorithm::ring, .protocol = TunerProtocol::simple};
   if (nccl::sends_to_peers(op))
@@ -145,24 +171,35 @@ struct Decision {
   Picoseconds own_pass{0};
 };
 
+nccl::LibraryCosts costs_of(const nccl::LibraryPlan& plan, const nccl::LibraryWork& work, const Decider& by) {
+  return by.rccl ? rccl::library_costs(plan, work.op, work.chunk, by.rccl->link)
+                 : nccl::library_costs(plan, by.machine, work, by.costs);
+}
+
+/// What a channel carries of sends to peers.
+Bytes sent_by_a_channel(CollectiveOp op, Bytes bytes, const nccl::LibraryPlan& plan, const Decider& by) {
+  const Bytes a_peer = to_a_peer(op, bytes, by.machine);
+  return by.rccl ? Bytes{a_peer.count / plan.blocks} : nccl::send_plan(by.machine, a_peer, by.settings).a_channel;
+}
+
 Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blame& blame) {
   Decision out;
-  out.plan = plan_of(op, bytes, by.machine, by.settings, blame);
+  out.plan = plan_of(op, bytes, by, blame);
   const bool sends = nccl::sends_to_peers(op);
   out.algorithm =
       by.machine.ranks() == 1 || sends ? Canonical{{"name", "direct"}} : algorithm_of(out.plan, op, bytes, by);
   const Bytes own{bytes.count / by.machine.ranks()};
-  const Bytes chunk = sends ? nccl::send_plan(by.machine, to_a_peer(op, bytes, by.machine), by.settings).a_channel
-                            : chunk_in(out.algorithm, out.plan, bytes, own, by);
+  const Bytes chunk =
+      sends ? sent_by_a_channel(op, bytes, out.plan, by) : chunk_in(out.algorithm, out.plan, bytes, own, by);
   const Bytes piece{bytes.count / out.plan.channels / 2 / out.algorithm.value("segments", std::int64_t{1})};
-  out.costs = nccl::library_costs(out.plan, by.machine,
-                                  {.op = op,
-                                   .bytes = bytes,
-                                   .chunk = chunk,
-                                   .piece = piece,
-                                   .release = by.settings.release,
-                                   .net_chunk = nccl::net_chunk_of(by.settings)},
-                                  by.costs);
+  out.costs = costs_of(out.plan,
+                       {.op = op,
+                        .bytes = bytes,
+                        .chunk = chunk,
+                        .piece = piece,
+                        .release = by.settings.release,
+                        .net_chunk = nccl::net_chunk_of(by.settings)},
+                       by);
   if (by.gpu.contains("post")) out.costs.protocol.post = Picoseconds{0};  // the topology has it
   if (by.gpu.contains("channel") && is_bound_by_blocks(out.plan, out.costs.channel))
     out.costs.channel = nccl::channel_rate(out.plan, {by.gpu["channel"].get<std::int64_t>()});
@@ -173,10 +210,17 @@ Decision decision_of(CollectiveOp op, Bytes bytes, const Decider& by, const Blam
   return out;
 }
 
-/// What is known of the rings or trees that a plan takes, by the file or because they cross NICs; nullptr: nothing.
+/// True for rings and trees, of which each channel has its own.
+bool is_by_channel(const nccl::LibraryPlan& plan) {
+  return plan.algorithm != TunerAlgorithm::nvls && plan.algorithm != TunerAlgorithm::msccl;
+}
+
+/// What is known of the rings or trees that a plan takes, by the file, because they cross NICs or because RCCL knows
+/// the machine; nullptr: nothing.
 const nccl::SearchGraph* graph_for(const nccl::LibraryPlan& plan, const Decider& by) {
   using Id = nccl::SearchGraph::Id;
-  if (plan.algorithm == TunerAlgorithm::nvls) return nullptr;
+  if (!is_by_channel(plan)) return nullptr;
+  if (by.rccl) return plan.algorithm == TunerAlgorithm::ring ? &by.rccl->rings : &by.rccl->trees;
   if (plan.algorithm == TunerAlgorithm::ring && by.graphs.crossing) return &*by.graphs.crossing;
   return by.graphs.file.find(plan.algorithm == TunerAlgorithm::ring ? Id::ring : Id::tree);
 }
@@ -194,7 +238,7 @@ void write_decision(const Decision& decision, CollectiveOp op, const Decider& by
                     Canonical& transport) {
   place["algorithm"] = decision.algorithm;
   if (by.machine.ranks() > 1 && !nccl::sends_to_peers(op)) {
-    const bool by_channel = decision.plan.algorithm != TunerAlgorithm::nvls;
+    const bool by_channel = is_by_channel(decision.plan);
     if (by_channel) place["order"] = "channel_rings";
     if (by.machine.nodes > 1) transport["nics"] = by_channel ? "per_channel" : "nearest";
   } else if (by.machine.nodes > 1) {
@@ -239,7 +283,7 @@ LibraryCall call_of(const Decision& decision, CollectiveOp op, const Decider& by
 }
 
 LibraryRun library_run(const Canonical& library, const Decider& by) {
-  LibraryRun out{.name = "nccl", .version = library["version"].get<std::string>()};
+  LibraryRun out{.name = library["name"].get<std::string>(), .version = library["version"].get<std::string>()};
   out.machine = by.machine;
   out.graph_file = by.graphs.path;
   if (by.graphs.crossing) out.crossing = std::make_shared<const nccl::SearchGraph>(*by.graphs.crossing);
@@ -247,12 +291,12 @@ LibraryRun library_run(const Canonical& library, const Decider& by) {
                                 .protocol = TunerProtocol::simple,
                                 .channels = nccl::spread_over_ports(by.machine.ring.count, by.machine),
                                 .blocks = by.machine.ring.count};
-  const nccl::LibraryCosts costs = nccl::library_costs(rings, by.machine,
-                                                       {.op = CollectiveOp::all_reduce,
-                                                        .bytes = size_of_search,
-                                                        .chunk = nccl::chunk_of(TunerProtocol::simple),
-                                                        .release = by.settings.release},
-                                                       by.costs);
+  const nccl::LibraryCosts costs = costs_of(rings,
+                                            {.op = CollectiveOp::all_reduce,
+                                             .bytes = size_of_search,
+                                             .chunk = slot_of(TunerProtocol::simple, by),
+                                             .release = by.settings.release},
+                                            by);
   out.searched = {costs.nvlink, costs.pcie, costs.network};
   return out;
 }

@@ -82,7 +82,8 @@ std::string protocols_of(const Prediction& prediction) {
 std::string library_algorithm_of(const Scenario& scenario, std::size_t job) {
   const LibraryRun* library = scenario.library_of(job);
   if (library == nullptr) return "";
-  if (nccl::sends_to_peers(scenario.jobs[job].request.op)) return "SendRecv";
+  const bool by_msccl = library->call.plan.algorithm == nccl::TunerAlgorithm::msccl;
+  if (nccl::sends_to_peers(scenario.jobs[job].request.op) && !by_msccl) return "SendRecv";
   return choices_of(scenario, job, &ExchangeReport::algorithm, std::string(to_string(library->call.plan.algorithm)));
 }
 

@@ -18,6 +18,9 @@ SearchedGraph searched_graph(const Scenario& scenario, const Topology& topology,
   if (!scenario.library)
     refuse("/library", "expected a library, whose rings NCCL's graph XML holds, found none", R"("library": "nccl")");
   const LibraryRun& library = *scenario.library;
+  if (library.name != "nccl")
+    refuse("/library", fmt::format("expected NCCL, whose search the file takes the place of, found {}", library.name),
+           "`ringsim topology rings` without --to shows its rings");
   if (!library.graph_file.empty())
     refuse("/library/env/NCCL_GRAPH_FILE",
            fmt::format("expected rings that are searched for, found those of {}", library.graph_file),

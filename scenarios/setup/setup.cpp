@@ -300,7 +300,8 @@ namespace {
 Topology topology_at(const Scenario& scenario, const LibraryCall::Shares& reached) {
   Topology topology = blaming(scenario, "/topology", [&] { return build(scenario.topology); });
   ClassScales scales = scenario.calibration ? scenario.calibration->classes : ClassScales{};
-  scales.bandwidth[static_cast<std::size_t>(LinkClass::nvlink)] *= reached.nvlink;
+  for (const LinkClass joins_gpus : {LinkClass::nvlink, LinkClass::xgmi})
+    scales.bandwidth[static_cast<std::size_t>(joins_gpus)] *= reached.nvlink;
   scales.bandwidth[static_cast<std::size_t>(LinkClass::pcie)] *= reached.pcie;
   scales.bandwidth[static_cast<std::size_t>(LinkClass::nic)] *= reached.network;
   if (scales == ClassScales{}) return topology;

@@ -239,10 +239,10 @@ TEST_CASE("what the library decides cannot be set next to it") {
 }
 
 TEST_CASE("what is not modeled is refused by name") {
-  for (const char* rccl : {"library=rccl", "library.name=RCCL", R"(library=["nccl", "rccl"])"}) {
-    CAPTURE(rccl);
-    const std::string text = refusal(one_dgx_a100, {rccl});
-    CHECK(has(text, R"(expected "nccl", found ")"));
+  for (const char* gloo : {"library=gloo", "library.name=Gloo", R"(library=["nccl", "gloo"])"}) {
+    CAPTURE(gloo);
+    const std::string text = refusal(one_dgx_a100, {gloo});
+    CHECK(has(text, R"(expected one of "nccl", "rccl", found ")"));
     CHECK(has(text, R"(", which is not modeled)"));
     CHECK(has(text, R"(leave "library" out and name the algorithm)"));
     CHECK_FALSE(has(text, "did you mean"));

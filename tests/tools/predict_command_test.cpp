@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -260,10 +261,22 @@ TEST_CASE("GPUs of a node take part from the first on, on every node") {
   CHECK(!json::parse(scenario_in(all.out))["collective"].contains("ranks"));
 }
 
-TEST_CASE("a machine that NCCL does not run on exchanges messages, which is said") {
+TEST_CASE("on GPUs of AMD RCCL is predicted; where it is not modeled GPUs exchange messages, which is said") {
   const Outcome outcome = predict({"all_reduce", "--node", "mi300x", "--bytes", "1MiB"});
-  CHECK(has(outcome.out, "  direct, messages to all: RCCL is not modeled (collective.algorithm)\n"));
-  CHECK(!json::parse(scenario_in(outcome.out)).contains("library"));
+  CHECK(has(outcome.out, "all_reduce, 8 GPUs on 1 x mi300x, rccl 2.21.5\n"));
+  CHECK(has(outcome.out, "  RCCL 2.21.5, the release that is modeled (library)\n"));
+  CHECK(json::parse(scenario_in(outcome.out))["library"] == "rccl");
+  CHECK(has(predict({"all_to_all", "--node", "mi300x", "--bytes", "1MiB"}).out, "\nMSCCL      Simple"));
+  const auto without = [](std::vector<std::string> words, const std::string& because) {
+    words.insert(words.end(), {"--node", "mi300x", "--bytes", "1MiB"});
+    const Outcome direct = predict(words);
+    CHECK(!json::parse(scenario_in(direct.out)).contains("library"));
+    const std::string said = std::regex_replace(direct.out, std::regex("\n +"), " ");
+    CHECK(has(said, "direct, messages to all: RCCL is not modeled here, " + because + " (collective.algorithm)"));
+  };
+  without({"send_recv", "--gpus", "2"}, "send_recv on one node");
+  without({"all_reduce", "--gpus", "4"}, "expected all 8 GPUs of each node next to RCCL, found 4 of mi300x");
+  without({"all_reduce", "--nodes", "3"}, "expected one node or an even number of them next to RCCL, found 3");
 }
 
 TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, as predict has them") {

@@ -58,8 +58,7 @@ TEST_CASE("the name of a machine is a scenario of one node of it, which stderr s
     const auto json = nlohmann::json::parse(text);
     CHECK(json["topology"]["nodes"] == 1);
     CHECK(json["collective"]["bytes"] == "1 GiB");
-    // NCCL's where there is NCCL; on AMD's GPUs messages to all, for RCCL is not modeled.
-    CHECK(json.contains("library") == (preset.gpu != "MI300X"));
+    CHECK(json["library"] == (preset.gpu == "MI300X" ? "rccl" : "nccl"));
   }
   const Outcome show = run_with_input({"topology", "show", "DGX H100"}, "", "/");
   CHECK(show.code == 0);

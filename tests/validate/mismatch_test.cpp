@@ -346,6 +346,23 @@ TEST_CASE("the rate of the link that limits the largest row is fitted so that it
   CHECK(found["fitted"] == true);
 }
 
+TEST_CASE("of RCCL only what is modeled is run again: the tuner without MSCCL's schedules") {
+  const std::string mi300x =
+      R"({"version": 1, "name": "rccl", "topology": {"kind": "cluster", "node": "mi300x", "nodes": 1},
+    "library": "rccl", "collective": {"op": "all_reduce", "bytes": "8 MiB"}})";
+  // Measured as rings by Simple would be: 46.4 us, and 7/4 of the size over seven links of 45.1 GB/s.
+  const std::vector<double> us{46.4 + 1.75 * 4194.304 / 315.7, 46.4 + 1.75 * 524.288 / 315.7};
+  const json range = explained(mi300x, {4_MiB, 512_KiB}, us, 8)["ranges"][0];
+  for (const json& trial : range["trials"])
+    for (const char* other : {"LL128", "NVLS", "NCHANNELS", "gpus_per_thread", "P2P", "plugin"}) {
+      CAPTURE(trial.dump());
+      CHECK(trial.dump().find(other) == std::string::npos);
+    }
+  const json& rings = trial_named(range, "RCCL_MSCCL_ENABLE=0");
+  CHECK(rings["set"] == json{"library.env.RCCL_MSCCL_ENABLE=0"});
+  CHECK(rings["explains"] == true);
+}
+
 TEST_CASE("ACS and NICs at half the rate are named together where both halve the time") {
   const std::string one_nic = R"({"version": 1, "name": "acs",
     "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 2,

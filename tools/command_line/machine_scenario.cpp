@@ -25,6 +25,8 @@
 #include "topologies/machines/machine.hpp"
 #include "topologies/machines/preset_names.hpp"
 #include "topologies/nccl/nccl_library.hpp"
+#include "topologies/rccl/rccl_library.hpp"
+#include "topologies/rccl/rccl_machine.hpp"
 
 namespace ringsim::tools {
 
@@ -227,6 +229,24 @@ bool is_amd(const Machine& machine) {
                      [](const Machine::Device& device) { return device.attributes.contains("gcn"); });
 }
 
+/// Why RCCL's choice for the op is not modeled there; empty: it is.
+std::string why_not_rccl(const MachineWords& words, const std::string& op, const Machine& machine,
+                         const Json& topology) {
+  for (const CollectiveOp each : collective_ops())
+    if (to_string(each) == op && !rccl::is_modeled(each, words.nodes))
+      return fmt::format("{} on {}", op, words.nodes > 1 ? "several nodes" : "one node");
+  std::vector<std::string> gpus = gpus_of(machine);
+  if (words.gpus > 0 && words.gpus < static_cast<int>(gpus.size())) gpus.resize(static_cast<std::size_t>(words.gpus));
+  try {
+    Bandwidth nic;
+    if (topology.contains("fabric")) nic = parse_bandwidth(topology["fabric"]["link"]["bandwidth"].get<std::string>());
+    rccl::known_machine(machine, gpus, words.nodes, nic);
+  } catch (const InputError& error) {
+    return error.message();
+  }
+  return "";
+}
+
 /// As it is typed.
 std::string text_of(const FabricWord& fabric) {
   return fabric.kind + (fabric.numbers.empty() ? "" : fmt::format(":{}", fmt::join(fabric.numbers, "x")));
@@ -290,18 +310,27 @@ MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& co
   out.document = {{"version", 1}, {"name", name}, {"topology", std::move(topology)}};
 
   std::vector<std::string> algorithms = collective.algorithms;
+  bool by_rccl = false;
   if (algorithms.empty() && is_amd(*machine)) {
     if (!collective.nccl.empty())
       throw InputError("--nccl",
                        fmt::format("expected a machine that NCCL runs on, found {}, whose GPUs are AMD's", words.node),
-                       "RCCL is not modeled; --algorithm names one of ringsim's");
-    algorithms = {"direct"};
-    out.assumptions.push_back({"collective.algorithm", "direct, messages to all: RCCL is not modeled"});
+                       fmt::format("without it RCCL {} is predicted, where it is modeled", rccl::modeled_version));
+    const std::string because = why_not_rccl(words, collective.op, *machine, out.document["topology"]);
+    by_rccl = because.empty();
+    if (!by_rccl) {
+      algorithms = {"direct"};
+      out.assumptions.push_back(
+          {"collective.algorithm", "direct, messages to all: RCCL is not modeled here, " + because});
+    }
   }
   Json run{{"op", collective.op}};
   if (algorithms.size() == 1) run["algorithm"] = algorithms.front();
   if (algorithms.size() > 1) run["algorithm"] = algorithms;
-  if (algorithms.empty() && collective.nccl.empty()) {
+  if (by_rccl) {
+    out.document["library"] = "rccl";
+    out.assumptions.push_back({"library", fmt::format("RCCL {}, the release that is modeled", rccl::modeled_version)});
+  } else if (algorithms.empty() && collective.nccl.empty()) {
     out.document["library"] = "nccl";
     out.assumptions.push_back({"library", fmt::format("NCCL {}, the newest that is modeled", nccl::newest_version)});
   } else if (algorithms.empty()) {

@@ -18,6 +18,7 @@
 #include "topologies/catalog.hpp"
 #include "topologies/machines/preset_names.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
+#include "topologies/rccl/rccl_library.hpp"
 #include "validate/analysis/algorithms_on_machines.hpp"
 #include "validate/results/column_names.hpp"
 #include "validate/results/columns.hpp"
@@ -193,6 +194,11 @@ std::string costs_page() {
   for (const nccl::CostLine& line : nccl::cost_table())
     text +=
         fmt::format("| {} | {} | {} | {} | {} |\n", line.generation, line.what, line.value, line.unit, line.fitted_to);
+  text +=
+      "\n## What RCCL's kernels cost\n\nOn gfx942 ([guide](../guide/rccl.md)). One number is fitted, to one table.\n\n"
+      "| what | value | from |\n| --- | --- | --- |\n";
+  for (const rccl::CostLine& line : rccl::cost_lines())
+    text += fmt::format("| {} | {} | {} |\n", line.what, line.value, line.from);
   return text;
 }
 

@@ -308,7 +308,8 @@ Command predict_command() {
           .example = "ringsim predict all_reduce --node dgx-h100 --nodes 4 --fabric leaf_spine:2 --bytes 1GiB",
           .details =
               "For each size the time, the bandwidths of nccl-tests (algbw is size over time, busbw counts what a link "
-              "carries), what NCCL chooses, and what limits it. Below the table is what was assumed because no option "
+              "carries), what NCCL chooses (on AMD's MI300X RCCL), and what limits it. Below the table is what was "
+              "assumed because no option "
               "says it, and the scenario that the command line stands for: edit it for everything that has no option.",
           .prepare = with<PredictArguments>(declare, execute)};
 }

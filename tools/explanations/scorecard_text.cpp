@@ -44,7 +44,7 @@ std::vector<ErrorBand> bands_of_rows(Tables tables, const std::optional<Family>&
   std::vector<SizedError> rows;
   for (const ScoredTable& table : tables)
     for (const ScoredRow& row : table.rows)
-      if (row.scored && table.family && (!family || table.family == family)) rows.push_back({row.bytes, 0});
+      if (row.scored && is_of(table, family)) rows.push_back({row.bytes, 0});
   std::vector<ErrorBand> bands = error_bands(rows);
   if (!rows.empty()) bands.push_back(error_band("all sizes", rows));
   return bands;
@@ -213,7 +213,8 @@ that are taken from their own tables: what adapters read from GPUs on Polaris, a
 GPUs, so that NCCL uses no LL128 there.
 
 - **ringsim, library**: what NCCL decides (scenario key `library`), simulated: one point a size. Its kernels' costs are fitted to many of these tables together,
-  by protocol and generation of GPU ([nccl-costs](nccl-costs.md)); so these errors are those of a fit, where the others' are not.
+  by protocol and generation of GPU ([nccl-costs](nccl-costs.md)); so these errors are those of a fit, where the others' are not. Of RCCL one constant is
+  fitted, to one table ([rccl](../guide/rccl.md)).
 - **ringsim, plain**: the textbooks' protocol `none`. The fastest, by the model, of the algorithms that the library had: rings one way and both ways round, double
   binary trees, in-switch reduction where it is NVLS; where the table says which algorithm ran, only that.
 - **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
@@ -231,7 +232,11 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
     scored += static_cast<int>(
         std::count_if(table.rows.begin(), table.rows.end(), [](const ScoredRow& row) { return row.scored; }));
   }
-  page.lines(fmt::format("{} tables, {} rows, {} of them scored.", tables.size(), rows, scored));
+  const auto of_rccl =
+      std::count_if(tables.begin(), tables.end(), [](const ScoredTable& table) { return is_of(table, Family::rccl); });
+  page.lines(fmt::format(
+      "{} tables, {} rows, {} of them scored.{}", tables.size(), rows, scored,
+      of_rccl == 0 ? "" : fmt::format(" {} tables are of RCCL and count in a section of their own alone.", of_rccl)));
   if (launch_given) page.lines('\n' + about_launch(tables));
   page.heading("By size");
   page.table(band_head(), band_rows(tables, std::nullopt));

@@ -37,6 +37,9 @@ struct SearchGraph {
   double latency_us = 0;           ///< that the net plugin declares
   PathType type_inside = PathType::nvl, type_between = PathType::pix;  ///< the farthest on the way
   bool same_channels = true;                                           ///< all channels visit the GPUs in one order
+  /// Every second node is crossed the other way round, so that each NIC sends to the same one there. No file says so:
+  /// RCCL does it with the rings that it knows (src/graph/rome_models.cc, parseGraph).
+  bool turned = false;
   std::vector<Channel> channels;
   int line = 0;  ///< in the file
 

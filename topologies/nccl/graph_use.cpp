@@ -159,31 +159,37 @@ bool exchanges_rings(const SearchGraph& graph, std::size_t nodes, const std::str
 
 }  // namespace
 
-std::optional<SearchGraph> crossing_rings(const TunerMachine& tuner, const Machine& machine,
-                                          const std::vector<std::string>& gpus, Bandwidth nic) {
+std::optional<NearNics> nearest_nics(const Machine& machine, const std::vector<std::string>& gpus, Bandwidth nic) {
   Cluster two;
   two.parts.push_back({std::make_shared<Machine>(machine), 2});
   two.fabric = StarFabric{{.bandwidth = nic}};
   const Topology topology = build(two);
   Routes routes(topology, {});
-  std::vector<std::string> nics;
-  PathType farthest = PathType::pix;
+  NearNics out;
   for (const std::string& gpu : gpus) {
     const auto from = topology.find("node0." + gpu), to = topology.find("node1." + gpu);
     ensure(from && to, "a machine's GPUs are in its topology");
     const Path path = routes.find(*from, *to);
     const auto own = first_nic(topology, path);
     ensure(own.has_value(), "hosts are joined by NICs");
-    nics.push_back(local_name_of(topology, *own));
-    farthest = std::max({farthest, path.out, path.in});
+    out.names.push_back(local_name_of(topology, *own));
+    out.farthest = std::max({out.farthest, path.out, path.in});
   }
-  if (std::set<std::string>(nics.begin(), nics.end()).size() != gpus.size()) return std::nullopt;
+  if (std::set<std::string>(out.names.begin(), out.names.end()).size() != gpus.size()) return std::nullopt;
+  return out;
+}
+
+std::optional<SearchGraph> crossing_rings(const TunerMachine& tuner, const Machine& machine,
+                                          const std::vector<std::string>& gpus, Bandwidth nic) {
+  const std::optional<NearNics> near = nearest_nics(machine, gpus, nic);
+  if (!near) return std::nullopt;
+  const std::vector<std::string>& nics = near->names;
   SearchGraph out;
   out.cross_nic = 2;
   out.inside = tuner.ring.inside;
   out.between = tuner.ring.between;
   out.latency_us = tuner.net_latency_us;
-  out.type_between = type_between(tuner, farthest);
+  out.type_between = type_between(tuner, near->farthest);
   out.same_channels = false;
   for (std::size_t k = 0; k + 1 < gpus.size(); k += 2) {
     std::vector<std::string> order{gpus[k]};
@@ -229,9 +235,12 @@ std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topolog
   const auto distinct = static_cast<std::size_t>(rings_in(graph, static_cast<int>(nodes.size()), version));
   for (std::size_t c = 0; c < distinct; ++c) {
     std::vector<Actor>& ring = rings.emplace_back();
-    for (std::size_t n = 0; n < nodes.size(); ++n)
-      for (const std::string& gpu : graph.channels[exchanged && n % 2 == 1 ? c ^ 1 : c].gpus)
-        ring.push_back(nodes[n].ranks.at(gpu));
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const bool second = n % 2 == 1;
+      std::vector<std::string> gpus = graph.channels[exchanged && second ? c ^ 1 : c].gpus;
+      if (graph.turned && second) std::reverse(gpus.begin(), gpus.end());
+      for (const std::string& gpu : gpus) ring.push_back(nodes[n].ranks.at(gpu));
+    }
   }
   return rings;
 }

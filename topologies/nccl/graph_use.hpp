@@ -31,6 +31,14 @@ void leave_out_cross_nic(GraphFile& file, const std::string& name);
 /// as the rings, as fast. Warns if rings and trees differ in what is known here of both together.
 void take_graphs(TunerMachine& machine, GraphFile& file, const std::string& name, Release release);
 
+/// The NIC of each GPU between two such nodes whose cables have the rate `nic`.
+struct NearNics {
+  std::vector<std::string> names;     ///< [GPU]
+  PathType farthest = PathType::pix;  ///< of a GPU from its NIC
+};
+/// Nothing if two GPUs have one NIC. Requires NICs that can be cabled.
+std::optional<NearNics> nearest_nics(const Machine& machine, const std::vector<std::string>& gpus, Bandwidth nic);
+
 /// The rings of a machine whose rings cross NICs (TunerMachine::crosses_nics): ring 2k enters by the NIC of GPU 2k and
 /// leaves by that of 2k + 1, ring 2k + 1 goes the other way, which keeps both on their rails if rings are exchanged on
 /// every second node (src/graph/search.cc, ncclTopoSearchRecNet and ncclTopoSearchCheckNet). Nothing if two GPUs
@@ -44,9 +52,10 @@ int rings_in(const SearchGraph& graph, int nodes, const std::string& version);
 
 /// Rings of a graph over all nodes: [ring][position] index into `ranks`; `file` stands for it in errors. Each node is
 /// crossed alike, in the order of the nodes' first ranks; from 2.20 on NCCL exchanges rings 0 and 1, 2 and 3 ... on
-/// every second node if they were found with crossnic (src/graph/connect.cc, ncclTopoPostset). Rings that repeat the
-/// first ones in order are left out, for they take the same links: channel k takes ring k modulo their number. Throws
-/// InputError (`where` empty) for ranks on other GPUs than those of the graph.
+/// every second node if they were found with crossnic (src/graph/connect.cc, ncclTopoPostset); a graph that is turned
+/// crosses these nodes backwards. Rings that repeat the first ones in order are left out, for they take the same links:
+/// channel k takes ring k modulo their number. Throws InputError (`where` empty) for ranks on other GPUs than those of
+/// the graph.
 std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topology& topology,
                                          std::span<const NodeId> ranks, const std::string& file,
                                          const std::string& version);

@@ -116,7 +116,7 @@ class Looked {
     const std::optional<int> sm = compute_capability(first);
     if (first.attributes.contains("gcn"))
       throw InputError("", fmt::format("expected GPUs of NVIDIA next to NCCL, found AMD's in {}", machine.name),
-                       fmt::format("RCCL is not modeled; {}", without_a_library));
+                       R"(write "library": "rccl")");
     if (!sm)
       throw InputError("", fmt::format("expected GPUs with their compute capability, found none in {}", machine.name),
                        R"(say the model: --gpu A100 of `topology import`, or "gpu": "A100" next to "file" of kind )"

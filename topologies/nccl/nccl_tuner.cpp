@@ -337,7 +337,7 @@ double latency_of_aws_ofi_nccl(const TunerMachine& machine) {
 }
 
 std::string_view to_string(TunerAlgorithm algorithm) {
-  constexpr std::array<std::string_view, 5> names{"Tree", "Ring", "NVLS", "NVLSTree", "PAT"};
+  constexpr std::array<std::string_view, 6> names{"Tree", "Ring", "NVLS", "NVLSTree", "PAT", "MSCCL"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 

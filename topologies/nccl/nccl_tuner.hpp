@@ -38,10 +38,11 @@ enum class Release {
   v2_29_7,
   v2_30_7
 };
-enum class TunerAlgorithm { tree, ring, nvls, nvls_tree, pat };
+/// msccl: a schedule that RCCL brings along (topologies/rccl); NCCL has none.
+enum class TunerAlgorithm { tree, ring, nvls, nvls_tree, pat, msccl };
 enum class TunerProtocol { ll, ll128, simple };
-std::string_view to_string(
-    TunerAlgorithm algorithm);                       ///< "Tree", "Ring", "NVLS", "NVLSTree", "PAT": as NCCL_ALGO has it
+/// "Tree", "Ring", "NVLS", "NVLSTree", "PAT": as NCCL_ALGO has it; "MSCCL".
+std::string_view to_string(TunerAlgorithm algorithm);
 std::string_view to_string(TunerProtocol protocol);  ///< "LL", "LL128", "Simple": as NCCL_PROTO has it
 
 /// What NCCL's search for rings or trees found: so many at once, each with that speed (GB/s, 10^9).

@@ -308,7 +308,7 @@ constexpr ForeignVariables foreign[] = {
     {"UCC_", "it is UCC's, whose settings are not modeled; leave it out"},
     {"SHARP_", "it is SHARP's: reduction in InfiniBand's switches is not modeled with a library; leave it out"},
     {"TORCH_", "it is PyTorch's and changes no collective's time here; leave it out"},
-    {"RCCL_", "it is RCCL's, which is not modeled; leave it out"},
+    {"RCCL_", "it is RCCL's: \"library\": \"rccl\", on GPUs of AMD"},
     {"MELLANOX_", of_this_software},
     {"RDMAV_", of_this_software},
     {"OMPI_", of_this_software},

@@ -66,7 +66,9 @@ class AlternativeList {
         counts_(counts_of(last_)) {}
 
   std::vector<Alternative> all() && {
-    if (last_.scenario.library)
+    if (is_rccl())
+      plans_of_rccl();
+    else if (last_.scenario.library)
       plans_of_library();
     else
       plans();
@@ -102,6 +104,22 @@ class AlternativeList {
     double sum = 0;
     for (const ComparedRow& row : rows_) sum += row.measured_us() - row.predicted_us();
     return sum;
+  }
+
+  bool is_rccl() const { return last_.scenario.library && last_.scenario.library->name == "rccl"; }
+
+  /// What RCCL may choose, without the schedules of MSCCL, which come before its tuner.
+  void plans_of_rccl() {
+    const std::string tuner = "library.env.RCCL_MSCCL_ENABLE=0";
+    const bool by_msccl = last_.algorithm == "MSCCL";
+    if (by_msccl) add("RCCL_MSCCL_ENABLE=0", {tuner}, /*is_plan=*/true);
+    for (const char* algorithm : {"Ring", "Tree"})
+      for (const char* protocol : {"LL", "Simple"})
+        if (last_.algorithm != algorithm || last_.protocol != protocol)
+          add(fmt::format("NCCL_ALGO={} NCCL_PROTO={}{}", algorithm, protocol, by_msccl ? " RCCL_MSCCL_ENABLE=0" : ""),
+              {fmt::format("library.env.NCCL_ALGO={}", algorithm), fmt::format("library.env.NCCL_PROTO={}", protocol),
+               tuner},
+              /*is_plan=*/true);
   }
 
   void plans_of_library() {
@@ -197,12 +215,13 @@ class AlternativeList {
       if (counts_.gpudirect) gpudirect("without GPUDirect: NCCL_NET_GDR_LEVEL=LOC", "LOC");
       if (transport.pxn) pxn("NCCL_PXN_DISABLE=1", "false");
     }
-    if (counts_.gpus > 1 && transport.p2p_level != PathType::loc)
+    // Of RCCL what follows is not modeled: other ways between GPUs, fewer channels, launches in turn.
+    if (counts_.gpus > 1 && transport.p2p_level != PathType::loc && !is_rccl())
       peer_access("through host memory: NCCL_P2P_DISABLE=1", "LOC");
     if (!transport.acs && counts_.has_pcie_switch)
       add_everywhere("ACS in PCIe switches: transport.acs=true", {"transport.acs=true"},
                      "`lspci -vvv`: ACSCtl of PCIe switches");
-    if (last_.scenario.library) {
+    if (last_.scenario.library && !is_rccl()) {
       for (int n = channels() / 2; n >= 1; n /= 2)
         add(fmt::format("NCCL_MAX_NCHANNELS={}", n),
             {"library.env.NCCL_MIN_NCHANNELS=null", fmt::format("library.env.NCCL_MAX_NCHANNELS={}", n)});
@@ -230,8 +249,9 @@ class AlternativeList {
       add_everywhere("GPUDirect, though the file says gdr=0", {"transport.gpudirect=true"},
                      "`lsmod` on the nodes: nvidia_peermem");
     if (counts_.nodes > 1 && !transport.pxn) pxn("NCCL_PXN_DISABLE=0", "true");
-    if (counts_.gpus > 1 && transport.p2p_level != PathType::sys) peer_access("NCCL_P2P_LEVEL=SYS", "SYS");
-    if (last_.scenario.library)
+    if (counts_.gpus > 1 && transport.p2p_level != PathType::sys && !is_rccl())
+      peer_access("NCCL_P2P_LEVEL=SYS", "SYS");
+    if (last_.scenario.library && !is_rccl())
       add(fmt::format("NCCL_MIN_NCHANNELS={}", std::min(64, 2 * channels())),
           {"library.env.NCCL_MAX_NCHANNELS=null",
            fmt::format("library.env.NCCL_MIN_NCHANNELS={}", std::min(64, 2 * channels()))});
@@ -301,7 +321,7 @@ class AlternativeList {
            .label = "each remote peer costs {} us more"},
           "NCCL's proxy thread: its core, the NIC's driver");
     const auto starts_several = [](const ComparedRow& row) { return row.scenario.library->call.plan.launched > 1; };
-    if (last_.scenario.library && may_start_channels_alone(release_) &&
+    if (last_.scenario.library && !is_rccl() && may_start_channels_alone(release_) &&
         std::any_of(rows_.begin(), rows_.end(), starts_several))
       fit({.key = "devices.gpu.launch_channel", .unit_us = 1, .most_us = 20, .label = "each channel starts in {} us"},
           "NCCL's release: before 2.18 each channel starts by itself");
@@ -364,7 +384,7 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
                                         const std::vector<std::string>& set) {
   constexpr int most_each_way = 2;
   std::vector<Alternative> out;
-  if (!rows.back().scenario.library) return out;
+  if (!rows.back().scenario.library || rows.back().scenario.library->name != "nccl") return out;  // RCCL's is one
   const auto decided_at = [&](std::vector<std::string> with) {
     std::string all;
     for (const ComparedRow& row : rows) {

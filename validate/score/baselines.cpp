@@ -9,6 +9,7 @@
 
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "topologies/rccl/rccl_machine.hpp"
 
 namespace ringsim {
 
@@ -145,13 +146,15 @@ std::optional<ModelTime> textbook_time(const TextbookMachine& machine, Collectiv
 
 std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>& about) {
   const std::string library = said(about, "library");
-  if (lower_case(library).find("nccl") == std::string::npos) return std::nullopt;
+  const bool is_rccl = library.starts_with("RCCL");
+  if (!is_rccl && lower_case(library).find("nccl") == std::string::npos) return std::nullopt;
   using enum nccl::TunerAlgorithm;
   using enum nccl::TunerProtocol;
-  SaidLibrary out{.version = {},
+  SaidLibrary out{.is_rccl = is_rccl,
+                  .version = {},
                   .algorithm = named(said(about, "algorithm"), {nvls_tree, nvls, tree, ring}),
                   .protocol = named(said(about, "protocol"), {ll128, ll, nccl::TunerProtocol::simple})};
-  if (const std::size_t at = library.find("NCCL "); at != std::string::npos) {
+  if (const std::size_t at = library.find(is_rccl ? "RCCL " : "NCCL "); at != std::string::npos) {
     const std::size_t end = library.find_first_not_of("0123456789.", at + 5);
     out.version = library.substr(at + 5, end == std::string::npos ? end : end - at - 5);
   }
@@ -160,7 +163,14 @@ std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>
 
 std::string newer_release_text(const std::map<std::string, std::string>& about, const std::string& predicted) {
   const std::optional<SaidLibrary> said = said_library(about);
-  if (!said || said->version.empty() || !nccl::is_after_newest(said->version)) return "";
+  if (!said || said->version.empty()) return "";
+  if (said->is_rccl) {
+    if (said->version == rccl::modeled_version) return "";
+    return fmt::format(
+        "it is of RCCL {}, which is not modeled; {} is predicted, which chooses by other rules (docs/guide/rccl.md)",
+        said->version, predicted);
+  }
+  if (!nccl::is_after_newest(said->version)) return "";
   return fmt::format(
       "it is of NCCL {}, which is newer than any release that is modeled; {} is predicted, which chooses by "
       "other rules (docs/guide/nccl.md, Newer releases)",
@@ -170,7 +180,7 @@ std::string newer_release_text(const std::map<std::string, std::string>& about, 
 TunerBaseline::TunerBaseline(const Scenario& scenario, const std::map<std::string, std::string>& about) {
   const std::optional<SaidLibrary> said = said_library(about);
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
-  if (!said || cluster == nullptr || cluster->parts.size() != 1) return;
+  if (!said || said->is_rccl || cluster == nullptr || cluster->parts.size() != 1) return;
   int nodes = 0;
   const std::vector<std::string> gpus = gpus_of_a_node(scenario, topology_of(scenario), nodes);
   if (gpus.empty()) return;

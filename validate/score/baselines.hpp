@@ -36,18 +36,20 @@ TextbookMachine textbook_machine(const Scenario& scenario);
 /// send_recv: a + p/b. Nothing for others, and for one rank.
 std::optional<ModelTime> textbook_time(const TextbookMachine& machine, CollectiveOp op, Bytes bytes);
 
-/// Which NCCL ran, as a table says.
+/// Which NCCL or RCCL ran, as a table says.
 struct SaidLibrary {
+  bool is_rccl = false;
   std::string version;  ///< "2.22.3", "2.8"; empty: not said
   std::optional<nccl::TunerAlgorithm> algorithm;
   std::optional<nccl::TunerProtocol> protocol;
 };
-/// `about`: MeasuredTable::about. "library" says whether it was NCCL, and which; "algorithm" and "protocol", if they
-/// begin with one of NCCL's names, what was forced. Nothing if it was not NCCL.
+/// `about`: MeasuredTable::about. "library" says whether it was NCCL or RCCL, and which; "algorithm" and "protocol", if
+/// they begin with one of NCCL's names, what was forced. Nothing if it was neither.
 std::optional<SaidLibrary> said_library(const std::map<std::string, std::string>& about);
 
-/// Why a table is not compared with its own release of NCCL, as a sentence without an end: it names one that is newer
-/// than all that are modeled, and `predicted`, "nccl 2.30.7", has other rules. Empty: it does not.
+/// Why a table is not compared with its own release, as a sentence without an end: it names one of NCCL that is newer
+/// than all that are modeled, or one of RCCL that is not, and `predicted`, "nccl 2.30.7", has other rules. Empty: it
+/// does not.
 std::string newer_release_text(const std::map<std::string, std::string>& about, const std::string& predicted);
 
 /// NCCL's tuner (topologies/nccl/nccl_tuner.hpp) for the nodes of a scenario, as a table says which release ran and

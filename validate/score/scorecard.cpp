@@ -10,6 +10,7 @@
 #include "scenarios/decoder/files.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "topologies/rccl/rccl_machine.hpp"
 #include "validate/score/compare.hpp"
 
 namespace ringsim {
@@ -164,6 +165,12 @@ void warn_of_newer_release(ScoredTable& scored, const PublishedTable& published,
                                     : fmt::format("nccl {}", nccl::newest_version);
   const std::string newer = newer_release_text(table.about, predicted);
   if (newer.empty()) return;
+  if (const auto said = said_library(table.about); !scenario.library && said->is_rccl)
+    throw InputError(
+        published.csv_file + ": # library",
+        fmt::format("expected RCCL {}, the release that is modeled, found {}", rccl::modeled_version,
+                    table.about.at("library")),
+        fmt::format("\"library\": \"rccl\" in {} predicts that one, with a warning", published.scenario_file));
   if (!scenario.library)
     throw InputError(
         published.csv_file + ": # library",
@@ -189,7 +196,8 @@ std::vector<std::string> library_instead(const SaidLibrary& library) {
   if (library.algorithm) add("NCCL_ALGO", to_string(*library.algorithm));
   if (library.protocol) add("NCCL_PROTO", to_string(*library.protocol));
   const std::string version = library.version.empty() ? "" : fmt::format(R"("version": "{}", )", library.version);
-  std::vector<std::string> out = {fmt::format(R"(library={{"name": "nccl", {}"env": {{{}}}}})", version, env)};
+  std::vector<std::string> out = {
+      fmt::format(R"(library={{"name": "{}", {}"env": {{{}}}}})", library.is_rccl ? "rccl" : "nccl", version, env)};
   for (const char* decided : {"collective.algorithm", "collective.order", "transport.protocol", "transport.launch",
                               "transport.channels", "transport.chunk", "transport.nics"})
     out.push_back(fmt::format("{}=null", decided));
@@ -254,7 +262,7 @@ std::string_view to_string(Model model) {
 
 std::string_view to_string(Family family) {
   constexpr std::array<std::string_view, families.size()> names{"one node, NVLink", "one node, PCIe", "several nodes",
-                                                                "no machine"};
+                                                                "no machine", "RCCL"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -297,12 +305,18 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
       predictions.push_back(std::move(each));
     library_set = std::move(set);
   }
-  if (!predictions.empty()) scored.family = family_of(scenario, predictions.front());
+  const std::optional<SaidLibrary> ran = said_library(table.about);
+  if (!predictions.empty())
+    scored.family = ran && ran->is_rccl ? Family::rccl : family_of(scenario, predictions.front());
   add_predictions(scored, predictions);
   find_launch(scored, published, std::move(library_set));
   if (options.launch_given) give_launch(scored);
   add_baselines(scored, scenario, table);
   return scored;
+}
+
+bool is_of(const ScoredTable& table, const std::optional<Family>& family) {
+  return family ? table.family == family : table.family && table.family != Family::rccl;
 }
 
 std::vector<SizedError> errors_of(const ScoredTable& table, Model model) {
@@ -316,7 +330,7 @@ std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model mod
                                   const std::optional<Family>& family) {
   std::vector<SizedError> all;
   for (const ScoredTable& table : tables) {
-    if (family && table.family != family) continue;
+    if (!is_of(table, family)) continue;
     const std::vector<SizedError> errors = errors_of(table, model);
     all.insert(all.end(), errors.begin(), errors.end());
   }
@@ -326,7 +340,7 @@ std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model mod
 LaunchErrors launch_errors_of(std::span<const ScoredTable> tables, const std::optional<Family>& family) {
   LaunchErrors errors;
   for (const ScoredTable& table : tables) {
-    if (family && table.family != family) continue;
+    if (!is_of(table, family)) continue;
     const double shift = table.launch ? microseconds(table.launch->shift()) : 0;
     for (const ScoredRow& row : table.rows) {
       if (!row.scored || row.gives_launch || !row.of(Model::library)) continue;

@@ -53,9 +53,10 @@ inline constexpr std::array models = {Model::library,  Model::plain, Model::prot
                                       Model::textbook, Model::tuner, Model::line};
 std::string_view to_string(Model model);  ///< "ringsim, plain", "NCCL's tuner", ...
 
-enum class Family : std::uint8_t { nvlink, pcie, nodes, none };
-inline constexpr std::array families = {Family::nvlink, Family::pcie, Family::nodes, Family::none};
-std::string_view to_string(Family family);  ///< "one node, NVLink", ... "no machine": a free topology
+enum class Family : std::uint8_t { nvlink, pcie, nodes, none, rccl };
+inline constexpr std::array families = {Family::nvlink, Family::pcie, Family::nodes, Family::none, Family::rccl};
+/// "one node, NVLink", ... "no machine": a free topology; "RCCL": all tables of it.
+std::string_view to_string(Family family);
 
 struct ScoredRow {
   Bytes bytes;
@@ -106,12 +107,15 @@ std::vector<std::string> library_instead(const SaidLibrary& library);
 
 /// predicted/measured - 1 of the rows that count.
 std::vector<SizedError> errors_of(const ScoredTable& table, Model model);
-/// Errors of several tables: of one family, or of all.
+/// True if the table is of that family. Nothing: of any but RCCL's, whose costs are not fitted to these tables.
+bool is_of(const ScoredTable& table, const std::optional<Family>& family);
+
+/// Errors of several tables, of those that is_of().
 std::vector<SizedError> errors_of(std::span<const ScoredTable> tables, Model model,
                                   const std::optional<Family>& family = std::nullopt);
 
 /// predicted/measured - 1 of the library's column with and without the launch that each table gives, for the scored
-/// rows that do not give it. A table that gives none has the same times in both. Of one family, or of all. Requires
+/// rows that do not give it. A table that gives none has the same times in both. Of those that is_of(). Requires
 /// scores without ScoreOptions::launch_given.
 struct LaunchErrors {
   std::vector<SizedError> without, with;

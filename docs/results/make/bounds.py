@@ -218,7 +218,7 @@ by cuts in all rows. `*` stands for any number. Presets on one line have the sam
 ## What measured collectives reach
 
 The best row (largest busbw) of every measured table, as a share of the bound of its machine: {n} tables of
-`validate/measured/tables`, those with a scenario and with messages of 1 MiB or more. Mostly NCCL; `mpi` in the name is MPI, mi300x is
+`validate/measured/tables`, those with a scenario and with messages of 1 MiB or more. Mostly NCCL; `mpi` in the name is MPI, mi300x and mi325x are
 RCCL. The bound counts what copies between two GPUs reach; the last column has the share of NVLink's line rate, on single nodes with NVSwitches. The {n_band} tables of eight GPUs on
 an NVSwitch that end at 256 MiB or more reach {band} of the line rate. The rest is the cost of kernels, their synchronization, and protocols.
 
