@@ -361,6 +361,7 @@ TEST_CASE("of RCCL only what is modeled is run again: the tuner without MSCCL's 
   const json& rings = trial_named(range, "RCCL_MSCCL_ENABLE=0");
   CHECK(rings["set"] == json{"library.env.RCCL_MSCCL_ENABLE=0"});
   CHECK(rings["explains"] == true);
+  CHECK(range["verdict"].get<std::string>().find("NCCL before 2.18") == std::string::npos);
 }
 
 TEST_CASE("ACS and NICs at half the rate are named together where both halve the time") {
