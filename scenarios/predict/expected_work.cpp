@@ -43,7 +43,7 @@ std::int64_t messages_of(const Schedule& schedule) {
   return std::max<std::int64_t>(1, product(steps, each[1]) / 2);
 }
 
-/// Of one group of a job's collective.
+/// The messages of one group of a job.
 std::int64_t messages_of_group(const Job& job) {
   // The tree of switches needs the topology: every rank sends each piece up and gets it back.
   if (job.uses_fabric()) {
@@ -60,7 +60,7 @@ std::int64_t messages_of_group(const Job& job) {
   }
 }
 
-/// Of one rank and step, if all its collectives went round in rings.
+/// The messages of one rank and step, if all collectives were rings.
 std::int64_t messages_of_plan(const PlanTraining& plan) {
   const PlanSpec& spec = plan.program;
   std::int64_t layers = 0, chunks = 0;

@@ -35,7 +35,7 @@ def hold(where, found, expected):
 
 all_rows = table(accuracy.split("\n## By size\n")[1])
 several = table(accuracy.split("\n## By size: several nodes\n")[1])
-stated = table(readme.split("\n## How near it is\n")[1])
+stated = table(readme.split("\n## How accurate it is\n")[1])
 columns = {"machine in the fit": "ringsim, library", "textbook ring": "textbook ring",
            "NCCL's own formula": "NCCL's tuner", "alpha + S/beta, fitted to each table": "alpha + S/beta"}
 apart = table(left_out)

@@ -279,7 +279,7 @@ FabricWord parse_fabric(const std::string& word) {
 }
 
 void declare_nodes(Options& options, MachineWords& machine) {
-  options.whole("--nodes", "N", 1, most_nodes, machine.nodes, "how many of the machine").fallback = "1";
+  options.whole("--nodes", "N", 1, most_nodes, machine.nodes, "number of nodes").fallback = "1";
   Option& fabric = options.read(
       "--fabric", "KIND[:N]", [&machine](const std::string& word) { machine.fabric = parse_fabric(word); },
       "what joins the nodes: star, leaf_spine, fat_tree or rail, with :N for N:1 oversubscription; torus or torus:4x4; "

@@ -180,8 +180,7 @@ Option& Options::scenario(std::string& target, std::vector<std::string>& set) {
 
 void Options::max_memory() {
   tools::max_memory.reset();
-  Option& option =
-      add("--max-memory", "SIZE", "refuse training steps whose program takes more memory, before it is made");
+  Option& option = add("--max-memory", "SIZE", "refuse training steps whose program would need more memory");
   option.fallback = "what this machine has";
   option.take = [](const std::string& text) {
     const Bytes size = parse_bytes(text);
@@ -248,18 +247,19 @@ const std::vector<std::pair<std::string, Format>>& matrix_formats() {
 }
 
 void Options::matrix(MatrixFields& fields) {
-  text("--rows", "NAME", fields.rows, "of a matrix: a column of the results, or a path that varies, per row");
-  text("--columns", "NAME", fields.columns, "of a matrix: the same, per column");
-  text("--cell", "NAME", fields.cell, "of a matrix: the column of the results that it shows").fallback = fields.cell;
+  text("--rows", "NAME", fields.rows, "matrix: one row for each value of this column of the results or varying path");
+  text("--columns", "NAME", fields.columns,
+       "matrix: one column for each value of this column of the results or varying path");
+  text("--cell", "NAME", fields.cell, "matrix: the column of the results that its cells show").fallback = fields.cell;
 }
 
 void Options::chart(ChartFields& fields) {
-  text("--x", "NAME", fields.x, "of a plot: a column of the results, or a path that varies, along the horizontal axis")
-      .fallback = "bytes, if they vary, else the first number that does";
-  text("--y", "NAME", fields.y, "of a plot: the same, along the vertical axis").fallback =
-      "busbw_GBps; of training time_us";
-  text("--by", "NAME", fields.by, "of a plot: one series for each of its values").fallback =
-      "all that varies besides --x";
+  text("--x", "NAME", fields.x, "plot: the column of the results or varying path on the horizontal axis").fallback =
+      "bytes if they vary, else the first number that varies";
+  text("--y", "NAME", fields.y, "plot: the column of the results or varying path on the vertical axis").fallback =
+      "busbw_GBps; time_us for training";
+  text("--by", "NAME", fields.by, "plot: one series for each value of this column or path").fallback =
+      "everything that varies except --x";
   replaced("--series", "--by");
 }
 
@@ -271,7 +271,7 @@ Option& Options::run_of_log(std::optional<int>& target) {
   constexpr int most = 1'000'000;
   return whole(
       "--run", "N", 1, most, [&target](int number) { target = number; },
-      "run of a log that has several, from 1, if they do not agree");
+      "which run of a log to use, counted from 1, if several disagree");
 }
 
 namespace {

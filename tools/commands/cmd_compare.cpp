@@ -79,7 +79,7 @@ void declare(Options& options, CompareArguments& compare) {
   options.jobs(compare.jobs);
   options.bound(compare.bound);
   options.flag("--explain", compare.explain,
-               "row by row: what ran, what holds it, where measured and predicted differ, and the likely reason");
+               "row by row: what ran, what limits it, where measured and predicted differ, and the likely reason");
   declare_report(options, compare.report, "write a page that shows both, FILE.html: plots, errors, the scenario");
   options.flag("--force", compare.force, "let --report replace a file that holds something other than results").needs =
       "--report";
@@ -318,23 +318,23 @@ int execute(const CompareArguments& arguments) {
 }  // namespace
 
 Command compare_command() {
-  return {
-      .name = "compare",
-      .group = Group::check,
-      .summary = "Compare predictions with measurements",
-      .example =
-          "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
-          "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
-      .details =
-          "The scenario runs at the sizes that were measured. With --explain each row has one prediction, usually "
-          "that of \"library\": \"nccl\". Rows that are more than 10 % off to one side, by one plan, are run "
-          "again with other protocols, algorithms, channels, paths and launches: the change that comes nearest to "
-          "what was measured is named, or that none does.\n\nLaunch is a fact of GPU, driver and harness, and most of "
-          "the time of small sizes; --launch-from FILE takes it from the three smallest rows, up to 64 KiB, of a table "
-          "of the same machine.\n\nRuns of a log count as repetitions if they agree; --run "
-          "chooses one.\n\nFormats of MEASURED:\n" +
-          measured_formats(),
-      .prepare = with<CompareArguments>(declare, execute)};
+  return {.name = "compare",
+          .group = Group::check,
+          .summary = "Compare predictions with measurements",
+          .example =
+              "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
+              "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
+          .details =
+              "The scenario runs at the measured sizes. With --explain each row has one prediction, usually "
+              "that of \"library\": \"nccl\". Rows that deviate by more than 10 % to one side, with one plan, "
+              "are run again with other protocols, algorithms, channels, paths and launches. The output names "
+              "the change that best explains the measurement, or says that none does.\n\nThe launch depends "
+              "on GPU, driver and harness, and is most of the time of small messages. --launch-from FILE "
+              "takes it from the three smallest rows, up to 64 KiB, of a table measured on the same "
+              "machine.\n\nSeveral runs in a log count as repetitions if they agree; --run chooses "
+              "one.\n\nFormats of MEASURED:\n" +
+              measured_formats(),
+          .prepare = with<CompareArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

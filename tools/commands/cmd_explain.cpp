@@ -88,22 +88,20 @@ int execute(const ExplainArguments& arguments) {
 }  // namespace
 
 Command explain_command() {
-  return {
-      .name = "explain",
-      .group = Group::predict,
-      .summary = "Show why one point takes its time, and what would change it",
-      .example = "ringsim explain scenarios/examples/explain/degraded-nic.json --whatif faults=null",
-      .details =
-          "The critical path is the chain of messages, each of which could not start before the one before it was "
-          "done, that ends with the run. Its parts by cause and links sum to the time, to the picosecond. Of training "
-          "steps they are given per task: forward, backward, each bucket of gradients, update.\n\n"
-          "Everything else is run again: the scenario without each thing that its closed form does not account for, "
-          "with each class of links (and the GPUs of a training step) a tenth and twice as fast, with two classes "
-          "twice "
-          "as fast if no class alone gains a hundredth, and with your own changes. The last column is what "
-          "to give `ringsim run` for the same figure.\n\n"
-          "A scenario of several points is refused; choose one with --set.",
-      .prepare = with<ExplainArguments>(declare, execute)};
+  return {.name = "explain",
+          .group = Group::predict,
+          .summary = "Show why one point takes its time, and what would change it",
+          .example = "ringsim explain scenarios/examples/explain/degraded-nic.json --whatif faults=null",
+          .details =
+              "The critical path is the chain of messages that ends with the run, in which each message could "
+              "start only when the one before it was done. Its parts, by cause and links, sum to the time, to "
+              "the picosecond. For training steps they are listed per task: forward, backward, each bucket of "
+              "gradients, update.\n\nAll other times come from further runs: without each thing that the "
+              "closed form does not account for; with each class of links (and the GPUs of a training step) "
+              "10 % faster and twice as fast; with two classes twice as fast if no class alone gains 1 %; and "
+              "with your own changes. The last column is what to give `ringsim run` for the same result.\n\nA "
+              "scenario with several points is refused; choose one with --set.",
+          .prepare = with<ExplainArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -68,7 +68,7 @@ void declare(Options& options, PlanArguments& plan) {
       "as the model's card has it";
   options.file("--save", "FILE", plan.save, "write the scenario of --node to FILE.json, for `ringsim run`").needs =
       "--node";
-  options.flag("--free", plan.free, "search the keys that training.parallel states, too: is there a better plan?");
+  options.flag("--free", plan.free, "also search the keys that training.parallel fixes");
   options.whole("--top", "N", 1, most_top, plan.top, "plans to show").fallback = "10";
   options
       .percentage(
@@ -77,7 +77,7 @@ void declare(Options& options, PlanArguments& plan) {
       .fallback = "5%";
   options
       .whole("--messages", "N", 1, most_simulated, plan.messages,
-             "list a plan with its bound if it must simulate more messages, one by one")
+             "list a plan with its bound if its simulation takes more messages, one by one")
       .fallback = "15000000";
   options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
   options.format(plan.said_format, "; the table says what became of the other plans");
@@ -193,21 +193,20 @@ int execute(const PlanArguments& arguments) {
 }  // namespace
 
 Command plan_command() {
-  return {
-      .name = "plan",
-      .group = Group::predict,
-      .summary = "Find the fastest way to divide a model among GPUs",
-      .example = "ringsim plan llama3_70b --node dgx-h100 --nodes 8 --batch 512",
-      .details =
-          "training.parallel says what is searched: keys that it states are fixed, of a list each value is tried, and "
-          "these are searched if they are left out: tensor, pipeline, virtual_pipeline, expert, expert_tensor, "
-          "micro_batch_size, shard and recompute. Plans that exceed the memory of a GPU are left out. The others are "
-          "ranked by a lower bound of their step and simulated best first, until no other can be among those asked "
-          "for. Plans whose simulation would take very long, as hardly any of their collectives repeat another "
-          "undisturbed, are listed with their bounds (--messages). Bounds count kernels, the pipeline and each "
-          "collective by itself, not contention on links.\n\n"
-          "Exit code 1: no plan fits.",
-      .prepare = with<PlanArguments>(declare, execute)};
+  return {.name = "plan",
+          .group = Group::predict,
+          .summary = "Find the fastest way to divide a model among GPUs",
+          .example = "ringsim plan llama3_70b --node dgx-h100 --nodes 8 --batch 512",
+          .details =
+              "training.parallel says what to search. Keys with a value are fixed, and each value of a list "
+              "is tried. These keys are searched if they are left out: tensor, pipeline, virtual_pipeline, "
+              "expert, expert_tensor, micro_batch_size, shard and recompute. Plans that exceed the memory of "
+              "a GPU are left out. The others are ranked by a lower bound on their step time and simulated "
+              "best first, until no other plan can be among the --top fastest. Plans that would take very "
+              "long to simulate, because hardly any of their collectives repeats another, are listed with "
+              "their bounds (--messages). Bounds count kernels, the pipeline and each collective by itself, "
+              "not contention on links.\n\nExit code 1: no plan fits.",
+          .prepare = with<PlanArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -90,12 +90,13 @@ void declare(Options& options, PredictArguments& predict) {
   options
       .read(
           "--bytes", "SIZES", [&](const std::string& word) { predict.bytes = parse_sizes(word); },
-          "size as nccl-tests counts it: 1GiB, several between commas, or 8B..1GiB, which doubles; 8B..1GiB:4 takes "
+          "size as nccl-tests counts it: 1GiB, several separated by commas, or 8B..1GiB, which doubles; 8B..1GiB:4 "
+          "takes "
           "every factor of 4")
       .fallback = "five from 1 KiB to 1 GiB";
   Option& algorithm = options.read(
       "--algorithm", "NAME", [&](const std::string& word) { predict.collective.algorithms = algorithm_names(word); },
-      "an algorithm of ringsim instead of NCCL's choice, or several between commas");
+      "an algorithm of ringsim instead of NCCL's choice, or several separated by commas");
   algorithm.suggested = known_algorithms();
   options.text("--nccl", "VERSION", predict.collective.nccl, "the version of NCCL, such as 2.21.5").fallback =
       "the newest that is modeled";
@@ -307,10 +308,11 @@ Command predict_command() {
           .summary = "Predict a collective on a machine by its name, without a scenario file",
           .example = "ringsim predict all_reduce --node dgx-h100 --nodes 4 --fabric leaf_spine:2 --bytes 1GiB",
           .details =
-              "For each size the time, the bandwidths of nccl-tests (algbw is size over time, busbw counts what a link "
-              "carries), what NCCL chooses (on AMD's MI300X RCCL), and what limits it. Below the table is what was "
-              "assumed because no option "
-              "says it, and the scenario that the command line stands for: edit it for everything that has no option.",
+              "The table has for each size the time, the bandwidths of nccl-tests (algbw is size over time, "
+              "busbw counts what a link carries), what NCCL chooses (RCCL on AMD's MI300X), and what limits it. Below "
+              "it are the "
+              "assumptions made because no option says otherwise, and the scenario that the command line "
+              "stands for: edit it to change what has no option.",
           .prepare = with<PredictArguments>(declare, execute)};
 }
 

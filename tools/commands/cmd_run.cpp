@@ -70,15 +70,15 @@ void declare(Options& options, RunArguments& run) {
   options.chart(run.chart);
   options.output(run.output);
   options.flag("--force", run.force, "let -o and --report replace a file that holds something other than results");
-  declare_report(options, run.report,
-                 "write a page that shows all of it, FILE.html: plots, what would change it, the table");
+  declare_report(options, run.report, "write a page, FILE.html: plots, what would change the time, the table");
   options.jobs(run.jobs);
   options.max_memory();
-  options.flag("--explain", run.explain, "add what the links carried");
+  options.flag("--explain", run.explain, "add what each kind of link carried");
   options.flag("--phases", run.phases, "add how the time divides over the phases and steps of the algorithm");
   options.bound(run.bound);
-  options.flag("--no-fold", run.fold, "simulate every rank and call, even if one could stand for others", false);
-  options.flag("--timing", run.timing, "print events, wall time and why a large run was not folded to stderr");
+  options.flag("--no-fold", run.fold, "simulate every rank and call, even those that equal others", false);
+  options.flag("--timing", run.timing,
+               "print to stderr the number of events, the wall time, and why a large run was not folded");
   options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
   options.collective(run.collective);
   options.run_of_log(run.run).needs = "--measured";
@@ -256,9 +256,10 @@ Command run_command() {
           .summary = "Simulate every point of a scenario",
           .example = "ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv",
           .details =
-              "--trace shows the streams of ranks, messages with arrows from sender to receiver, the critical path and "
-              "the utilization of links over time. --trace and --utilization need a scenario of one point; choose one "
-              "with --set. Of files that would be too large for viewers a part is written, with a warning.",
+              "--trace shows the streams of ranks, messages as arrows from sender to receiver, the critical "
+              "path and the utilization of links over time. --trace and --utilization need a scenario with "
+              "one point; choose one with --set. If a file would be too large for viewers, only a part is "
+              "written, with a warning.",
           .prepare = with<RunArguments>(declare, execute)};
 }
 

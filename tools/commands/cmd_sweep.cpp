@@ -84,8 +84,7 @@ void declare(Options& options, SweepArguments& sweep) {
   tolerance.fallback = "0%";
   options.file("--junit", "FILE", sweep.junit, "write the verdict to FILE as JUnit XML");
   options.bound(sweep.bound);
-  declare_report(options, sweep.report,
-                 "write a page that shows all of it, FILE.html: plots, what would change it, the table");
+  declare_report(options, sweep.report, "write a page, FILE.html: plots, what would change the time, the table");
   options.flag("--force", sweep.force, "let --report replace a file that holds something other than results").needs =
       "--report";
 }

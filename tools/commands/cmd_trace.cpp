@@ -72,7 +72,7 @@ void declare_profiles(Options& options, ProfileArguments& profile) {
       "the ranks of calls whose file does not name them: all; \"DIV n\" (0 to n-1, n to 2n-1, ...); \"MOD n\" (0, "
       "n, 2n, ...); or a file, [[0, 1], [2, 3]]");
   options.whole("--ranks-per-host", "N", 1, 65536, profile.ranks_per_host,
-                "ranks of a host, which share a clock, if the files do not say it");
+                "ranks per host, which share a clock, if the files do not say");
   options
       .choice("--format",
               std::vector<std::pair<std::string, Format>>{
@@ -348,50 +348,45 @@ int compare(const TraceCompareArguments& arguments) {
 }  // namespace
 
 Command trace_command() {
-  return {
-      .name = "trace",
-      .group = Group::check,
-      .summary = "Profiles of real jobs: waiting, transfer, late ranks",
-      .example =
-          "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
-          "tests/data/profiles/two-of-128-rank-1.json.gz",
-      .details =
-          "A profile has, per rank, when each kernel of NCCL began and ended. A kernel begins when its rank arrives, "
-          "so its time is waiting for the last rank and then transfer.",
-      .prepare = {}};
+  return {.name = "trace",
+          .group = Group::check,
+          .summary = "Profiles of real jobs: waiting, transfer, late ranks",
+          .example =
+              "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
+              "tests/data/profiles/two-of-128-rank-1.json.gz",
+          .details =
+              "A profile records for each rank when each NCCL kernel began and ended. A kernel begins when "
+              "its rank arrives, so its time is the wait for the last rank plus the transfer.",
+          .prepare = {}};
 }
 
 Command trace_show_command() {
-  return {
-      .name = "trace show",
-      .group = Group::check,
-      .summary = "Show the collectives of a job: waiting, transfer, late ranks",
-      .example =
-          "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
-          "tests/data/profiles/two-of-128-rank-1.json.gz",
-      .details =
-          "Reads traces of PyTorch's profiler, logs of NCCL Inspector, reports of Nsight Systems that are exported to "
-          "SQLite and Chakra execution traces; of dumps of "
-          "PyTorch's Flight Recorder it says why a job hangs. Of one rank nothing can be split; give "
-          "the files of several. Times are means in ms but for the transfer, a median. \">=\" and \"<=\": ranks of the "
-          "group have no file. \"~\": the files have durations and no moments.",
-      .prepare = with<ProfileArguments>(declare_profiles, show)};
+  return {.name = "trace show",
+          .group = Group::check,
+          .summary = "Show the collectives of a job: waiting, transfer, late ranks",
+          .example =
+              "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
+              "tests/data/profiles/two-of-128-rank-1.json.gz",
+          .details =
+              "Reads traces of PyTorch's profiler, logs of NCCL Inspector, reports of Nsight Systems exported "
+              "to SQLite and Chakra execution traces. From dumps of PyTorch's Flight Recorder it finds why a "
+              "job hangs. To tell waiting from transfer it needs the files of several ranks. Times are means "
+              "in ms, except transfer, which is a median. \">=\" and \"<=\": some ranks of the group have no "
+              "file. \"~\": the files have durations but no start times.",
+          .prepare = with<ProfileArguments>(declare_profiles, show)};
 }
 
 Command trace_compare_command() {
-  return {
-      .name = "trace compare",
-      .group = Group::check,
-      .summary = "Compare the collectives of a job with predictions",
-      .example = "ringsim trace compare dgx-a100 tests/data/profiles/resnet50-2xa100.json.gz",
-      .details =
-          "Predicts each collective of the job on SCENARIO, whose GPUs are the ranks in order, by NCCL of the version "
-          "in the "
-          "files. \"allowed\" is what the links allow with any algorithm. Verdicts: late rank; slow transfer; slowed "
-          "by "
-          "compute; as predicted; faster than the model; cannot say, with the reason. docs/guide/my-job-is-slow.md has "
-          "the rules.",
-      .prepare = with<TraceCompareArguments>(declare_compare, compare)};
+  return {.name = "trace compare",
+          .group = Group::check,
+          .summary = "Compare the collectives of a job with predictions",
+          .example = "ringsim trace compare dgx-a100 tests/data/profiles/resnet50-2xa100.json.gz",
+          .details =
+              "Predicts each collective of the job on SCENARIO, whose GPUs are the ranks in order, with the "
+              "NCCL version that the files name. \"allowed\" is the least time that the links allow with any "
+              "algorithm. Verdicts: late rank; slow transfer; slowed by compute; as predicted; faster than "
+              "the model; cannot say, with the reason. docs/guide/my-job-is-slow.md has the rules.",
+          .prepare = with<TraceCompareArguments>(declare_compare, compare)};
 }
 
 }  // namespace ringsim::tools

@@ -160,18 +160,18 @@ int export_trace(const TraceExportArguments& arguments) {
 }  // namespace
 
 Command trace_export_command() {
-  return {
-      .name = "trace export",
-      .group = Group::check,
-      .summary = "Write a step as PyTorch's profiler would, or as Chakra traces",
-      .example = "ringsim trace export scenarios/examples/training/llama3-8b.json 'step.rank{rank}.json.gz'",
-      .details =
-          "By the ending of FILE. .json, .json.gz: the last step of a training as PyTorch's profiler writes it and "
-          "`ringsim trace show` reads it: kernels, and those of collectives with operation, size and group; times are "
-          "rounded to ns, and sizes are elements of one byte. .et: one iteration of a training, of inference or of a "
-          "trace as Chakra execution traces, for ASTRA-sim or for \"trace\": {\"files\": \"job.{rank}.et\"} of a "
-          "scenario: compute times and calls, without the launches of calls.",
-      .prepare = with<TraceExportArguments>(declare_trace_export, export_trace)};
+  return {.name = "trace export",
+          .group = Group::check,
+          .summary = "Write a step as PyTorch's profiler would, or as Chakra traces",
+          .example = "ringsim trace export scenarios/examples/training/llama3-8b.json 'step.rank{rank}.json.gz'",
+          .details =
+              "The ending of FILE decides the format. .json and .json.gz: the last training step, as "
+              "PyTorch's profiler writes it and `ringsim trace show` reads it, with kernels, and collectives "
+              "with operation, size and group; times are rounded to ns, and sizes are given in elements of "
+              "one byte. .et: one iteration of training, inference or a trace as Chakra execution traces, for "
+              "ASTRA-sim or for \"trace\": {\"files\": \"job.{rank}.et\"} of a scenario, with compute times "
+              "and calls but without the launches of calls.",
+          .prepare = with<TraceExportArguments>(declare_trace_export, export_trace)};
 }
 
 }  // namespace ringsim::tools

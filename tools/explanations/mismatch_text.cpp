@@ -47,7 +47,7 @@ std::string holder_name(const ExplainedPart& part) { return part.kind.empty() ? 
 
 std::string rows_text(std::span<const ComparedRow> rows) {
   Table table(
-      {"bytes", "algorithm", "protocol", "ch", "measured us", "GB/s", "predicted us", "GB/s", "error", "held by"});
+      {"bytes", "algorithm", "protocol", "ch", "measured us", "GB/s", "predicted us", "GB/s", "error", "limited by"});
   std::vector<std::string> links;
   for (const ComparedRow& row : rows) {
     const ExplainedPart* holder = holder_of(row);

@@ -44,8 +44,8 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
                 name, "TIME", [&target](const std::string& text) { target = SimTime{parse_time(text)}; }, help),
             "--trace");
   };
-  moment("--trace-from", arguments.filter.begin, "trace only what lasts until this time of the run, or longer");
-  moment("--trace-to", arguments.filter.end, "trace only what begins until this time of the run");
+  moment("--trace-from", arguments.filter.begin, "trace only what ends at this time of the run or later");
+  moment("--trace-to", arguments.filter.end, "trace only what begins at this time of the run or earlier");
   options.file("--utilization", "FILE", arguments.utilization, "write what each link carries over time (CSV)");
   needing(options.read(
               "--utilization-step", "TIME",
@@ -54,7 +54,7 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
                 if (arguments.utilization_step <= Picoseconds{0})
                   throw InputError("", fmt::format("expected a time above 0, found \"{}\"", text));
               },
-              "length of the steps of --utilization; without it a round one that makes at most 200"),
+              "interval of --utilization; without it a round one, of which there are at most 200"),
           "--utilization");
   options.replaced("--utilisation", "--utilization");
   options.replaced("--utilisation-step", "--utilization-step");
