@@ -80,7 +80,7 @@ struct Unsure {
   std::string why;
 };
 
-/// What a run needs of its network, beyond arrivals.
+/// The needs of a run beyond arrivals.
 struct NetworkUse {
   /// It tells when each piece has left. Else it does so only on legs that are a part of a path, whose next piece waits
   /// for it.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace ringsim {
 
 /// Flows over links, whose rates are max-min fair at every moment (Shares); settle() has them worked out again where
-/// something changed, and schedules when each flow has left.
+/// something changed, and schedules the first to leave of those that one link limits.
 ///
 /// `ideal` is the same with fewer shared resources: the first and last link of a path. The other links of a leg only
 /// cap each flow by itself.
@@ -99,9 +100,11 @@ class FlowNetwork final : public Network {
     std::uint64_t turn = 0;  // of that among what is due then
   };
   static_assert(sizeof(Flow) == 56, "a run has as many flows as messages under way");
-  struct Usage {                               // of a resource
-    std::uint32_t last_leg = 0, last_use = 0;  // the leg (from 1) that was added last of those that use it, and its use
-    std::uint32_t owner = none;                // the leg that has it for itself
+  struct Usage {  // of a resource
+    std::uint32_t last_leg = 0,
+                  last_use =
+                      0;  // the leg (from 1) that was added last of those that use it, and its use, counted within it
+    std::uint32_t owner = none;  // the leg that has it for itself
   };
   struct alignas(64) Account {  // of a resource
     SimTime busy_since{};
@@ -159,7 +162,7 @@ class FlowNetwork final : public Network {
   std::vector<OwnLeg> own_legs_;
   std::vector<Carried> own_carried_;  // [own leg] each byte counted once, whatever the weights
   std::vector<std::uint32_t> free_own_legs_;
-  std::vector<Inner> inner_of_;  // [leg], then
+  std::vector<Inner> inner_of_;  // [leg], if use_.may_change
   std::vector<Use> inner_;
   std::vector<Shares::Decision> with_copies_;  // [leg] of a flow that shares it with its copies only; if there are some
   std::vector<std::uint32_t> changed_;         // resources whose bandwidth changed at this instant

@@ -20,8 +20,9 @@ namespace ringsim {
 /// a resource: solve() takes the flows next to the change, holds the rest fixed, and widens the circle if one of the
 /// rest loses its bottleneck or exceeds somebody else's (Bertsekas & Gallager, Data Networks, 2nd ed., 6.5.2).
 ///
-/// How it is used: flows enter() and leave(), capacities change; then begin(), add() of each flow that is new or whose
-/// rate no longer counts, and solve(). Its decisions become rates by take(), of each flow in solved().
+/// Use: flows enter() and leave(), capacities change; then begin(), add_new() of each flow that is new, add() of each
+/// whose rate no longer counts, and solve(). Its decisions become rates by take(), of each flow in solved(). A flow
+/// that is alone needs no solving: it takes its rate.
 ///
 /// Units are the caller's: capacity and rate are both, say, bytes/s.
 class Shares {
@@ -74,7 +75,7 @@ class Shares {
   void make_resources(const std::vector<double>& capacities);
   bool has_resources() const { return !resources_.empty(); }
   double capacity(std::uint32_t resource) const { return resources_[resource].capacity; }
-  /// Flows over it must be add()ed.
+  /// Flows over it must be added, or take another rate.
   void set_capacity(std::uint32_t resource, double capacity) { resources_[resource].capacity = capacity; }
 
   /// Each resource once at most.
@@ -102,14 +103,15 @@ class Shares {
   double rate(Flow flow) const { return flows_[flow].rate; }
   ResourceId limiter(Flow flow) const { return flows_[flow].limiter; }
   bool is_member(Flow flow) const { return flows_[flow].is_member; }
-  /// True if the limiter of its decision depends on an order. Requires `any_order`.
+  /// True if the limiter of its decision depends on an order; false without `any_order`.
   bool is_unsure(Flow flow) const { return flows_[flow].is_unsure; }
   std::span<const Member> members(std::uint32_t resource) const { return resources_[resource].members; }
   /// True if it shares no resource, but with its copies. Only if sums of their shares are exact: else solve() looks
   /// whether they decide on anything.
   bool is_alone(Flow flow) const;
 
-  /// The flow has this rate and limiter from now on; of a member it counts among those that the resource limits.
+  /// The flow has this rate and limiter from now on. A member counts among those that the resource limits, so that a
+  /// flow takes a limiter after it enters, if it enters at all.
   void take(Flow flow, double rate, ResourceId limiter);
   void take_limiter(Flow flow, ResourceId limiter);
   /// What has no bytes to move, or none left, has no rate that counts: 0, or -1.
@@ -117,7 +119,7 @@ class Shares {
 
   // --- solving -----------------------------------------------------------------------------------------------------
 
-  /// True if a flow that a resource limited has left it, or another has come, since the last solve().
+  /// True if a flow has left a resource that limits others, since the last solve().
   bool is_dirty() const { return !dirty_.empty(); }
   void begin();
   /// The flow's rate is to be decided.
@@ -158,7 +160,6 @@ class Shares {
   };
   static_assert(sizeof(FlowState) == 40, "a run has as many flows as messages under way");
   struct alignas(64) Resource {
-    // What a flow needs that is alone there comes first.
     std::vector<Member> members;
     std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
     std::uint32_t n_open = 0;     // how many uses the undecided flows are
@@ -206,7 +207,8 @@ class Shares {
   std::vector<Resource> resources_;
   std::vector<FlowState> flows_;
   std::vector<std::uint32_t> places_;  // [flow, use] where it stands among the resource's members
-  std::vector<std::uint32_t> dirty_;   // resources that a limited flow joined or left since then
+  std::vector<std::uint32_t>
+      dirty_;  // resources with a limited member that a flow left, or a new one joined, since the last solve()
 
   // Room for solve(), kept between calls.
   std::uint32_t epoch_ = 0, touch_epoch_ = 0;

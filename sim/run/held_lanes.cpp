@@ -1,6 +1,7 @@
 #include "sim/run/held_lanes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ringsim {
 

@@ -32,8 +32,8 @@ namespace ringsim {
 /// All references must outlive it.
 class LaneTrails {
  public:
-  /// `folding`: as Run's. `last_may_pass`: the lane that ends last may be held after its end. `stop`: true ends the
-  /// constructor with Interrupted; it may take gigabytes.
+  /// `folding`: as Part's, or null. `last_may_pass`: the lane that ends last may be held after its end. `stop`: true
+  /// ends the constructor with Interrupted; it may take gigabytes.
   LaneTrails(const Topology& topology, const LaneStates& lanes, const Folding* folding, bool last_may_pass,
              const std::atomic<bool>* stop)
       : lanes_(lanes),

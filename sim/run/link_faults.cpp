@@ -26,7 +26,7 @@ LinkFaults::LinkFaults(const Topology& topology, const RunOptions& options, int 
       engine_(engine),
       transfers_(transfers),
       states_(topology, options.disturbance.links) {
-  transfers.expect_faults(*this);
+  transfers.use_faults(*this);
   if (!takes_back(options.model))
     for (const LinkChange& change : options.disturbance.links)
       if (change.to == LinkChange::To::down)

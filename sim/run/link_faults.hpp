@@ -31,7 +31,7 @@ class LinkFaults {
 
   /// Before anything begins: what changes at 0 counts from the first step on; all else is scheduled.
   void begin();
-  /// The event `link_change` is due. True if routes that are kept elsewhere hold no longer.
+  /// The event `link_change` is due. True if routes that are kept elsewhere hold no longer: nothing in it uses those.
   bool change_links();
 
   bool any_down() const { return states_.any_down(); }
@@ -51,7 +51,7 @@ class LinkFaults {
 
   /// True if the route is one of background messages.
   bool is_background(std::uint32_t route) const { return background_routes_.contains(route); }
-  /// How many transfers are given up, but still have data on its way that nobody waits for.
+  /// Number of transfers that are given up, but still have data on its way that nobody waits for.
   std::size_t n_given_up() const { return given_up_.size(); }
 
   /// Throws StrandedError if a transfer waits for links of which none comes back.

@@ -62,7 +62,7 @@ void MessagesAhead::room(std::uint32_t slot, int n, LaneNumber by) {
 void MessagesAhead::caught_up(const Message<Bytes>& message) {
   const LaneNumber receiver = message.receiver.lane;
   const std::uint32_t index = in_slot_[message.slot];
-  if (represented_.has_channels()) freed_slots(receiver);
+  if (represented_.folds_channels()) freed_slots(receiver);
   transfers_[index].receiver = receiver;
   transfers_[index].marks.adds = message.add && adds_take_time(receiver);
   starts_[index].is_met = true;
@@ -105,7 +105,7 @@ void MessagesAhead::arrived(const Arrived& arrived) {
     if (!trails_.weighs_ties()) return;
     // Its receive may begin now as well, on whichever lane it will be.
     const LaneNumber first = transfers_[index].receiver,
-                     n = represented_.has_channels() ? lanes_.n_lanes_of_actor() : 1;
+                     n = represented_.folds_channels() ? lanes_.n_lanes_of_actor() : 1;
     for (LaneNumber lane = first; lane < first + n; ++lane) trails_.weigh(lane, start.trail, time, now());
     return;
   }
@@ -165,7 +165,7 @@ void MessagesAhead::freed_slots(LaneNumber lane) {
 /// lane of its actor.
 bool MessagesAhead::may_start_by_other(std::uint32_t index, LaneNumber by) const {
   const LaneNumber sender = transfers_[index].sender, receiver = transfers_[index].receiver;
-  if (represented_.has_channels()) {
+  if (represented_.folds_channels()) {
     if (by != sender) return trails_.begin_unlike(sender, by, now());
     for (LaneNumber lane = receiver; lane < receiver + lanes_.n_lanes_of_actor(); ++lane)
       if (freed_slots_now(lane) && trails_.begin_unlike(sender, lane, now())) return true;

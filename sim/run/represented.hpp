@@ -1,9 +1,10 @@
-// Of a run of which a part stands for the whole: who and what is simulated for an actor, a connection or a link.
+// A part of a run that stands for the whole: the actors, connections and links that are simulated for others.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/network/network.hpp"
@@ -15,32 +16,32 @@
 
 namespace ringsim {
 
-/// The one place that tells the four kinds of parts apart (rank 0, first ranks, one channel, stand-ins); of a whole run
-/// each is itself. What it refers to must outlive it.
+/// The four kinds of parts (rank 0, first ranks, one channel, stand-ins) behind one set of questions; in a whole run
+/// each actor is itself. All references must outlive it.
 class Represented {
  public:
   Represented(const Part& part, const StandIns* stand_ins) : part_(part), stand_ins_(stand_ins) {}
 
   /// True if some actors are simulated for others.
-  bool has_actors() const { return part_.folding != nullptr || part_.by_turns != nullptr || stand_ins_ != nullptr; }
+  bool folds_actors() const { return part_.folding != nullptr || part_.by_turns != nullptr || stand_ins_ != nullptr; }
   /// True if one channel stands for all.
-  bool has_channels() const { return part_.by_channels != nullptr; }
-  int channels() const { return has_channels() ? part_.by_channels->channels : 1; }
+  bool folds_channels() const { return part_.by_channels != nullptr; }
+  int channels() const { return folds_channels() ? part_.by_channels->channels : 1; }
   /// True if no figure may depend on the order in which things happen at one instant.
-  bool has_any_order() const { return part_.by_turns != nullptr || part_.by_channels != nullptr; }
+  bool must_hold_in_any_order() const { return part_.by_turns != nullptr || part_.by_channels != nullptr; }
   /// True if all messages of a connection are to one actor: rank 0 by itself has one connection to all its peers.
-  bool has_connections() const { return part_.folding == nullptr; }
+  bool keeps_connections() const { return part_.folding == nullptr; }
 
   const Folding* folding() const { return part_.folding; }
 
-  /// What is simulated of the schedule.
-  const Schedule& of(const CheckedSchedule& checked) const {
+  /// The part of the schedule that is simulated.
+  const Schedule& schedule_of(const CheckedSchedule& checked) const {
     if (part_.folding != nullptr) return part_.folding->one;
     if (part_.by_turns != nullptr) return part_.by_turns->first;
-    return has_channels() ? part_.by_channels->one : checked.schedule();
+    return folds_channels() ? part_.by_channels->one : checked.schedule();
   }
 
-  /// A number that a send and the receives that it may meet share. Requires has_actors().
+  /// A number that a send and the receives that it may meet share. Requires folds_actors().
   std::uint64_t connection(Actor self, const Op& op) const {
     if (part_.by_turns != nullptr) return part_.by_turns->connection(self, op);
     if (stand_ins_ == nullptr) return 0;  // rank 0 receives in each step what it sends, seen from its peer
@@ -48,8 +49,8 @@ class Represented {
     return op.what == Do::send ? key : stand_ins_->sent_for(key);
   }
 
-  /// Who receives what the operation sends: perhaps one that is not simulated. `room`: for a step. Requires
-  /// has_actors().
+  /// The receiver of what the operation sends: perhaps one that is not simulated. `room`: for a step. Requires
+  /// folds_actors().
   Actor receiver_of(OpPlace send, const LaneStates& lanes, const Schedule& schedule, Step& room) const {
     if (part_.by_turns != nullptr) return part_.by_turns->peers[send.lane];
     if (part_.folding != nullptr) return part_.folding->peer(lanes.lane_of(send.lane), send.step);
@@ -69,7 +70,7 @@ class Represented {
   /// Puts the links that are simulated in place of those of a message's paths. Throws Unsure if it is cut into parts,
   /// and one channel stands for all.
   void take_links(std::vector<Path>& paths) const {
-    if (has_channels() && paths.size() > 1) throw Unsure{fmt::format("messages are cut into {} parts", paths.size())};
+    if (folds_channels() && paths.size() > 1) throw Unsure{fmt::format("messages are cut into {} parts", paths.size())};
     if (part_.by_turns != nullptr)
       for (Path& path : paths) path = part_.by_turns->turned(std::move(path));
     if (stand_ins_ != nullptr)

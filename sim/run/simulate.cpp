@@ -50,12 +50,12 @@ class Run final : public OperationEnds {
       : topology_(topology),
         options_(options),
         represented_(part, options.stand_ins),
-        schedule_(represented_.of(checked)),
-        transfers_(topology, options, placement, represented_,
+        schedule_(represented_.schedule_of(checked)),
+        transfers_(topology, options, placement, schedule_.actors, represented_,
                    make_network(options.model, options.packet, topology, engine_, use_of_network()), engine_),
         lanes_(schedule_, options.plans.front().protocol->slots, *this),
         trails_(topology, lanes_, represented_.folding(), !options.disturbance.empty(), options.stop),
-        is_folded_(represented_.has_actors()) {
+        is_folded_(represented_.folds_actors()) {
     ensure(
         options.stand_ins == nullptr || (options.disturbance.empty() && !options.record_path && !options.record_spans),
         "actors that stand for others are not disturbed, and nobody asks for each of their messages");
@@ -66,7 +66,7 @@ class Run final : public OperationEnds {
     if (options.record_path) trails_.record(jobs_.size());
     if (options.on_end) trails_.keep_origins();
     if (options.plans.size() == 1) only_protocol_ = options.plans.front().protocol;
-    is_followed_ = run_ahead() || options.record_path || represented_.has_any_order();
+    is_followed_ = messages_run_ahead() || options.record_path || represented_.must_hold_in_any_order();
     protocol_adds_ = std::any_of(options.plans.begin(), options.plans.end(),
                                  [](const CallPlan& plan) { return plan.protocol->adds_bytes(); });
     may_hold_ = !options.disturbance.empty() || options.enough;
@@ -74,14 +74,14 @@ class Run final : public OperationEnds {
     needs_slots_ = checked.proof().slots_needed > 0;
     if (topology.has_work_rates())
       work_ = std::make_unique<DeviceWork>(topology, represented_, lanes_, engine_, transfers_, trails_);
-    if (run_ahead())
+    if (messages_run_ahead())
       ahead_ = std::make_unique<MessagesAhead>(schedule_, options, represented_, engine_, lanes_, trails_, transfers_,
                                                work_.get(), *this);
-    if (represented_.has_any_order()) trails_.weigh_ties();
-    if (represented_.has_channels()) transfers_.ways().stand_for(represented_.channels());
+    if (represented_.must_hold_in_any_order()) trails_.weigh_ties();
+    if (represented_.folds_channels()) transfers_.ways().stand_for(represented_.channels());
     transfers_.while_routing([this] { stop_if_asked(); });
     if (options.on_traffic) transfers_.network().watch([this](const Moved& moved) { tell_traffic(moved); });
-    if (!options.disturbance.empty()) expect_disturbance();
+    if (!options.disturbance.empty()) make_disturbance();
     timeline_.actor_finish.assign(static_cast<std::size_t>(schedule_.actors), SimTime{});
   }
 
@@ -161,7 +161,7 @@ class Run final : public OperationEnds {
   bool holds(LaneNumber lane) { return may_hold_ && (is_over_ || (held_ && held_->holds(lane))); }
   void begins(LaneNumber lane) {
     trails_.begins(lane, engine_.now());
-    if (represented_.has_channels() && schedule_.lanes > 1) [[unlikely]]
+    if (represented_.folds_channels() && schedule_.lanes > 1) [[unlikely]]
       weigh_waits(lane);
   }
   void woken(LaneNumber lane, LaneNumber by) { trails_.woken(lane, by); }
@@ -169,15 +169,15 @@ class Run final : public OperationEnds {
 
  private:
   // Messages may leave before their receives begin.
-  bool run_ahead() const { return options_.plans.front().protocol->done_when_left; }
+  bool messages_run_ahead() const { return options_.plans.front().protocol->done_when_left; }
   NetworkUse use_of_network() const {
-    return {.tells_left = run_ahead(),
-            .any_order = represented_.has_any_order(),
+    return {.tells_left = messages_run_ahead(),
+            .any_order = represented_.must_hold_in_any_order(),
             .copies = represented_.channels(),
             .may_change = !options_.disturbance.empty()};
   }
   // Links that fail, lanes that are held, and traffic of others.
-  void expect_disturbance() {
+  void make_disturbance() {
     const int n_ranks = options_.jobs.empty() ? schedule_.collective.ranks : 0;
     faults_ = std::make_unique<LinkFaults>(topology_, options_, n_ranks, engine_, transfers_);
     held_ = std::make_unique<HeldLanes>(options_.disturbance, lanes_, trails_, engine_);
@@ -496,7 +496,7 @@ class Run final : public OperationEnds {
     timeline_.has_choice = ways.has_choice();
     if (options_.stand_ins != nullptr) take_for_others();
     if (!faults_ && !is_folded_ && !is_over_) ways.expect_balance(topology_, timeline_.link_bytes, bytes_sent_);
-    if (represented_.has_any_order()) expect_sure();
+    if (represented_.must_hold_in_any_order()) expect_sure();
     expect_link_rates(topology_, transfers_.network());
     const bool moved = timeline_.transfers > 0 || options_.courses != nullptr;
     if (moved && timeline_.duration().count() > 0 && trails_.has_last()) {

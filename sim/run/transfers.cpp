@@ -8,7 +8,8 @@
 namespace ringsim {
 
 Transfers::Transfers(const Topology& topology, const RunOptions& options, std::vector<NodeId> placement,
-                     const Represented& represented, std::unique_ptr<Network> network, Engine<Event>& engine)
+                     int n_simulated, const Represented& represented, std::unique_ptr<Network> network,
+                     Engine<Event>& engine)
     : topology_(topology),
       options_(options),
       represented_(represented),
@@ -17,8 +18,9 @@ Transfers::Transfers(const Topology& topology, const RunOptions& options, std::v
       engine_(engine),
       routes_(topology, options),
       network_(std::move(network)),
-      ways_(options.routing.policy, differ_by_channel(topology, options), *network_, placement_.size()),
-      keeps_routes_(ways_.are_fixed() && represented.has_connections()),
+      ways_(options.routing.policy, differ_by_channel(topology, options), *network_,
+            static_cast<std::size_t>(n_simulated)),
+      keeps_routes_(ways_.are_fixed() && represented.keeps_connections()),
       staged_(options, table_, ways_, *network_, engine) {
   if (options.may_post(topology)) posts_ = std::make_unique<Posts>(topology.n_nodes(), engine);
 }

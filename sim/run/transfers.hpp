@@ -32,7 +32,7 @@ struct Arrived {
   Picoseconds wire = Picoseconds::max();
 };
 
-/// Hears of transfers before they have arrived: messages that run ahead of their receives need it.
+/// Hears of transfers until they have arrived: messages that run ahead of their receives need it.
 class TransferWatcher {
  public:
   /// All of it has left, after links took `busy` of its time, `limiter` most of it. It may be told more than once.
@@ -48,22 +48,24 @@ class TransferWatcher {
 
 /// Moves transfers from their senders to their receivers, over the network: finds their routes, cuts them into parts,
 /// has them posted, and has those of several legs go in pieces. It knows actors by the nodes on which they are, and
-/// neither lanes nor steps: callers make transfers and set them out.
+/// neither lanes (but for their order, if posts are ready at one instant) nor steps: callers make transfers and set
+/// them out.
 ///
 /// A transfer of which Transfer::whole is no_transfer is a message. told() and within() return it when all of it has
 /// arrived, and the caller gives it back. Parts and background messages end here.
 class Transfers {
  public:
-  /// `placement`: [actor] its node. All references must outlive it.
-  Transfers(const Topology& topology, const RunOptions& options, std::vector<NodeId> placement,
+  /// `placement`: [actor] its node; `n_simulated`: of how many actors messages come, as an estimate of routes. All
+  /// references must outlive it.
+  Transfers(const Topology& topology, const RunOptions& options, std::vector<NodeId> placement, int n_simulated,
             const Represented& represented, std::unique_ptr<Network> network, Engine<Event>& engine);
 
   void watch(TransferWatcher& watcher) { watcher_ = &watcher; }
   /// Links may go down.
-  void expect_faults(LinkFaults& faults) { faults_ = &faults; }
+  void use_faults(LinkFaults& faults) { faults_ = &faults; }
   /// Called now and then while many routes are looked for, which takes a while before anything moves; it may throw.
   void while_routing(std::function<void()> look_up) { look_up_ = std::move(look_up); }
-  /// What is done with a background message (first_background) that has arrived.
+  /// `done` is called with each background message (first_background) that has arrived.
   void on_background(std::function<void(std::uint32_t transfer)> done) { on_background_ = std::move(done); }
 
   TransferTable& table() { return table_; }
@@ -186,7 +188,7 @@ class Transfers {
   const RunOptions& options_;
   const Represented& represented_;
   std::vector<NodeId> placement_;  // [actor], then the ends of background messages
-  Actor n_actors_;                 // of the schedule
+  Actor n_actors_;                 // with a place, before those of background messages
   Engine<Event>& engine_;
   PlannedRoutes routes_;
   std::unique_ptr<Network> network_;

@@ -1,4 +1,4 @@
-// How far each lane of a schedule is: what those see who follow a LaneRunner without driving it.
+// The progress of each lane of a schedule, for those that follow a LaneRunner without driving it.
 #pragma once
 
 #include <cstdint>

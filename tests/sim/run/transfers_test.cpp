@@ -61,7 +61,8 @@ struct Moving {
       : topology(std::move(net)), options(std::move(with)), represented({}, nullptr) {
     auto made = std::make_unique<WrittenNetwork>();
     network = made.get();
-    transfers = std::make_unique<Transfers>(topology, options, std::move(places), represented, std::move(made), engine);
+    transfers =
+        std::make_unique<Transfers>(topology, options, std::move(places), 2, represented, std::move(made), engine);
   }
 
   /// A message of actor 0 to actor 1.
