@@ -24,7 +24,7 @@ struct LibraryGraphs {
   std::optional<nccl::SearchGraph> crossing;  ///< else: rings that cross NICs (nccl::crossing_rings())
 };
 
-/// What RCCL knows beyond what Decider has for both.
+/// The part of a Decider that only RCCL has.
 struct RcclDecider {
   rccl::Settings settings;
   nccl::SearchGraph rings, trees;  ///< of the machine

@@ -176,7 +176,7 @@ nccl::LibraryCosts costs_of(const nccl::LibraryPlan& plan, const nccl::LibraryWo
                  : nccl::library_costs(plan, by.machine, work, by.costs);
 }
 
-/// What a channel carries of sends to peers.
+/// Bytes that one channel sends to one peer.
 Bytes sent_by_a_channel(CollectiveOp op, Bytes bytes, const nccl::LibraryPlan& plan, const Decider& by) {
   const Bytes a_peer = to_a_peer(op, bytes, by.machine);
   return by.rccl ? Bytes{a_peer.count / plan.blocks} : nccl::send_plan(by.machine, a_peer, by.settings).a_channel;
@@ -215,8 +215,8 @@ bool is_by_channel(const nccl::LibraryPlan& plan) {
   return plan.algorithm != TunerAlgorithm::nvls && plan.algorithm != TunerAlgorithm::msccl;
 }
 
-/// What is known of the rings or trees that a plan takes, by the file, because they cross NICs or because RCCL knows
-/// the machine; nullptr: nothing.
+/// The rings or trees of a plan, if they are known: from NCCL_GRAPH_FILE, because they cross NICs, or because RCCL
+/// knows the machine. Else nullptr.
 const nccl::SearchGraph* graph_for(const nccl::LibraryPlan& plan, const Decider& by) {
   using Id = nccl::SearchGraph::Id;
   if (!is_by_channel(plan)) return nullptr;

@@ -35,7 +35,7 @@ class Shares {
   /// A resource is full that has room for more than its flows by less, relatively, and resources are equally narrow
   /// whose rates differ by less; chosen, far above the noise of sums and far below `tolerance`.
   static constexpr double full = 1e-11;
-  /// What floating-point noise comes to at most, relatively; chosen, far below `tolerance`.
+  /// Floating-point errors of sums of shares stay below this, relatively; chosen, far below `tolerance`.
   static constexpr double noise = 1e-12;
   /// Rates that differ by less, relatively, are one rate.
   static constexpr double same_rate = 1e-13;
@@ -89,7 +89,7 @@ class Shares {
   /// Throws InputError if there are more than 2^16 different weights.
   std::uint32_t weight_number(double weight);
   double weight(const auto& use_or_member) const { return weights_[use_or_member.weight]; }
-  /// What a flow of the route gets that shares it with its copies only. Requires has_resources().
+  /// The rate and limiter of a flow that shares the route with its copies only. Requires has_resources().
   Decision alone(Route route) const;
 
   // --- flows -------------------------------------------------------------------------------------------------------
@@ -106,15 +106,15 @@ class Shares {
   /// True if the limiter of its decision depends on an order; false without `any_order`.
   bool is_unsure(Flow flow) const { return flows_[flow].is_unsure; }
   std::span<const Member> members(std::uint32_t resource) const { return resources_[resource].members; }
-  /// True if it shares no resource, but with its copies. Only if sums of their shares are exact: else solve() looks
-  /// whether they decide on anything.
+  /// True if the flow shares its resources with its copies only. False if weights are not whole numbers: then rounding
+  /// may depend on the copies, and solve() checks it.
   bool is_alone(Flow flow) const;
 
   /// The flow has this rate and limiter from now on. A member counts among those that the resource limits, so that a
   /// flow takes a limiter after it enters, if it enters at all.
   void take(Flow flow, double rate, ResourceId limiter);
   void take_limiter(Flow flow, ResourceId limiter);
-  /// What has no bytes to move, or none left, has no rate that counts: 0, or -1.
+  /// Marks a flow that has no bytes to move (0), or none left (-1).
   void set_no_rate(Flow flow, double rate) { flows_[flow].rate = rate; }
 
   // --- solving -----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Shares {
     std::uint32_t n_limited = 0;  // members whose limiter this is: above 0, it is saturated
     std::uint32_t n_open = 0;     // how many uses the undecided flows are
     double capacity = 0;
-    double residual = 0;     // what the decided flows leave
+    double residual = 0;     // capacity minus the decided flows
     double open_weight = 0;  // of the undecided flows
     std::uint32_t touch_mark = 0;
     bool is_dirty = false;

@@ -24,7 +24,7 @@ void HeldLanes::take_delays() {
     on_lanes(each.actor, each.lanes, [&](LaneNumber lane) { slow_.at(lane) = add(slow_.at(lane), each.step_delay); });
 }
 
-/// What a step of the lane waits for because its rank is slow, and because of the jitter.
+/// The delays of a step of the lane: because its rank is slow, and by jitter.
 std::pair<Picoseconds, Picoseconds> HeldLanes::delays_of(LaneNumber lane) const {
   const Actor actor = lanes_.actor(lane);
   const Lane own = lanes_.lane_of(lane);

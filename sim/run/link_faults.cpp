@@ -216,7 +216,7 @@ bool LinkFaults::leads_over(std::uint32_t index, const std::vector<bool>& links)
   return false;
 }
 
-// What has left goes on under the old number; a new one stands for the whole, and another for the rest.
+// Bytes already sent keep the number; the message and its rest get new ones.
 void LinkFaults::give_up(std::uint32_t index, const Network::Withdrawn& taken) {
   if (taken.rest == transfers_[index].size) {
     carried_less(transfers_[index].route, taken.rest);

@@ -19,8 +19,8 @@
 
 namespace ringsim {
 
-/// Applies Disturbance::links to a run: takes what has not left off links that go down, finds other ways, and keeps
-/// what has none until a link comes back. An undisturbed run has none of it.
+/// Applies Disturbance::links to a run: takes data that has not left off links that go down, and sends it over other
+/// ways. Messages without a way wait until a link comes back. Undisturbed runs do not have this object.
 ///
 /// All references must outlive it. Throws InputError if links go down under a model whose network cannot take back.
 class LinkFaults {

@@ -28,6 +28,11 @@ std::string TimeUnit::number(Picoseconds time) const {
   return figure(static_cast<double>(time.count()) / static_cast<double>(picoseconds_));
 }
 
+Picoseconds time_of_us(double us) {
+  constexpr double picoseconds_per_us = 1e6;
+  return Picoseconds{std::llround(us * picoseconds_per_us)};
+}
+
 std::string time_text(Picoseconds time) {
   const TimeUnit unit = TimeUnit::of(time);
   return fmt::format("{} {}", unit.number(time), unit.name());

@@ -29,6 +29,9 @@ class TimeUnit {
   std::int64_t picoseconds_;
 };
 
+/// A time of a column in microseconds, to the picosecond.
+Picoseconds time_of_us(double us);
+
 /// A time with its own unit: "1072.2 ms".
 std::string time_text(Picoseconds time);
 

@@ -4,6 +4,7 @@ asserted. Without what the lab needs it says so, and exits with 77.
 
 Usage: tests/scripts/lab_run.py path/to/ringsim
 """
+import atexit
 import json
 import os
 import pathlib
@@ -12,11 +13,12 @@ import subprocess
 import sys
 import time
 
-from processes import children, wait_until, wait_until_at_work
+from processes import are_at_work, children, wait_until
 
 ringsim = sys.argv[1]
 scenarios = pathlib.Path(__file__).resolve().parents[2] / "scenarios/examples/replay"
 failures = []
+started = []
 
 
 def namespaces(of=""):
@@ -25,7 +27,17 @@ def namespaces(of=""):
 
 
 def start(*arguments):
-    return subprocess.Popen([ringsim, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started.append(subprocess.Popen([ringsim, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    return started[-1]
+
+
+@atexit.register
+def end_all():
+    """A lab that is still up, because the test ends early, takes itself down."""
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
 
 
 def check(what, good, detail=""):
@@ -56,10 +68,9 @@ check("nothing is left", not namespaces(run.pid), " ".join(namespaces(run.pid)))
 
 
 def at_work(process):
-    """The ranks of a lab in the middle of its runs."""
-    pids = wait_until(lambda: len(found := children(process.pid)) >= 4 and found, "four ranks")
-    wait_until_at_work(pids)
-    return pids
+    """The ranks of a lab in the middle of its runs. Before them it has other children, which set up its network."""
+    return wait_until(lambda: len(found := children(process.pid)) >= 4 and are_at_work(found) and found,
+                      "four ranks at work")
 
 
 def ended(what, code, end, *texts):

@@ -35,7 +35,12 @@ def wait_until(condition, what, seconds=60):
     return found
 
 
-def wait_until_at_work(pids, seconds=0.15):
-    """Until each has used so much of a processor, which is more than a start takes: so it is in the middle of its work,
+def are_at_work(pids, seconds=0.15):
+    """True if each has used so much of a processor, which is more than a start takes: so it is in the middle of its work,
     however slow the machine is."""
-    wait_until(lambda: all(processor_seconds(pid) >= seconds for pid in pids), f"{seconds} s of a processor each")
+    return all(processor_seconds(pid) >= seconds for pid in pids)
+
+
+def wait_until_at_work(pids, seconds=0.15):
+    """Until they are_at_work()."""
+    wait_until(lambda: are_at_work(pids, seconds), f"{seconds} s of a processor each")

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -90,11 +89,6 @@ std::vector<ResultRow> known_beforehand(const ScenarioFile& file) {
   return rows;
 }
 
-Picoseconds time_of(double in_us) {
-  constexpr double picoseconds_per_us = 1e6;
-  return Picoseconds{std::llround(in_us * picoseconds_per_us)};
-}
-
 /// The unit of a matrix of times: that of TimeUnit::of() for the shortest but 0; nothing if the cells are no times.
 std::optional<TimeUnit> time_unit_of(const std::vector<ResultRow>& results, const MatrixFields& fields) {
   std::optional<Picoseconds> shortest;
@@ -103,7 +97,7 @@ std::optional<TimeUnit> time_unit_of(const std::vector<ResultRow>& results, cons
     if (cell == nullptr || unit_of(cell->column) != "us") continue;
     const auto* number = std::get_if<double>(&cell->value);
     if (number == nullptr || *number == 0) continue;
-    shortest = shortest ? std::min(*shortest, time_of(*number)) : time_of(*number);
+    shortest = shortest ? std::min(*shortest, time_of_us(*number)) : time_of_us(*number);
   }
   return shortest ? std::optional(TimeUnit::of(*shortest)) : std::nullopt;
 }
@@ -120,7 +114,7 @@ std::string rounded(const Cell& cell, const std::optional<TimeUnit>& time_unit) 
   const auto* number = std::get_if<double>(&cell.value);
   if (number == nullptr) return key_text(cell);
   if (unit_of(cell.column) == "share") return fmt::format("{:.1f} %", 100 * *number);
-  return time_unit ? time_unit->number(time_of(*number)) : figure(*number);
+  return time_unit ? time_unit->number(time_of_us(*number)) : figure(*number);
 }
 
 std::string escaped_for_markdown(const std::string& text) {

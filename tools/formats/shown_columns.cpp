@@ -1,7 +1,6 @@
 #include "tools/formats/shown_columns.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -58,8 +57,7 @@ TableCell cell_of(const Column& column, const Result& result) {
   if (!has_times(column)) return shown(column, result);
   const Json value = column.value(result);
   if (value.is_null()) return "";
-  constexpr double picoseconds_per_us = 1e6;
-  return Picoseconds{std::llround(value.get<double>() * picoseconds_per_us)};
+  return time_of_us(value.get<double>());
 }
 
 bool is_shown(const Column& column, const std::vector<Result>& results, bool explain) {

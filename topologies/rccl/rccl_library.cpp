@@ -1,7 +1,8 @@
 #include "topologies/rccl/rccl_library.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "sim/base/error.hpp"
@@ -153,14 +154,22 @@ Bytes tree_chunk(const LibraryPlan& plan, Bytes bytes, const TunerMachine& machi
 }
 
 const std::vector<CostLine>& cost_lines() {
+  using enum TunerProtocol;
+  const auto steps = [](TunerAlgorithm algorithm) {
+    return fmt::format("{} / {}", step_us(algorithm, ll), step_us(algorithm, simple));
+  };
   static const std::vector<CostLine> lines{
-      {"before the first step, LL / Simple, us", "12 / 17", "RCCL's tuner: baseLat"},
-      {"a step with its link, rings, LL / Simple, us", "0.8 / 2.1",
+      {"before the first step, LL / Simple, us", fmt::format("{} / {}", base_us(ll), base_us(simple)),
+       "RCCL's tuner: baseLat"},
+      {"a step with its link, rings, LL / Simple, us", steps(TunerAlgorithm::ring),
        "RCCL's tuner: hwLat of model 5, NVLINK; also of MSCCL"},
-      {"a step with its link, trees, LL / Simple, us", "0.9 / 2.3", "RCCL's tuner: hwLat of model 5, NVLINK"},
+      {"a step with its link, trees, LL / Simple, us", steps(TunerAlgorithm::tree),
+       "RCCL's tuner: hwLat of model 5, NVLINK"},
       {"a step between nodes", "NCCL's", "network.step and network.tree of `ringsim list costs`, not fitted to RCCL"},
-      {"share of xGMI's 48 GB/s", "0.94", "the slowest link of copies all to all, 45.1 GB/s: TransferBench, AMD"},
-      {"own part added up by MSCCL, GB/s", "60", "fitted to mi300x-1n8g-all_reduce, 2 to 16 MiB"},
+      {"share of xGMI's 48 GB/s", fmt::format("{:.2f}", xgmi_share),
+       "the slowest link of copies all to all, 45.1 GB/s: TransferBench, AMD"},
+      {"own part added up by MSCCL, GB/s", fmt::format("{}", msccl_reduce),
+       "fitted to mi300x-1n8g-all_reduce, 2 to 16 MiB"},
   };
   return lines;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -71,7 +72,9 @@ inline constexpr double msccl_reduce = 60;
 
 /// The constants as text: what each is, and where it is from.
 struct CostLine {
-  std::string_view what, value, from;
+  std::string_view what;
+  std::string value;
+  std::string_view from;
 };
 const std::vector<CostLine>& cost_lines();
 

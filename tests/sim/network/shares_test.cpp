@@ -283,8 +283,9 @@ TEST_CASE("on 1000 random systems the order of resources and flows decides neith
 }
 
 TEST_CASE("a flow that stands for copies has the share of one of them, bit for bit") {
-  // Three flows of a third of 1: 1 - 3 x 1/3 is not 0 in floating point, whatever the order.
-  const System system{.capacities = {1, 0.7}, .routes = {{{{0, 1}, {1, 1}}, {}}, {{{0, 1}}, {}}}};
+  // The first kind has 0.3 / 3 each of resource 1, so that 1 - 3 x 0.1 of resource 0 is left: 0.7000000000000001 if it
+  // is subtracted one by one, 0.7 if at once.
+  const System system{.capacities = {1, 0.3}, .routes = {{{{0, 1}, {1, 1}}, {}}, {{{0, 1}}, {}}}};
   Running copied(system, 3), whole(system);
   const Shares::Flow a = copied.enter(0), b = copied.enter(1);
   std::vector<Shares::Flow> all_a, all_b;

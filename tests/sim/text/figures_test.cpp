@@ -91,4 +91,10 @@ TEST_CASE("numbers of a column have their points in line, and other columns stay
         "21206                   1\n");
 }
 
+TEST_CASE("a time of a column in microseconds is that many picoseconds, rounded") {
+  CHECK(ringsim::time_of_us(1.5) == ringsim::Picoseconds{1'500'000});
+  CHECK(ringsim::time_of_us(182.565'0004) == ringsim::Picoseconds{182'565'000});  // 0.4 ps less
+  CHECK(ringsim::time_of_us(-0.25) == ringsim::Picoseconds{-250'000});
+}
+
 }  // namespace figures_test
