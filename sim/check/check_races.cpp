@@ -55,10 +55,12 @@ bool conflict(Access a, Access b) {
   return !(a == Access::add && b == Access::add);
 }
 
-/// The last access of each kind by each lane to one chunk: step and operation, -1 if there is none.
+/// The last access of a kind by a lane to one chunk.
 struct LastAccess {
-  int step = -1;
-  int op = -1;
+  Lane lane;
+  Access kind;
+  int step, op;
+  bool is_before(Lane other, Access its) const { return lane != other ? lane < other : kind < its; }
 };
 
 /// Follows one actor. Vector clocks over its lanes: clock[m] = how many steps of lane m are known to be complete when
@@ -72,7 +74,7 @@ class Races {
       base_[b] = chunks;
       chunks += static_cast<std::size_t>(schedule.layout[b].n_chunks());
     }
-    last_.resize(chunks * static_cast<std::size_t>(n_lanes_) * 3);
+    last_.resize(chunks);
     const auto lanes = static_cast<std::size_t>(n_lanes_);
     clock_.assign(lanes, std::vector<int>(lanes, 0));
     history_.resize(lanes);
@@ -111,8 +113,8 @@ class Races {
       if (wait.steps == 0 || wait.of(actor_) != actor_) continue;
       if (wait.lane == lane) continue;  // the lane's own order says so already
       const auto other = static_cast<std::size_t>(wait.lane);
-      const std::vector<int>& then = history_[other][static_cast<std::size_t>(wait.steps - 1)];
-      for (std::size_t m = 0; m < clock.size(); ++m) clock[m] = std::max(clock[m], then[m]);
+      const std::size_t then = static_cast<std::size_t>(wait.steps - 1) * clock.size();
+      for (std::size_t m = 0; m < clock.size(); ++m) clock[m] = std::max(clock[m], history_[other][then + m]);
       clock[other] = std::max(clock[other], wait.steps);
     }
     for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
@@ -122,7 +124,7 @@ class Races {
         for (std::uint32_t c = 0; c < touch.region.count; ++c) access(lane, i, k, touch.access, touch.region, c);
     }
     clock[l] = ++done_[l];
-    if (n_lanes_ > 1) history_[l].push_back(clock);
+    history_[l].insert(history_[l].end(), clock.begin(), clock.end());
     return true;
   }
 
@@ -138,27 +140,22 @@ class Races {
   }
 
   void access(Lane lane, int step, int op, Access kind, const Region& region, std::uint32_t c) {
-    const std::size_t chunk = base_[static_cast<std::size_t>(region.buffer)] + region.first + c;
+    std::vector<LastAccess>& known = last_[base_[static_cast<std::size_t>(region.buffer)] + region.first + c];
     const std::vector<int>& clock = clock_[static_cast<std::size_t>(lane)];
-    for (Lane other = 0; other < n_lanes_; ++other) {
-      for (const Access earlier : {Access::read, Access::write, Access::add}) {
-        if (!conflict(earlier, kind)) continue;
-        const LastAccess& before = last_[index(chunk, other, earlier)];
-        if (before.step < 0 || before.step < clock[static_cast<std::size_t>(other)]) continue;
-        if (other == lane && before.step == step && before.op == op) continue;  // the same operation reads and adds
-        refuse(schedule_,
-               fmt::format("{} and {}: both touch {}[{}], one of them writes, and nothing orders them",
-                           describe(schedule_, actor_, other, before.step, before.op),
-                           describe(schedule_, actor_, lane, step, op), to_string(region.buffer), region.first + c),
-               "put one of them into a later step of the lane, or add a wait");
-      }
+    auto own = known.begin();
+    for (const LastAccess& before : known) {
+      if (before.is_before(lane, kind)) ++own;
+      if (!conflict(before.kind, kind) || before.step < clock[static_cast<std::size_t>(before.lane)]) continue;
+      if (before.lane == lane && before.step == step && before.op == op) continue;  // one operation reads and adds
+      refuse(schedule_,
+             fmt::format("{} and {}: both touch {}[{}], one of them writes, and nothing orders them",
+                         describe(schedule_, actor_, before.lane, before.step, before.op),
+                         describe(schedule_, actor_, lane, step, op), to_string(region.buffer), region.first + c),
+             "put one of them into a later step of the lane, or add a wait");
     }
-    last_[index(chunk, lane, kind)] = {step, op};
-  }
-
-  std::size_t index(std::size_t chunk, Lane lane, Access kind) const {
-    return (chunk * static_cast<std::size_t>(n_lanes_) + static_cast<std::size_t>(lane)) * 3 +
-           static_cast<std::size_t>(kind);
+    if (own == known.end() || own->lane != lane || own->kind != kind) own = known.insert(own, {lane, kind, step, op});
+    own->step = step;
+    own->op = op;
   }
 
   const Schedule& schedule_;
@@ -166,12 +163,12 @@ class Races {
   const LookAt& look_at_;
   Lane n_lanes_;
   std::array<std::size_t, n_buffers> base_{};
-  std::vector<LastAccess> last_;                        // [chunk][lane][kind of access]
-  std::vector<std::vector<int>> clock_;                 // [lane][lane]
-  std::vector<std::vector<std::vector<int>>> history_;  // [lane][step] clock after it; only if there are several lanes
-  std::vector<int> done_;                               // [lane] steps
-  std::vector<Step> step_;                              // [lane] its next step, if it was read
-  std::vector<bool> is_read_;                           // [lane]
+  std::vector<std::vector<LastAccess>> last_;  // [chunk] by lane and kind
+  std::vector<std::vector<int>> clock_;        // [lane][lane]
+  std::vector<std::vector<int>> history_;      // [lane][step and lane] its clock after each step
+  std::vector<int> done_;                      // [lane] steps
+  std::vector<Step> step_;                     // [lane] its next step, if it was read
+  std::vector<bool> is_read_;                  // [lane]
   std::vector<Touch> touched_;
 };
 

@@ -246,6 +246,26 @@ TEST_CASE("two lanes that touch one chunk race, unless a wait orders them") {
   }
 }
 
+TEST_CASE("to wait for the first of two reads orders no write after the second") {
+  for (const int waits : {1, 2}) {
+    WrittenSchedule t(broadcast(3, 12_B, 0), 3, 2, 1);
+    t.step(0, 0).send(1, chunk(0));
+    t.step(0, 0).send(2, chunk(0));
+    t.step(1, 0).receive(0, chunk(0));
+    t.step(2, 0).receive(0, chunk(0));
+    t.step(1, 0).send(0, chunk(0));  // what the root has sent
+    Step& over_it = t.step(0, 1);
+    over_it.receive(1, chunk(0));
+    over_it.wait(0, waits);
+    CAPTURE(waits);
+    if (waits == 2)
+      CHECK(verdict(t) == "accepted");
+    else
+      CHECK(verdict(t).find("rank 0, lane 0, step 1, operation 0 (send data[0] to actor 2) and rank 0, lane 1, step 0, "
+                            "operation 0 (receive data[0] from actor 1): both touch data[0]") != std::string::npos);
+  }
+}
+
 TEST_CASE("an order between lanes may go through a third") {
   for (const bool waits : {false, true}) {
     WrittenSchedule t(broadcast(3, 12_B, 0), 3, 3, 1);
