@@ -12,6 +12,7 @@
 #include "algorithms/traces/chakra_writer.hpp"
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/watch.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
@@ -104,8 +105,13 @@ void export_kineto(const TraceExportArguments& arguments, const Scenario& scenar
   if (constexpr std::string_view nccl = "nccl "; prediction.library.starts_with(nccl))
     job.nccl_version = prediction.library.substr(nccl.size());
   make_folders(files);
-  for (std::size_t rank = 0; rank < files.size(); ++rank)
-    write_packed(kineto_trace(recording, job, static_cast<std::uint32_t>(rank)), files[rank]);
+  const KinetoTraces traces(recording, job);
+  ProgressLine progress(1);
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    throw_if_stopped(&stop_requested, fmt::format("{} of {} files were written", rank, files.size()));
+    progress.now(fmt::format("file {} of {}", rank + 1, files.size()));
+    write_packed(traces.of(static_cast<std::uint32_t>(rank)), files[rank]);
+  }
   say(fmt::format("{} files, a step of {:.6g} us\n", files.size(), microseconds(prediction.time)));
 }
 

@@ -74,39 +74,43 @@ std::int64_t kineto_ns(SimTime time) { return time.time_since_epoch().count() / 
 
 std::string us_text(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
-/// Groups of the job, and the number of each call in its group.
-class KinetoGroups {
- public:
-  explicit KinetoGroups(const Recording& recording) {
-    std::vector<SimTime> first(recording.calls.size(), SimTime::max());
-    for (const auto& kernels : recording.kernels)
-      for (const TracedKernel& kernel : kernels)
-        if (kernel.call >= 0)
-          first[static_cast<std::size_t>(kernel.call)] =
-              std::min(first[static_cast<std::size_t>(kernel.call)], kernel.begin);
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < recording.calls.size(); ++i) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return first[a] < first[b]; });
-    std::map<std::string, int> numbers;
-    for (const std::size_t i : order)
-      for (std::size_t g = 0; g < recording.calls[i].groups.size(); ++g) {
-        const std::vector<Actor>& members = recording.calls[i].groups[g];
-        const auto known = std::find(all.begin(), all.end(), members);
-        const auto group = static_cast<std::size_t>(known - all.begin());
-        if (known == all.end()) all.push_back(members);
-        place[{i, g}] = {group, ++numbers[fmt::to_string(group)]};
+}  // namespace
+
+KinetoTraces::KinetoTraces(const Recording& recording, const KinetoJob& job)
+    : recording_(recording), places_(recording.calls.size()) {
+  std::vector<SimTime> first(recording.calls.size(), SimTime::max());
+  for (const auto& kernels : recording.kernels)
+    for (const TracedKernel& kernel : kernels)
+      if (kernel.call >= 0)
+        first[static_cast<std::size_t>(kernel.call)] =
+            std::min(first[static_cast<std::size_t>(kernel.call)], kernel.begin);
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < recording.calls.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return first[a] < first[b]; });
+  std::map<std::vector<Actor>, std::size_t> groups;
+  std::vector<int> n_calls;          // [group]
+  std::vector<std::string> configs;  // [group]
+  for (const std::size_t i : order)
+    for (const std::vector<Actor>& members : recording.calls[i].groups) {
+      const auto [known, is_new] = groups.try_emplace(members, groups.size());
+      const std::size_t group = known->second;
+      if (is_new) {
+        n_calls.push_back(0);
+        configs.push_back(fmt::format(
+            R"({{"pg_name": "{}", "pg_desc": "group {}", "backend_config": "cuda:nccl", "pg_size": {}, "ranks": [{}]}})",
+            group, group, members.size(), fmt::join(members, ", ")));
       }
-  }
+      places_[i].push_back({.group = group, .number = ++n_calls[group]});
+    }
+  job_ = fmt::format(
+      R"("world_size": {}, "pg_count": {}, "pg_config": [{}]{})", job.ranks, configs.size(), fmt::join(configs, ", "),
+      job.nccl_version.empty() ? "" : fmt::format(R"(, "nccl_version": {})", json_text(Json(job.nccl_version))));
+}
 
-  std::vector<std::vector<Actor>> all;
-  std::map<std::pair<std::size_t, std::size_t>, std::pair<std::size_t, int>> place;  // (call, group) -> (group, number)
-};
-
-/// The arguments of a call's kernel.
-std::string call_arguments(const Recording& recording, const KinetoGroups& groups, const TracedKernel& kernel,
-                           Actor rank, std::string& name) {
+// Of a call's kernel.
+std::string KinetoTraces::call_arguments(const TracedKernel& kernel, Actor rank, std::string& name) const {
   const auto index = static_cast<std::size_t>(kernel.call);
-  const Recording::Call& call = recording.calls[index];
+  const Recording::Call& call = recording_.calls[index];
   for (std::size_t g = 0; g < call.groups.size(); ++g) {
     const std::vector<Actor>& members = call.groups[g];
     const auto member = std::find(members.begin(), members.end(), rank);
@@ -115,7 +119,7 @@ std::string call_arguments(const Recording& recording, const KinetoGroups& group
         call.traffic.empty() ? nullptr : &call.traffic[g][static_cast<std::size_t>(member - members.begin())];
     const KinetoName words = kineto_name(call.op, traffic);
     const auto [in, out] = in_and_out(call, members.size(), traffic);
-    const auto [group, number] = groups.place.at({index, g});
+    const auto [group, number] = places_[index][g];
     name = fmt::format("ncclDevKernel_{}", words.kernel);
     std::string text = fmt::format(
         R"(, "Collective name": "{}", "In msg nelems": {}, "Out msg nelems": {}, "Group size": {}, "dtype": "Byte", "Process Group Name": "{}", "Process Group Description": "group {}", "Process Group Ranks": "[{}]", "Seq": {})",
@@ -126,20 +130,11 @@ std::string call_arguments(const Recording& recording, const KinetoGroups& group
   return "";
 }
 
-}  // namespace
-
-std::string kineto_trace(const Recording& recording, const KinetoJob& job, std::uint32_t rank) {
-  const KinetoGroups groups(recording);
-  std::vector<std::string> config;
-  for (std::size_t g = 0; g < groups.all.size(); ++g)
-    config.push_back(fmt::format(
-        R"({{"pg_name": "{}", "pg_desc": "group {}", "backend_config": "cuda:nccl", "pg_size": {}, "ranks": [{}]}})", g,
-        g, groups.all[g].size(), fmt::join(groups.all[g], ", ")));
+std::string KinetoTraces::of(std::uint32_t rank) const {
   std::string text = fmt::format(
-      R"({{"schemaVersion": 1, "deviceProperties": [], "distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}, "pg_count": {}, "pg_config": [{}]{}}}, "displayTimeUnit": "ms", "traceName": "rank{}.json", "traceEvents": [)",
-      rank, job.ranks, groups.all.size(), fmt::join(config, ", "),
-      job.nccl_version.empty() ? "" : fmt::format(R"(, "nccl_version": {})", json_text(Json(job.nccl_version))), rank);
-  const std::vector<TracedKernel>& kernels = recording.kernels.at(rank);
+      R"({{"schemaVersion": 1, "deviceProperties": [], "distributedInfo": {{"backend": "nccl", "rank": {}, {}}}, "displayTimeUnit": "ms", "traceName": "rank{}.json", "traceEvents": [)",
+      rank, job_, rank);
+  const std::vector<TracedKernel>& kernels = recording_.kernels.at(rank);
   std::int64_t end = 0;
   for (const TracedKernel& kernel : kernels) end = std::max(end, kineto_ns(kernel.end));
   text += fmt::format(
@@ -159,8 +154,7 @@ std::string kineto_trace(const Recording& recording, const KinetoJob& job, std::
       continue;
     }
     std::string name = kernel.name;
-    const std::string arguments =
-        kernel.call < 0 ? "" : call_arguments(recording, groups, kernel, static_cast<Actor>(rank), name);
+    const std::string arguments = kernel.call < 0 ? "" : call_arguments(kernel, static_cast<Actor>(rank), name);
     text += fmt::format(
         ",\n"
         R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": 0, "tid": {}, {}, "args": {{"External id": {}, "device": 0, "context": 1, "stream": {}, "correlation": {}{}{}}}}})",

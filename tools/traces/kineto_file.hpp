@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "scenarios/predict/trace.hpp"
 
@@ -15,9 +16,9 @@ struct KinetoJob {
   std::string nccl_version;  ///< "2.27.5"; empty: not known
 };
 
-/// A rank's kernels as a trace of PyTorch's profiler (Kineto, schemaVersion 1): each task of the streams of compute and
-/// each call is a kernel, those of collectives with the arguments that PyTorch writes since 2024; what the host does
-/// is a cpu_op.
+/// Writes each rank's kernels as a trace of PyTorch's profiler (Kineto, schemaVersion 1): each task of the streams of
+/// compute and each call is a kernel, those of collectives with the arguments that PyTorch writes since 2024; what the
+/// host does is a cpu_op.
 ///
 /// Times in us, rounded to whole ns: each begin and end by itself, down. Sizes are elements of one byte ("Byte"), so
 /// that they are exact whatever the type is. A call begins when its rank calls it: the launch is in the kernel. Calls
@@ -25,7 +26,25 @@ struct KinetoJob {
 /// group are numbered ("Seq", as PyTorch writes from March 2026 on) by their first begin.
 ///
 /// Source of the names: the traces that validate/profiles/kineto.hpp reads.
-/// Requires Recording::kernels and `rank` below their number.
-std::string kineto_trace(const Recording& recording, const KinetoJob& job, std::uint32_t rank);
+class KinetoTraces {
+ public:
+  /// Requires Recording::kernels. The recording must outlive it.
+  KinetoTraces(const Recording& recording, const KinetoJob& job);
+
+  /// Requires `rank` below the number of Recording::kernels.
+  std::string of(std::uint32_t rank) const;
+
+ private:
+  /// A call's group among all of the job, and the call's number in it.
+  struct Place {
+    std::size_t group = 0;
+    int number = 0;
+  };
+  std::string call_arguments(const Recording::Kernel& kernel, Actor rank, std::string& name) const;
+
+  const Recording& recording_;
+  std::string job_;                         // members of distributedInfo after its rank
+  std::vector<std::vector<Place>> places_;  // [call][group of the call]
+};
 
 }  // namespace ringsim::tools
