@@ -213,7 +213,7 @@ TEST_CASE("the examples of help that need no more than the repository do what th
         name.ends_with("import") || name == "merge" || name == "scorecard" || name.starts_with("man") ||
         name.starts_with("crossover") || name == "calibrate" || name.starts_with("completion"))
       continue;
-    // Twenty seconds, and minutes with sanitizers; plan_command_test runs smaller ones with them.
+    // It takes 20 s, and with sanitizers minutes; plan_command_test has smaller searches for them.
     if (ringsim::test::sanitized && name == "plan") continue;
     Words asked{"help"};
     asked.insert(asked.end(), command.begin(), command.end());

@@ -90,7 +90,7 @@ TEST_CASE("MSCCL XML is written of trees that it can hold, and it is said that o
   CHECK(fewer.code == 0);
   CHECK(has(fewer.out, "Left out because the file's format cannot hold"));
   CHECK(run_command({"schedule", "check", next_to(box, "fewer.xml")}).code == 0);
-  if (!ringsim::test::sanitized) CHECK_FALSE(has(made("all.json").out, "Left out"));  // 40 s
+  if (!ringsim::test::sanitized) CHECK_FALSE(has(made("all.json").out, "Left out"));  // with sanitizers 40 s
 }
 
 TEST_CASE("a file of another kind is refused before anything is made") {

@@ -330,7 +330,7 @@ TEST_CASE("no plan takes less than its bound") {
   for (const auto& [why, n] : search_plans(plans_of(weight_passes), in_turn(1)).refused)
     CHECK(!has(why, "virtual_pipeline"));
   std::vector<Json> documents{nodes, experts, late, weight_passes};
-  // They run no code that those above do not: sanitizers would find nothing more, in half a minute.
+  // These run no other code than those above, so sanitizers need not see them.
   if (!ringsim::test::sanitized) documents.insert(documents.end(), {small(8), slow, small(6, 12)});
   for (const Json& document : documents) {
     const PlanSearch found = search_plans(plans_of(document), in_turn(100'000, all));

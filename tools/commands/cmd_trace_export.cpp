@@ -86,6 +86,16 @@ void make_folders(const std::vector<std::string>& files) {
   }
 }
 
+void write_files(const KinetoTraces& traces, const std::vector<std::string>& files) {
+  ProgressLine progress(files.size());
+  progress.now("writing files");
+  for (std::size_t rank = 0; rank < files.size(); ++rank) {
+    throw_if_stopped(&stop_requested, fmt::format("files were written: {} of {} are", rank, files.size()));
+    write_packed(traces.of(static_cast<std::uint32_t>(rank)), files[rank]);
+    progress.add(1);
+  }
+}
+
 void export_kineto(const TraceExportArguments& arguments, const Scenario& scenario, const Setup& setup,
                    const std::vector<std::string>& files) {
   expect_free(arguments, files);
@@ -105,13 +115,7 @@ void export_kineto(const TraceExportArguments& arguments, const Scenario& scenar
   if (constexpr std::string_view nccl = "nccl "; prediction.library.starts_with(nccl))
     job.nccl_version = prediction.library.substr(nccl.size());
   make_folders(files);
-  const KinetoTraces traces(recording, job);
-  ProgressLine progress(1);
-  for (std::size_t rank = 0; rank < files.size(); ++rank) {
-    throw_if_stopped(&stop_requested, fmt::format("{} of {} files were written", rank, files.size()));
-    progress.now(fmt::format("file {} of {}", rank + 1, files.size()));
-    write_packed(traces.of(static_cast<std::uint32_t>(rank)), files[rank]);
-  }
+  write_files(KinetoTraces(recording, job), files);
   say(fmt::format("{} files, a step of {:.6g} us\n", files.size(), microseconds(prediction.time)));
 }
 

@@ -107,7 +107,6 @@ KinetoTraces::KinetoTraces(const Recording& recording, const KinetoJob& job)
       job.nccl_version.empty() ? "" : fmt::format(R"(, "nccl_version": {})", json_text(Json(job.nccl_version))));
 }
 
-// Of a call's kernel.
 std::string KinetoTraces::call_arguments(const TracedKernel& kernel, Actor rank, std::string& name) const {
   const auto index = static_cast<std::size_t>(kernel.call);
   const Recording::Call& call = recording_.calls[index];

@@ -40,6 +40,7 @@ class KinetoTraces {
     std::size_t group = 0;
     int number = 0;
   };
+  /// The arguments of a call's kernel, whose name is put into `name`.
   std::string call_arguments(const Recording::Kernel& kernel, Actor rank, std::string& name) const;
 
   const Recording& recording_;

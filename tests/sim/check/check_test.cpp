@@ -253,7 +253,7 @@ TEST_CASE("to wait for the first of two reads orders no write after the second")
     t.step(0, 0).send(2, chunk(0));
     t.step(1, 0).receive(0, chunk(0));
     t.step(2, 0).receive(0, chunk(0));
-    t.step(1, 0).send(0, chunk(0));  // what the root has sent
+    t.step(1, 0).send(0, chunk(0));  // sent back, so that the root's data stays what it was
     Step& over_it = t.step(0, 1);
     over_it.receive(1, chunk(0));
     over_it.wait(0, waits);
