@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "validate/profiles/rank_ranges.hpp"
+#include "validate/profiles/flight_words.hpp"
+#include "validate/profiles/hang_causes.hpp"
 
 namespace ringsim::profiles {
 
@@ -20,28 +20,6 @@ namespace {
 
 // Chosen: more would not be read, and the rest is counted.
 constexpr std::size_t most_mismatches = 20;
-constexpr std::size_t most_findings_of_a_kind = 20;
-
-std::string title_of(const std::string& name, const std::string& description) {
-  return description.empty() ? name : fmt::format("{} ({})", name, description);
-}
-
-/// Sentences of one kind.
-struct Findings {
-  std::vector<std::string> texts;
-  std::size_t n_more = 0;
-
-  void say(std::string text) {
-    if (texts.size() < most_findings_of_a_kind)
-      texts.push_back(std::move(text));
-    else
-      ++n_more;
-  }
-  void move_to(std::vector<std::string>& all) {
-    std::move(texts.begin(), texts.end(), std::back_inserter(all));
-    if (n_more > 0) all.push_back(fmt::format("{} more of this kind", n_more));
-  }
-};
 
 /// A rank's calls in a group.
 struct Member {
@@ -61,25 +39,6 @@ bool has_sizes_of_all_to_all(const FlightDump& dump) {
   const std::string& version = dump.version;
   std::from_chars(version.data() + std::min<std::size_t>(2, version.size()), version.data() + version.size(), minor);
   return minor >= 4;
-}
-
-std::string names_of(const FlightDump& dump, const FlightCall& call) {
-  const std::string& first = dump.text(call.ops.front().name);
-  if (call.ops.size() == 1) return first;
-  std::set<std::string> names;
-  for (const FlightOp& op : call.ops) names.insert(dump.text(op.name));
-  return fmt::format("{} coalesced: {}", call.ops.size(), fmt::join(names, ", "));
-}
-
-/// "all_reduce [[1024]] Float"; what comes out is added if nothing goes in.
-std::string words_of(const FlightDump& dump, const FlightCall& call) {
-  const FlightOp& op = call.ops.front();
-  const FlightTensors& tensors = op.in.shapes != 0 ? op.in : op.out;
-  std::string text = names_of(dump, call);
-  if (call.ops.size() > 1) return text;
-  if (tensors.shapes != 0) text += ' ' + dump.text(tensors.shapes);
-  if (tensors.dtypes != 0) text += ' ' + dump.text(tensors.dtypes);
-  return text;
 }
 
 /// The operation by NCCL's name, so that PyTorch's names for one of NCCL's operations agree.
@@ -129,13 +88,23 @@ class HangFinder {
       return key(a) < key(b);
     });
     find_messages();
-    find_circles();
-    say_findings();
+    out_.findings = findings_of(out_, oldest_pending(), unknown_);
     return std::move(out_);
   }
 
  private:
-  static std::string title(const FlightGroup& group) { return title_of(group.name, group.description); }
+  std::map<std::uint32_t, OldestPending> oldest_pending() const {
+    std::map<std::uint32_t, OldestPending> found;
+    for (const auto& [rank, waiting] : waits_in_) {
+      OldestPending& own = found[rank];
+      own.dump = by_rank_.at(rank);
+      own.call = waiting.call;
+      for (std::size_t g = 0; g < out_.groups.size() && waiting.group != nullptr && !own.group; ++g)
+        if (out_.groups[g].name == waiting.group->name && out_.groups[g].members == waiting.group->members)
+          own.group = g;
+    }
+    return found;
+  }
 
   /// As the dump lists them, else as another one does, if there is one such group with this rank.
   std::vector<std::uint32_t> members_of(const FlightGroup& group, std::uint32_t rank) const {
@@ -176,12 +145,6 @@ class HangFinder {
       if (!call.is_point_to_point) waiting.group = own[call.group];
       break;
     }
-  }
-
-  std::string call_text(const FlightDump& dump, const FlightCall& call) const {
-    const FlightGroup& group = dump.groups[call.group];
-    if (call.is_point_to_point) return fmt::format("{} of group {}", words_of(dump, call), title(group));
-    return fmt::format("{} number {} of group {}", names_of(dump, call), call.number, title(group));
   }
 
   static const FlightCall* at_number(const Member& member, std::int64_t number) {
@@ -351,11 +314,11 @@ class HangFinder {
           const auto place = static_cast<std::size_t>(op.peer);
           const std::vector<std::uint32_t> members = members_of(group, dump.rank);
           if (op.peer == no_value || place >= members.size()) {
-            unknown_.say(fmt::format("rank {} waits in {} of group {}; its dump does not say with which rank",
-                                     dump.rank, op_text(dump, op), title(group)));
+            unknown_.push_back(fmt::format("rank {} waits in {} of group {}; its dump does not say with which rank",
+                                           dump.rank, op_text(dump, op), title_of(group.name, group.description)));
             continue;
           }
-          all.try_emplace({dump.rank, members[place], op.op == CallOp::send, title(group)},
+          all.try_emplace({dump.rank, members[place], op.op == CallOp::send, title_of(group.name, group.description)},
                           Pending{.call = &call, .op = &op});
         }
       }
@@ -397,205 +360,6 @@ class HangFinder {
     return fmt::format("{} {} {}", dump.text(op.name), dump.text(data.shapes), dump.text(data.dtypes));
   }
 
-  // Circles: ranks that wait for each other.
-
-  /// Ranks without which the rank's oldest pending call does not go on, of those that wait themselves.
-  std::vector<std::uint32_t> waits_for(std::uint32_t rank) const {
-    std::vector<std::uint32_t> found;
-    const Waiting& waiting = waits_in_.at(rank);
-    if (waiting.group != nullptr) {
-      const auto group = std::find_if(out_.groups.begin(), out_.groups.end(), [&](const GroupProgress& each) {
-        return each.name == waiting.group->name && each.members == waiting.group->members;
-      });
-      for (const std::uint32_t other : group->in(Standing::not_called))
-        if (waits_in_.contains(other)) found.push_back(other);
-    }
-    for (const PendingMessage& message : out_.messages)
-      if (waiting.group == nullptr && message.rank == rank && message.is_met == false &&
-          waits_in_.contains(message.peer))
-        found.push_back(message.peer);
-    return found;
-  }
-
-  /// Depth first; of each circle that closes the ranks on the way.
-  void find_circles() {
-    struct Step {
-      std::uint32_t rank;
-      std::vector<std::uint32_t> others;  // that are not looked at yet
-    };
-    std::set<std::uint32_t> seen;
-    for (const auto& start : waits_in_) {
-      if (!seen.insert(start.first).second) continue;
-      std::vector<Step> way{{.rank = start.first, .others = waits_for(start.first)}};
-      while (!way.empty()) {
-        if (way.back().others.empty()) {
-          way.pop_back();
-          continue;
-        }
-        const std::uint32_t next = way.back().others.back();
-        way.back().others.pop_back();
-        const auto on_way = std::find_if(way.begin(), way.end(), [&](const Step& step) { return step.rank == next; });
-        if (on_way != way.end()) {
-          std::vector<std::uint32_t> circle;
-          for (auto each = on_way; each != way.end(); ++each) circle.push_back(each->rank);
-          say_circle(circle);
-        } else if (seen.insert(next).second) {
-          way.push_back({.rank = next, .others = waits_for(next)});
-        }
-      }
-    }
-  }
-
-  void say_circle(const std::vector<std::uint32_t>& ranks) {
-    std::vector<std::uint32_t> in_order = ranks;
-    std::sort(in_order.begin(), in_order.end());
-    constexpr std::size_t shown = 4;
-    std::string who, last;
-    for (std::size_t i = 0; i < std::min(ranks.size(), shown); ++i) {
-      const FlightDump& dump = *by_rank_.at(ranks[i]);
-      const FlightCall& call = dump.calls.back();
-      who += fmt::format("{}rank {} for rank {} in {}", i == 0 ? "" : "; ", ranks[i], ranks[(i + 1) % ranks.size()],
-                         call_text(dump, *waits_in_.at(ranks[i]).call));
-      last += fmt::format("{}rank {} {}{}", i == 0 ? "" : "; ", ranks[i], call_text(dump, call),
-                          call.place == 0 ? "" : ", " + dump.text(call.place));
-    }
-    if (ranks.size() > shown) who += fmt::format("; and {} more", ranks.size() - shown);
-    causes_.say(
-        fmt::format("{} wait for each other: {}. They call in different orders, or a program stands still after an "
-                    "asynchronous call; last calls: {}",
-                    those(in_order), who, last));
-  }
-
-  // Findings.
-
-  static std::string those(const std::vector<std::uint32_t>& ranks) {
-    return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_ranges(ranks));
-  }
-
-  std::string timed_out(const GroupProgress& group) const {
-    std::vector<std::uint32_t> ranks;
-    for (const RankProgress& each : group.ranks)
-      if (each.has_timed_out) ranks.push_back(each.rank);
-    return ranks.empty() ? "" : fmt::format("; it has timed out on {}", those(ranks));
-  }
-
-  void say_mismatch(const GroupProgress& group) {
-    bool is_said = false;
-    for (const Mismatch& each : group.mismatches) {
-      const bool is_over = each.number <= group.last;
-      if (is_said && !is_over) continue;
-      is_said = is_said || !is_over;
-      std::vector<std::string> parts;
-      for (const Variant& variant : each.variants)
-        parts.push_back(fmt::format("{}: {}", those(variant.ranks), variant.call));
-      (is_over ? past_ : causes_)
-          .say(fmt::format("group {}, number {}: ranks differ in the {}{}: {}", group.title(), each.number, each.what,
-                           is_over ? ", though it has completed" : "", fmt::join(parts, "; ")));
-    }
-  }
-
-  static std::string last_of(const RankProgress& rank) {
-    return rank.last_call + (rank.place.empty() ? "" : ", " + rank.place);
-  }
-
-  void say_behind(const GroupProgress& group) {
-    std::vector<std::uint32_t> waiting = group.in(Standing::scheduled);
-    for (const Standing standing : {Standing::started, Standing::completed})
-      for (const std::uint32_t rank : group.in(standing)) waiting.push_back(rank);
-    std::sort(waiting.begin(), waiting.end());
-    const std::string call = fmt::format("number {} of group {}{}", group.last + 1, group.title(),
-                                         group.next_call.empty() ? "" : fmt::format(", {}", group.next_call));
-    std::map<std::string, std::vector<std::uint32_t>> elsewhere;  // [what it waits in]
-    std::map<std::string, std::vector<std::uint32_t>> free;       // [its last call]
-    for (const RankProgress& each : group.ranks) {
-      if (each.standing != Standing::not_called) continue;
-      const auto waits = waits_in_.find(each.rank);
-      if (waits != waits_in_.end()) {
-        const std::string waits_in = call_text(*by_rank_.at(each.rank), *waits->second.call);
-        const bool went_on = each.last_call != waits_in;
-        elsewhere[waits_in + (went_on ? fmt::format("; its last call was {}", last_of(each)) : "")].push_back(
-            each.rank);
-      } else {
-        free[each.last_call.empty() ? "it has called nothing" : fmt::format("its last call was {}", last_of(each))]
-            .push_back(each.rank);
-      }
-    }
-    for (const auto& [last, ranks] : free)
-      causes_.say(fmt::format("{} {} not called {}; {} {}{}. No call is pending there, so look at the program: {}",
-                              those(ranks), ranks.size() == 1 ? "has" : "have", call, those(waiting),
-                              waiting.size() == 1 ? "has" : "have", timed_out(group), last));
-    for (const auto& [what, ranks] : elsewhere)
-      consequences_.say(fmt::format("{} {} not called {}: {} in {}", those(ranks), ranks.size() == 1 ? "has" : "have",
-                                    call, ranks.size() == 1 ? "it waits" : "they wait", what));
-  }
-
-  void say_group(const GroupProgress& group) {
-    const std::string call = fmt::format("number {} of group {}, {}", group.last + 1, group.title(), group.next_call);
-    say_mismatch(group);
-    switch (group.verdict) {
-      case GroupVerdict::finished:
-      case GroupVerdict::mismatch:
-        break;
-      case GroupVerdict::behind:
-        say_behind(group);
-        break;
-      case GroupVerdict::not_started:
-        causes_.say(
-            fmt::format("all ranks have called {}{}; its kernel has not begun on {}, where earlier work on the stream "
-                        "does not end",
-                        call, timed_out(group), those(group.in(Standing::scheduled))));
-        break;
-      case GroupVerdict::inside:
-        causes_.say(fmt::format("all ranks have called {}, and it has not ended{}: {}", call, timed_out(group),
-                                group.knows_starts
-                                    ? "its kernels run, so look at links, NICs and GPUs"
-                                    : "look at links, NICs and GPUs, or at earlier work on the streams (with "
-                                      "TORCH_NCCL_ENABLE_TIMING=1 dumps say whether kernels have begun)"));
-        break;
-      case GroupVerdict::no_dump:
-        if (const auto without = group.in(Standing::no_dump); !without.empty())
-          unknown_.say(fmt::format("all ranks whose dumps are here have called {}{}; read the dumps of {}", call,
-                                   timed_out(group), those(without)));
-        if (const auto lost = group.in(Standing::not_in_dump); !lost.empty())
-          unknown_.say(
-              fmt::format("whether {} {} called {} is not known: the calls in this group are no longer in the "
-                          "dumps; raise TORCH_FR_BUFFER_SIZE",
-                          those(lost), lost.size() == 1 ? "has" : "have", call));
-        break;
-    }
-  }
-
-  void say_message(const PendingMessage& message) {
-    const char* way = message.is_send ? "to" : "from";
-    const std::string waits = fmt::format("rank {} waits in {} {} rank {} of group {}", message.rank, message.call, way,
-                                          message.peer, message.group);
-    if (!message.is_met) return unknown_.say(fmt::format("{}; read the dump of rank {}", waits, message.peer));
-    if (*message.is_met) {
-      if (!message.is_send) return;  // said of the sender
-      if (message.differs.empty())
-        return causes_.say(
-            fmt::format("{}, which has called {}, and neither has ended: look at links, NICs and GPUs, or at "
-                        "earlier work on the streams",
-                        waits, message.peers_call));
-      return causes_.say(
-          fmt::format("{}, which waits in {}: they differ in the {}", waits, message.peers_call, message.differs));
-    }
-    const auto other = waits_in_.find(message.peer);
-    const std::string text =
-        fmt::format("{}, which has no {} for it pending", waits, message.is_send ? "receive" : "send");
-    if (other == waits_in_.end())
-      causes_.say(text + ". No call is pending there at all, so look at the program");
-    else
-      consequences_.say(
-          fmt::format("{}: it waits in {}", text, call_text(*by_rank_.at(message.peer), *other->second.call)));
-  }
-
-  void say_findings() {
-    for (const GroupProgress& group : out_.groups) say_group(group);
-    for (const PendingMessage& message : out_.messages) say_message(message);
-    for (Findings* each : {&causes_, &unknown_, &consequences_, &past_}) each->move_to(out_.findings);
-  }
-
   const std::vector<FlightDump>& dumps_;
   std::map<std::uint32_t, const FlightDump*> by_rank_;
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, GroupDumps> groups_;
@@ -606,7 +370,7 @@ class HangFinder {
   std::map<std::uint32_t, Waiting> waits_in_;                           // [rank]
   std::map<std::string, std::set<std::vector<std::uint32_t>>> listed_;  // [name] members of groups of that name
   bool lacks_calls_ = false;                                            // some dump has lost calls
-  Findings causes_, unknown_, consequences_, past_;
+  std::vector<std::string> unknown_;                                    // sentences
   Hang out_;
 };
 
