@@ -177,8 +177,8 @@ def model_parallel(rows):
     waits = (last["split_us"]["waiting_for_others"] + last["split_us"]["exposed_communication"] + last["split_us"]["idle"]) / 1000
     return (f"ResNet-50, 32 images per GPU. With whole batches, one after the other, the GPUs reach {shares(1)} GPUs of their separate "
             f"throughput, because each waits until the others are done; rank 0 of 8 computes {last['split_us']['compute'] / 1000:.1f} ms and "
-            f"waits {waits:.1f}. With 32 microbatches per batch (GPipe): {shares(32)}. The rest is lost at the beginning and the end, when "
-            "not all GPUs have work, and to layers that do not divide evenly.")
+            f"waits {waits:.1f}. With 32 microbatches per batch (GPipe): {shares(32)}. The rest is idle time at the beginning and the "
+            "end, when not all GPUs have work, and imbalance of layers that do not divide evenly.")
 
 
 def one_machine(rows):

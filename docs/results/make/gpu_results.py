@@ -19,7 +19,7 @@ EXPERIMENTS = [  # file, title, what it shows, whether its times count
     ("memory-streams", "In the GPU's memory, call by call",
      "K ranks of one GPU, without a graph: the host spends time on every call.", True),
     ("kernels", "Copy kernels of few blocks as links",
-     "A kernel with the given number of thread blocks makes a rank's copies; it is modeled as a link of known rate. Many such kernels share the memory.", True),
+     "A kernel with the given number of thread blocks copies a rank's data; it is modeled as a link of known rate. Many such kernels share the memory.", True),
     ("nccl", "NCCL", "With ncclSend and ncclRecv, and with NCCL's own collective: one rank, and two processes on one GPU, whose kernels take "
      "turns while they wait for each other. Only the results count, not the times.", False),
 ]
