@@ -102,8 +102,8 @@ QUESTIONS = [
              "slow](my-job-is-slow.md) says how to record profiles."),
     Question(34, "Is my all-reduce as fast as it should be?", "the same profiles, and the machine",
              ["trace", "compare", "dgx-a100", *PROFILES],
-             "The one of 64 MiB is: its additional time is spent waiting for rank 2. The one of 16 MiB takes twice as long as "
-             "predicted, after all ranks have arrived."),
+             "At 64 MiB it is: the additional time is spent waiting for rank 2. At 16 MiB it takes twice as long as predicted, although all "
+             "ranks have arrived."),
     Question(35, "FSDP, or tensor and pipeline parallelism: Llama 3 70B on 64 GPUs with a NIC of 400 Gb/s each?",
              "asked of every planner; shares of the peak are assumed",
              ["plan", f"{FOLDER}/35-fsdp-or-tp-pp.json", "--within", "50%"],
