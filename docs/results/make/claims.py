@@ -165,7 +165,8 @@ def reducer(rows):
 
 def busy_server(rows):
     on_time, late = (server_row(rows, 200_000_000, slow, None) for slow in ([], SLOW))
-    return (f"Not always: a rank that is half as fast costs nothing if the server is busy with the others meanwhile. 4 workers, 200 MB: "
+    return (f"Not always: a rank that is half as fast costs nothing if the server is busy with the other workers during its delay. "
+            f"4 workers, 200 MB: "
             f"{ms(on_time):.3f} ms with equal ranks, {ms(late):.3f} with a slow one.")
 
 
