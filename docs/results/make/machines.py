@@ -204,7 +204,7 @@ A PCIe switch of DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each 
 | without: receiving | 2p, adapter to memory | 2p, memory to GPU | | 2p |
 | without, in all | 4p | 4p | 2p | 2p |
 
-The uplink carries twice the adapter's bytes at the adapter's rate, so the speed is half. `tests/topologies/gpudirect_test.cpp` checks these counts on every link. With p = 256 MiB,
+The uplink carries twice the adapter's bytes at the adapter's rate, so the speed is halved. `tests/topologies/gpudirect_test.cpp` checks these counts on every link. With p = 256 MiB,
 `ringsim run scenarios/examples/machines/gpudirect-all.json --set topology.node=dgx-1v --explain` says:
 
 ```
