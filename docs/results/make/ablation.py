@@ -44,12 +44,12 @@ def write_page():
     results = {name: [row for row in library_rows(sys.argv[1], sets) if row["scored"] == "true"] for name, sets in INGREDIENTS}
     options = "\n".join(f"| {name} | {', '.join(f'`{each}`' for each in sets) or '-'} |" for name, sets in INGREDIENTS)
     families = "\n\n".join(f"## {family[0].upper()}{family[1:]}\n\n{table(results, family)}" for family in FAMILIES)
-    return f"""# What does each part of the model of NCCL buy?
+    return f"""# How much does each part of the model of NCCL matter?
 
-Made by `docs/results/make/ablation.py build/tools/ringsim`. The scorecard's column "ringsim, library" over the
-[published tables](accuracy.md), with one part of the model switched off by options of `--set`; nothing is fitted again.
-Cells: median / 90th percentile of |predicted/measured - 1|, in percent. A variable of NCCL that a
-table fixes is replaced by the option's.
+The script `docs/results/make/ablation.py build/tools/ringsim` writes this page. The tables have the scorecard's column "ringsim, library" for
+the [published tables](accuracy.md), with one part of the model switched off by `--set`; nothing is fitted again.
+Cells are the median / 90th percentile of |predicted/measured - 1|, in percent. The option overrides variables of NCCL
+that a table sets.
 
 ## All tables
 

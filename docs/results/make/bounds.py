@@ -25,10 +25,11 @@ BUS = {"all_reduce": lambda n: Fraction(2 * (n - 1), n), "all_gather": lambda n:
 NAMES = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
 # Tables with rows above their bound, and why. The script fails if one has no reason, or a reason has no row.
 ABOVE = {
-    "gh200-2n1g-all_reduce-gdron": "Within rounding. HDR's payload is taken as 24 of 25 GB/s a port (0.96); these four ports carry 24.02.",
-    "h100-10n1g-all_reduce": "The preset's 48 GB/s are too low by 2 %, twice: as PCIe gen5 x16 they are NCCL's constant (the line rate is 63, and copies"
-                             " of 55 were measured elsewhere), as NDR's payload the upper end of 46 to 48 that nccl-tests issue 290 reports."
-                             " This fabric carries 48.9 of 50. The constants stay: other machines reach 46 to 48, and NCCL chooses by 48.",
+    "gh200-2n1g-all_reduce-gdron": "Within rounding. The model assumes a payload of 24 of 25 GB/s per HDR port (0.96); these four ports carry 24.02.",
+    "h100-10n1g-all_reduce": "The preset's 48 GB/s are 2 % too low in two places. For PCIe gen5 x16 they are NCCL's constant (the line rate is 63, and"
+                             " copies of 55 were measured elsewhere). For NDR's payload they are the upper end of the 46 to 48 that nccl-tests issue"
+                             " 290 reports. This fabric carries 48.9 of 50. The constants are unchanged, because other machines reach 46 to 48, and NCCL"
+                             " chooses by 48.",
 }
 
 
@@ -196,44 +197,44 @@ def measured_tables():
 
 def write_page():
     plain, switched, notes, n, band, n_band = measured_tables()
-    return f"""# Bounds: what machines allow, and what is reached
+    return f"""# Bounds: the limits of machines, and what is reached
 
-Made by `docs/results/make/bounds.py build/tools/ringsim`; a test fails when this page is not what it writes. All rates in GB/s (10^9 bytes).
+The script `docs/results/make/bounds.py build/tools/ringsim` writes this page, and a test compares them. All rates are in GB/s (10^9 bytes).
 
-## What each preset allows
+## The limits of each preset
 
-No algorithm, however clever, moves data faster than these rates; what limits it is the cut in the last column. `ringsim bound`
-computes them for any machine. Link rates are what payload reaches, so the bounds are below those of bare line rates. Latency is not
-in them.
+No algorithm moves data faster than these rates. The cut in the last column is the limit. `ringsim bound` computes the rates for any
+machine. Link rates are rates of payload, so the bounds are lower than those of line rates. Latency is not included.
 
-Several nodes are joined by a star whose cables are faster than any NIC, so the limit is a link of the machine; every NIC counts. A link counts
-if messages between GPUs take it: NVLink within a node, NICs between them. A busbw of several nodes may be above that of one: data
-leaves a GPU over NVLink and NIC at once. `<=`: a lower bound on the time; the optimum may be slower. Without it: an optimum that trees reach
-(`ringsim synthesize` makes them). `1/x*` is exact: seconds in which each rank's block of 1 GB reaches all ranks. "All-reduce in two": a
-reduce-scatter, then an all-gather. "All-reduce": the bound on all algorithms in which only GPUs add up. All-to-all is a lower bound
-by cuts in all rows. `*` stands for any number. Presets on one line have the same bounds.
+A star connects the nodes, with cables that are faster than any NIC, so the limit is a link of the machine; every NIC counts. A link counts
+if messages between GPUs use it: NVLink within a node, NICs between them. The busbw of several nodes may exceed that of one, because data
+leaves a GPU over NVLink and NIC at once. `<=` marks a lower bound on the time; the optimum may be slower. Rates without it are optima that
+trees reach (`ringsim synthesize` makes them). `1/x*` is exact: the seconds in which each rank's block of 1 GB reaches all ranks. "All-reduce
+in two" is a reduce-scatter, then an all-gather. "All-reduce" is the bound for all algorithms in which only GPUs reduce. In all rows,
+all-to-all is a lower bound by cuts. `*` matches any number. Presets on one line have the same bounds.
 
 {preset_table()}
 
 ## What measured collectives reach
 
-The best row (largest busbw) of every measured table, as a share of the bound of its machine: {n} tables of
-`validate/measured/tables`, those with a scenario and with messages of 1 MiB or more. Mostly NCCL; `mpi` in the name is MPI, mi300x and mi325x are
-RCCL. The bound counts what copies between two GPUs reach; the last column has the share of NVLink's line rate, on single nodes with NVSwitches. The {n_band} tables of eight GPUs on
-an NVSwitch that end at 256 MiB or more reach {band} of the line rate. The rest is the cost of kernels, their synchronization, and protocols.
+The table has the best row (largest busbw) of every measured table, as a share of the bound of its machine. These are the {n} tables of
+`validate/measured/tables` that have a scenario and messages of 1 MiB or more. Most are of NCCL; those with `mpi` in the name are of MPI, mi300x
+and mi325x are of RCCL. The bound uses the rate of copies between two GPUs. The last column has the share of NVLink's line rate, for single nodes
+with NVSwitches. The {n_band} tables of eight GPUs on an NVSwitch that end at 256 MiB or more reach {band} of the line rate. Kernels, their
+synchronization, and protocols cost the rest.
 
 {plain}
 
-### Sums in switches
+### Reduction in switches
 
-If NVSwitches add up (NVLS), the usual bound on an all-reduce does not hold; the message then only has to leave and enter each GPU.
-Which algorithm ran is what the table says or, if it does not, what NCCL is predicted to choose.
+If NVSwitches reduce (NVLS), the usual bound on an all-reduce does not apply, because the message only has to leave and enter each GPU.
+If the table does not name the algorithm that ran, ringsim's prediction of NCCL's choice is used.
 
 {switched}
 
 ### Rows above their bound
 
-A measured time below the bound means that a preset is slower than the machine. Broadcasts below 1 MiB and sums in switches are left out.
+A measured time below the bound means that a preset is slower than the machine. Broadcasts below 1 MiB and reduction in switches are left out.
 
 {notes}
 """

@@ -55,32 +55,33 @@ def row(table, protocols, rows):
 
 
 def write_page():
-    return f"""# Calibration: few factors, fitted to measurements
+    return f"""# Calibration: a few factors, fitted to measurements
 
-Made by `docs/results/make/calibration.py build/tools/ringsim`; a test fails when this page is not what it writes.
+The script `docs/results/make/calibration.py build/tools/ringsim` writes this page, and a test compares them.
 
-`ringsim calibrate SCENARIO MEASURED -o FILE` fits four factors on top of published figures, and says which of them the rows determine:
+`ringsim calibrate SCENARIO MEASURED -o FILE` fits four factors in addition to the published figures, and says which of them the rows determine:
 
 | factor | what it changes |
 | --- | --- |
-| `launch` | is added once to the time of each collective |
+| `launch` | a time added once to each collective |
 | `latency_scale` | the latency of every link |
 | `efficiency_inside` | the bandwidth of links within a node |
 | `efficiency_between` | the bandwidth of adapters' ports and of the fabric's cables |
 
-A scenario takes the file, `"calibration": {{"file": "FILE"}}`, or factors, `"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`; results then say so
-(`calibration`). Of several points of a size (algorithms, protocols) the fastest is the prediction, before the fit and after, as in
-[the scorecard](accuracy.md). The loss is quadratic for errors below 10 % and linear above; a factor that the rows cannot tell from others, or on
-which none depends, is named and left alone ([validate/score/calibrate.hpp](../../validate/score/calibrate.hpp)).
+A scenario accepts the file, `"calibration": {{"file": "FILE"}}`, or factors, `"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`; results then
+have the column `calibration`. If there are several points of a size (algorithms, protocols), the fastest is the prediction, before and after the fit, as
+in [the scorecard](accuracy.md). The loss is quadratic for errors below 10 % and linear above. If the rows cannot distinguish a factor from others, or no
+row depends on it, the factor is named and not changed ([validate/score/calibrate.hpp](../../validate/score/calibrate.hpp)).
 
-What a fit cannot do is put physics into the model that is not there. A launch and the latencies of a ring are one number to it, because a ring has as
-many steps at every size; and a `latency_scale` of 7 is no wire: it stands for the steps and flags of NCCL's kernels.
+A fit cannot add missing physics to the model. It cannot distinguish a launch from the latencies of a ring, because a ring has the same number of
+steps at every size. And no wire has a `latency_scale` of 7: this value represents the steps and flags of NCCL's kernels.
 
 ## Every second row fitted, the others predicted
 
-The scenarios of the scorecard with the plain protocol, and with NCCL's (`--set transport.protocol=...`; of the third table Simple, as it says). Rows by size: the odd ones fitted and the even
-ones predicted, and the other way round. Errors: median / 90th percentile of |predicted/measured - 1|, in percent, without and with the factors. "-": the rows
-do not determine the factor, it was left alone; "bound": it would go on, were its range wider.
+The table has the scenarios of the scorecard with the plain protocol, and with NCCL's (`--set transport.protocol=...`; Simple for the third table, which
+states it). Rows are ordered by size; the odd ones are fitted and the even ones predicted, and vice versa. Errors are median / 90th percentile of
+|predicted/measured - 1|, in percent, without and with the factors. "-": the rows do not determine the factor, and it was not changed; "bound": the factor
+is at the end of its range.
 
 | table | protocols | fitted rows | launch us | latency_scale | inside | between | fitted rows: before | after | others: before | after |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |

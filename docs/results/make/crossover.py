@@ -49,54 +49,54 @@ def write_page():
     tree = {"name": "double_binary_tree", "segments": 128}
     return f"""# Crossover: which all-reduce is best at which size
 
-Made by `docs/results/make/crossover.py build/tools/ringsim`; a test fails when the tables are not what the command prints. All simulated, with the
-textbooks' protocol `none`; p is the size, K the 32 ranks. Under each table: why each winner wins, with the busiest link of each kind as
-`ringsim run --explain` prints them. The scenarios list what was compared; nothing else is judged.
+The script `docs/results/make/crossover.py build/tools/ringsim` writes this page, and a test compares them. All times are simulated, with the
+textbooks' protocol `none`; p is the size, K the 32 ranks. Below each table, the page says why each winner wins, with the busiest link of each kind as
+`ringsim run --explain` prints them. The scenarios list the compared algorithms; no others are considered.
 
 ## Four HGX H100
 
-`ringsim crossover scenarios/examples/algorithms/crossover-hgx-h100.json --refine`: eight GPUs on an NVSwitch (376 GB/s and 600 ns from GPU to GPU), an adapter of
-48 GB/s each, 4.6 us from node to node.
+`ringsim crossover scenarios/examples/algorithms/crossover-hgx-h100.json --refine`: each node has eight GPUs on an NVSwitch (376 GB/s and 600 ns from GPU to
+GPU), with an adapter of 48 GB/s each, and 4.6 us from node to node.
 
 ```
 {crossover("hgx-h100")}
 ```
 
-**in_switch, small sizes**: all switches add up (SHARP in the fabric), so there is one way up and one down: 4.6 us, no more than
-one message takes. Every GPU sends p once through its own adapter and gets it once; in one segment the second waits for the
-first: 4.6 us + 2p/(48 GB/s). If your fabric does not add up, read on with direct: its lead over recursive_doubling is in the CSV.
+**in_switch, small sizes**: all switches reduce (SHARP in the fabric), so data goes up once and down once: 4.6 us, no longer than
+one message. Every GPU sends p once through its own adapter and receives it once. With one segment, receiving waits for
+sending: 4.6 us + 2p/(48 GB/s). If your fabric does not reduce, direct is best; its lead over recursive_doubling is in the CSV.
 
 ```
 {explained("hgx-h100", in_switch, "64 KiB")}
 ```
 
-**direct, second at small sizes**: two steps, everybody to everybody, of 4.6 us and of 0.6 us more where a message goes over NVLink to the
-GPU of the receiver's rail first (PXN): 10.4 us. 24 of 31 receivers are on other nodes, so in each of the two steps 24/32 p leaves through an
-adapter: 1.5 p in all against in_switch's 2 p in turn. Half a p less at 48 GB/s would make up for the 5.8 us more at 557 kB, but by then
-hierarchical is ahead of both.
+**direct, second at small sizes**: in each of two steps all ranks send to all others. A step takes 4.6 us, and 0.6 us more if a message first goes over
+NVLink to the GPU of the receiver's rail (PXN): 10.4 us. 24 of 31 receivers are on other nodes, so in each of the two steps 24/32 p leaves through an
+adapter: 1.5 p in total, compared with 2 p in turn for in_switch. The difference of p/2 at 48 GB/s would compensate for the additional 5.8 us at 557 kB,
+but hierarchical is faster than both at that size.
 
 ```
 {explained("hgx-h100", direct, "450000 B")}
 ```
 
-**hierarchical (direct within, halving-doubling between), large sizes**: 2 x 0.6 us over NVLink and 4 x 4.6 us between nodes: 19.6 us, twice
-direct's latency. But only 2 x 3/4 of an eighth, 3/16 p, passes an adapter, an eighth of direct's 1.5 p; the rest, 7/4 p, goes over NVLinks that are 7.8
-times as fast. Both take turns: at 4 GiB 16.8 ms of adapters at full rate and 20.0 ms of NVLink are the 36.8 ms. Nothing keeps both busy at
-once here; bucket tries, and loses by it: half of its buffer begins between the nodes with whole shares, 3.4 GiB an adapter.
+**hierarchical (direct within, halving-doubling between), large sizes**: 2 x 0.6 us over NVLink and 4 x 4.6 us between nodes are 19.6 us, twice
+direct's latency. But only 2 x 3/4 of an eighth, 3/16 p, passes through an adapter, an eighth of direct's 1.5 p. The rest, 7/4 p, goes over NVLinks that
+are 7.8 times as fast. The two alternate: at 4 GiB, 16.8 ms of adapters at full rate and 20.0 ms of NVLink sum to the 36.8 ms. No algorithm here keeps
+both busy at once. bucket tries, and is slower: half of its buffer begins between the nodes with whole shares, 3.4 GiB per adapter.
 
 ```
 {explained("hgx-h100", levels, "4 GiB")}
 ```
 
-**Ring and tree alone**, the two that NCCL also has here (`--set` of `collective.algorithm`):
+**Ring and tree alone**, the two algorithms that NCCL also has here (`--set` of `collective.algorithm`):
 
 ```
 {ring_and_tree("hgx-h100")}
 ```
 
-The tree needs few steps: 31 us against the ring's 62 x 5.2 = 322 us at 4 B (every step of the ring waits for those that cross nodes, which
-go over NVLink to the GPU of the next node's rail first). At 4 GiB the ring puts 2 x 31/32 p = 7.75 GiB through the one adapter of each node
-that it uses; of the tree's adapters the busiest carry 8 GiB, and it needs segments to overlap them, so that the ring is ahead by 4 %.
+The tree needs few steps: 31 us at 4 B, compared with 62 x 5.2 = 322 us for the ring (every step of the ring waits for the messages between nodes, which
+first go over NVLink to the GPU of the next node's rail). At 4 GiB the ring sends 2 x 31/32 p = 7.75 GiB through the one adapter of each node
+that it uses. The busiest adapters of the tree carry 8 GiB, and it needs segments to overlap them, so the ring is 4 % faster.
 
 ```
 {explained("hgx-h100", "ring", "4 GiB")}
@@ -105,28 +105,29 @@ that it uses; of the tree's adapters the busiest carry 8 GiB, and it needs segme
 ```
 
 **What NCCL picks there** by its own formula (release 2.30.7, `topologies/nccl/nccl_tuner`; no measurement): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
-Its tree is also the one for small sizes. It never picks the ring here, and has no hierarchical, direct or fabric-wide algorithm in that choice; NVLSTree, switches adding
-within nodes and a tree between, is not simulated. NCCL runs a channel for each adapter, where `ring` and each tree here are one.
+NCCL also chooses the tree for small sizes. It never chooses the ring here, and has no hierarchical, direct or fabric-wide algorithm to choose from. NVLSTree,
+with reduction in the switches of a node and a tree between nodes, is not simulated. NCCL runs a channel for each adapter; `ring` and each tree here have one channel.
 
 ## Four DGX-1V
 
-`ringsim crossover scenarios/examples/algorithms/crossover-dgx-1v.json --refine`: eight GPUs in a cube mesh of NVLinks (24 or 48 GB/s per pair), an adapter of 12 GB/s for two
-GPUs, 4.4 us from node to node.
+`ringsim crossover scenarios/examples/algorithms/crossover-dgx-1v.json --refine`: each node has eight GPUs in a cube mesh of NVLinks (24 or 48 GB/s per pair),
+an adapter of 12 GB/s for two GPUs, and 4.4 us from node to node.
 
 ```
 {crossover("dgx-1v")}
 ```
 
-**direct, small sizes**: two steps of 4.4 us, and of 0.6 us more where a message goes over NVLink to the GPU of the receiver's rail first. Two
-GPUs share an adapter, which so carries 2 x 1.5 p = 3 p at 12 GB/s: 8.8 us + p/(4 GB/s) where it is busy throughout. At 63 kB that is 15.8 us more, as much as the next one's 11.2 us of latency, 2.0 us of adapters and its NVLinks.
+**direct, small sizes**: two steps of 4.4 us, and 0.6 us more if a message first goes over NVLink to the GPU of the receiver's rail. Two
+GPUs share an adapter, which therefore carries 2 x 1.5 p = 3 p at 12 GB/s: 8.8 us + p/(4 GB/s) if it is always busy. At 63 kB that is an additional 15.8 us,
+as much as the 11.2 us of latency, 2.0 us of adapters and the NVLinks of the next algorithm.
 
 ```
 {explained("dgx-1v", direct, "63088 B")}
 ```
 
-**hierarchical, from 62 KiB on**: 3/8 p passes an adapter instead of 3 p, for 20.0 us of latency instead of 8.8. At 4 GiB that is 1.5 GiB, half of the time;
-the other half an NVLink is full: where no NVLink joins two GPUs, what they send passes through a near one, whose links carry several pairs.
-Rings within the node (the other hierarchical one of the CSV, 1.66 times as slow) use 40 of these links instead of 128; the busiest carries 7 GiB.
+**hierarchical, from 62 KiB on**: 3/8 p passes through an adapter instead of 3 p, for 20.0 us of latency instead of 8.8. At 4 GiB that is 1.5 GiB, half of the
+time. For the other half an NVLink is the bottleneck: if no NVLink connects two GPUs, their data passes through a neighbor, whose links carry several pairs.
+Rings within the node (the other hierarchical algorithm of the CSV, which takes 1.66 times as long) use 40 of these links instead of 128; the busiest carries 7 GiB.
 
 ```
 {explained("dgx-1v", levels, "4 GiB")}
@@ -138,8 +139,8 @@ Rings within the node (the other hierarchical one of the CSV, 1.66 times as slow
 {ring_and_tree("dgx-1v")}
 ```
 
-The same two reasons as above. Latencies are the same, an adapter has a quarter of the rate and serves two GPUs: so more pieces pay at a fifth to
-a sixth of the sizes.
+The two reasons are those above. Latencies are the same, but an adapter has a quarter of the rate and serves two GPUs, so more pieces are better from a
+fifth to a sixth of the sizes on.
 
 ```
 {explained("dgx-1v", "ring", "4 GiB")}
@@ -147,8 +148,8 @@ a sixth of the sizes.
 {explained("dgx-1v", tree, "4 GiB")}
 ```
 
-**What NCCL picks there**: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins its large sizes because there is one for
-each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL takes its trees to reach min(0.92 x 48, 4 x 10)/2 = 20 (`perChMaxTreeBws`). The scenario's ring has one adapter per node.
+**What NCCL picks there**: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins large sizes because there is one for
+each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL estimates that its trees reach min(0.92 x 48, 4 x 10)/2 = 20 (`perChMaxTreeBws`). The scenario's ring has one adapter per node.
 """
 
 

@@ -104,56 +104,56 @@ def write_page():
     slowed = [float(row["slowdown"]) for row in rows if row["kind"] == "together" and row["what"] in computes and blocks_of(row["next_to"]) > 0]
     products = [float(row["slowdown"]) for row in rows if row["kind"] == "together" and row["what"].startswith("gemm") and blocks_of(row["next_to"]) > 0]
     one_block = next(float(row["gbps"]) for row in rows if row["kind"] == "copy" and row["what"] == "copy kernel of 1 blocks")
-    return f"""# What compute takes on a GPU, and what copies next to it cost
+    return f"""# How fast a GPU computes, and the cost of simultaneous copies
 
-Kernels of transformers on one H200, each alone, as shares of what its datasheet states ({PEAK_TFLOPS:g} TFLOP/s of BFLOAT16 without sparsity,
-{PEAK_GBPS / 1000:g} TB/s); then two at once. Made by [tools/torch-compute.py](../../tools/torch-compute.py), which says how FLOP and bytes are counted; the
-rows are [here](../../{measured.relative_to(ROOT)}). They are facts of this GPU and this software, for `workload.compute` and
-`training.slowdown` of a scenario. ringsim takes none of them as a default.
+This page has the rates of transformer kernels on one H200, as shares of its datasheet's peaks ({PEAK_TFLOPS:g} TFLOP/s of BFLOAT16 without sparsity,
+{PEAK_GBPS / 1000:g} TB/s), first alone, then two kernels at once. [tools/torch-compute.py](../../tools/torch-compute.py) measured them, and says how it counts
+FLOP and bytes; the rows are [here](../../{measured.relative_to(ROOT)}). They are facts of this GPU and this software, for `workload.compute` and
+`training.slowdown` of a scenario. ringsim uses none of them as a default.
 
 {where}
 
 ## Matrix products
 
-BFLOAT16, forward and both of the backward pass, of the layers of GPT-3 175B, Llama 2 7B, Llama 3 70B and 405B, cut for 1 to 8 GPUs of tensor
-parallelism, for 1,024 to 16,384 tokens.
+These are BFLOAT16 products, one of the forward pass and both of the backward pass, of the layers of GPT-3 175B, Llama 2 7B, Llama 3 70B and 405B, divided
+among 1 to 8 GPUs of tensor parallelism, for 1,024 to 16,384 tokens.
 
 {gemm_table(rows)}
 
-Larger products are no nearer to the peak; why was not looked for (power, or the clock).
+Larger products are no closer to the peak; the reason was not examined (power, or the clock).
 
 ## Attention
 
-Causal, heads of 128, as many batches as give 8,192 tokens or one sequence, 4 to 32 heads on the GPU: PyTorch's own FlashAttention-2, and cuDNN's.
-One share for all of them does not exist: it depends on the kernel by a factor of 2, and on the length by another.
+The kernels are PyTorch's own FlashAttention-2 and cuDNN's, causal, with heads of 128, batches of 8,192 tokens or one sequence, and 4 to 32 heads on the GPU.
+No single share fits all of them: it varies by a factor of 2 with the kernel, and by another factor of 2 with the length.
 
 {attention_table(rows)}
 
-## What memory holds up
+## Kernels limited by memory
 
-Share of the memory's rate, each operand counted once. Unfused, as PyTorch runs them without a compiler.
+The table has the share of the memory's rate, with each operand counted once. The kernels are unfused, as PyTorch runs them without a compiler.
 
 {memory_table(rows)}
 
 ## Copy kernels alone
 
-GB/s that a kernel of few blocks reads and writes in the GPU's memory: {one_block:.0f} GB/s by one block, and nearly in proportion up to 16.
+The table has the rate in GB/s at which a kernel of few blocks reads and writes the GPU's memory: {one_block:.0f} GB/s with one block, and nearly in proportion up to 16.
 
 {copies_table(rows)}
 
 ## Compute next to copies
 
-Time next to the copies over time alone, least and most of the copy and reduce kernels of these blocks. Of all pairs with a copy kernel compute
-takes {statistics.median(slowed):.2f} times as long in the median, products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
-One block costs a product about as much as 16 do.
+The table has the time next to the copies divided by the time alone, as minimum and maximum over the copy and reduce kernels with this number of blocks. Over all
+pairs with a copy kernel, compute takes {statistics.median(slowed):.2f} times as long in the median, and products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
+One block slows down a product about as much as 16 blocks do.
 
 {together_table(rows, computes, copies=False)}
 
 ## Copies next to compute
 
-The same pairs, the other way round. A copy kernel that begins while a product fills all SMs waits for SMs, at each launch of 64 MiB;
-what of its longer time is this wait and what is a lower rate, these rows do not tell. Kernels of many blocks, which are short, lose most.
-A copy engine needs no SM: between host and GPU it is not held up.
+These are the same pairs, with the slowdown of the copies. A copy kernel that begins while a product fills all SMs waits for SMs, at each launch of 64 MiB.
+These rows do not show how much of the additional time is this wait and how much a lower rate. Kernels of many blocks, which are short, lose most.
+A copy engine needs no SM: between host and GPU it is not slowed down.
 
 {together_table(rows, computes, copies=True)}
 """

@@ -13,15 +13,15 @@ import sys
 
 EXPERIMENTS = [  # file, title, what it shows, whether its times count
     ("host", "Parameter servers in host memory",
-     "K ranks of one GPU, a server in pinned host memory: all share the one way up and the one way down.", True),
+     "K ranks of one GPU, and a server in pinned host memory: all share the one path up and the one path down.", True),
     ("memory-graph", "In the GPU's memory, as a graph",
-     "K ranks of one GPU: every copy and addition is one of its memory's.", True),
+     "K ranks of one GPU: all copies and additions share its memory.", True),
     ("memory-streams", "In the GPU's memory, call by call",
-     "The same without a graph: the host takes its time for every call.", True),
+     "K ranks of one GPU, without a graph: the host spends time on every call.", True),
     ("kernels", "Copy kernels of few blocks as links",
-     "A rank's copies go by a kernel of so many thread blocks, a link of known rate; many of them share the memory.", True),
-    ("nccl", "NCCL", "By ncclSend and ncclRecv, and by NCCL's own collective: one rank; two processes on one GPU, whose kernels take "
-     "turns while they wait for each other. Results count, times do not.", False),
+     "A kernel with the given number of thread blocks copies a rank's data; it is modeled as a link of known rate. Many such kernels share the memory.", True),
+    ("nccl", "NCCL", "With ncclSend and ncclRecv, and with NCCL's own collective: one rank, and two processes on one GPU, whose kernels take "
+     "turns while they wait for each other. Only the results count, not the times.", False),
 ]
 MODELS = [  # column, its name, color
     ("time_us", "simulator", "#1f5fa8"),
@@ -145,15 +145,15 @@ folder, page = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 experiments = [Experiment(folder / f"{file}.csv", *about) for file, *about in EXPERIMENTS if (folder / f"{file}.csv").exists()]
 if not any(each.moving() for each in experiments):
     fail(f"{folder}: expected results of tools/gpu-all.sh, found none in which something moves")
-files = {page.with_suffix(".svg"): picture(experiments), page: f"""# Predicted against measured, on a GPU
+files = {page.with_suffix(".svg"): picture(experiments), page: f"""# Predicted and measured times on a GPU
 
-The schedules that are simulated, carried out for real ([how, and what it means](../guide/replay.md)). Made by `tools/gpu-all.sh`. Every prediction comes
-from `ringsim probe` alone, and was made before its replay: by the simulator, on a scenario of the probe's rates of links and additions;
-and by the model of the GPU (validate/replay/gpu), launches included, where copies are served one after the other, or share.
+These are the simulated schedules, executed on a real GPU ([how, and what it means](../guide/replay.md)) by `tools/gpu-all.sh`. Every prediction uses
+only `ringsim probe`, and was made before its replay. One comes from the simulator, on a scenario with the probe's rates of links and additions. Two come
+from the model of the GPU (validate/replay/gpu), with launches: copies run in turn, or share the memory.
 
-Additions count: a server in host memory spends most of its time on them, and in the GPU's memory they take as long as the copies.
+Additions matter: a server in host memory spends most of its time on them, and in the GPU's memory they take as long as the copies.
 
-How far medians are from what was predicted, |measured/predicted - 1| in the median over all results of 1 MiB or more in which something moves:
+The table has |measured/predicted - 1| in the median over all results of 1 MiB or more in which data moves:
 
 {summary(experiments)}
 

@@ -318,12 +318,12 @@ def text_of(given, unknown, known, found, moved, eight, groups):
         f"| {machine} | " + " | ".join(cell(rows, least, most) for _, least, most, _ in BANDS)
         + f" | {', '.join(f'`{each}`' for each in alone) or '-'} |" for machine, (rows, alone) in eight.items())
     all_eight = [row for rows, _ in eight.values() for row in rows]
-    return f"""# How near is it on a machine that it has not seen?
+    return f"""# How accurate is it on a machine that it has not seen?
 
-Made by `docs/results/make/leave_one_out.py build/tools/ringsim`, by hand: it is too slow for a test. Each of the {len(found)} machines
-of the [published tables](accuracy.md) is left out in turn: the constants of NCCL's kernels that its tables depend on
-([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells:
-median / 90th percentile of |predicted/measured - 1|, and median of the error with its sign, in percent.
+The script `docs/results/make/leave_one_out.py build/tools/ringsim` writes this page; it is run by hand, because it is too slow for a test. Each of the
+{len(found)} machines of the [published tables](accuracy.md) is left out in turn. The constants of NCCL's kernels on which its tables depend
+([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells have the
+median / 90th percentile of |predicted/measured - 1|, and the median of the signed error, in percent.
 
 | | {head[2:]}
 | --- | ---: | ---: | ---: | ---: |
@@ -332,23 +332,22 @@ median / 90th percentile of |predicted/measured - 1|, and median of the error wi
 {line("all tables in the fit", known)}
 | goal, launch given | {" | ".join(goal for *_, goal in BANDS)} |
 
-- **Launch given**: one number, a fact of machine and harness as a link's rate is (`devices.gpu.launch`). It is what the smallest row of
-  one table of the machine takes beyond the prediction: of the all_gather or all_reduce of fewest GPUs, if that row is not above
-  64 KiB, else the generation's launch. **Nothing given**: the median launch of the other machines of the generation.
-- **Fit**: what a constant does to each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
-  (over PCIe every second, of several nodes every fifth); a
-  constant of one generation is pulled weakly to the same of its neighbors, and any constant weakly to stay where the fit of all tables
-  has it, so that what the remaining tables leave open is decided. That second pull is knowledge of the machine that is left out, a
-  little of it. Errors count in the logarithm, above {100 * SCALE:.0f} % linearly. A constant that adds the same to all rows of a machine is
-  not fitted again for it: the data do not separate it from the launch, which is given.
+- **Launch given**: one number, a fact of machine and harness, like the rate of a link (`devices.gpu.launch`). It is the difference between
+  measurement and prediction in the smallest row of one table of the machine: the all_gather or all_reduce with the fewest GPUs. If that row is larger
+  than 64 KiB, it is the generation's launch. **Nothing given**: the median launch of the other machines of the generation.
+- **Fit**: the effect of a constant on each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
+  (every second over PCIe, every fifth on several nodes). Two weak penalties decide constants that the remaining tables leave open: one pulls a
+  constant toward the same constant of neighboring generations, the other toward its value in the fit of all tables. The second penalty brings in
+  a little knowledge of the machine that is left out. Errors count in the logarithm, and linearly above {100 * SCALE:.0f} %. A constant that adds
+  the same time to all rows of a machine is not fitted again for it, because the data do not separate it from the launch, which is given.
 - {" and ".join(f"`{each}`" for each in SLOW)} are in no fit, because they take long to run; they are predicted.
-- A constant that no other machine's table depends on is taken from the nearest generation; where there is none, its time or its bound is
-  dropped, and a width (the chunk at which a step costs its full time) stays. They are listed below.
-- Two facts of machines that are inferred from their own tables are left out with them: what adapters read from GPUs on Polaris, and
-  how far NICs of ABCI V are from its GPUs.
-- Not fitted again: rules that were chosen with all tables in view, such as how sends are spread over channels of Blackwell, how rings of
-  LL read a chunk in turns, and the sizes of pieces; and `pcie.both_ways`, which plain copies on other machines give. That such copies
-  stand for rings through host memory was seen with the tables of RTX 2080 Ti and RTX 4090 in view.
+- If no other machine's table depends on a constant, it is taken from the nearest generation. Without such a generation, its time or its bound is
+  dropped, and a width (the chunk at which a step costs its full time) is unchanged. These constants are listed below.
+- Two facts of machines that are inferred from their own tables are left out with them: the rate at which adapters read from GPUs on Polaris, and
+  the distance of ABCI V's NICs from its GPUs.
+- Not fitted again are rules that were chosen with knowledge of all tables, such as how sends are spread over channels of Blackwell, how rings of
+  LL read a chunk in turns, and the sizes of pieces; and `pcie.both_ways`, which comes from plain copies on other machines. The decision to use such
+  copies for rings through host memory was made with knowledge of the tables of RTX 2080 Ti and RTX 4090.
 
 | machine | launch, us | constants fitted again | {head[2:]} known from it alone |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -356,8 +355,8 @@ median / 90th percentile of |predicted/measured - 1|, and median of the error wi
 
 ## Eight GPUs of a node from two and four
 
-Here all tables of eight GPUs in one node, of all machines, are left out of the fit, and predicted for the machines of which there are
-smaller ones; the launch is that of the table of fewest GPUs. What is known from eight GPUs alone, such as most of what NVLS costs, is
+Here all tables of eight GPUs in one node, for all machines, are left out of the fit, and predicted for machines that also have smaller
+tables. The launch is that of the table with the fewest GPUs. Constants known only from eight GPUs, such as most costs of NVLS, are
 dropped.
 
 | machine | {head[2:]} known from eight alone |

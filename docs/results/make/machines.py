@@ -18,25 +18,25 @@ page = root / "docs/results/machines.md"
 
 # What the model leaves out, by the letters of validate/measured/tables/copies.csv, column `missing`.
 MISSING = {
-    "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 of generation 3, 4, 5) in each direction, whatever the other does. Left out:"
-         " the headers of packets, and DMA reads, whose requests travel against the data and whose number on"
-         " the way is limited by credits and tags. The constants are no upper bound either: 8 H200 copy 55 GB/s from host memory to a GPU over generation 5"
+    "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 of generation 3, 4, 5) in each direction, independent of the other. The model"
+         " leaves out packet headers, and DMA reads, whose requests travel against the data and whose number in flight"
+         " is limited by credits and tags. The constants are not upper bounds either: 8 H200 copy 55 GB/s from host memory to a GPU over generation 5"
          " (stas00/ml-engineering 744d01e18b79 network/README.md).",
-    "b": "On one switch the copy up to host memory and the copy down from it meet on one uplink, in opposite directions, and slow each"
-         " other (a DGX-1's 9.2 against 9.8 GB/s on two switches, ABCI A's 16 against 20). In the model the two directions of a link are independent.",
-    "c": "How CUDA stages such a copy is not published: the size and the number of its buffers, when the second copy starts. The model takes"
-         " NCCL's 8 rooms of 512 KiB, with which the two copies overlap but for the first and the last piece.",
-    "d": "The link between sockets has NCCL's constant (6, 10, 22 GB/s), which is what GPUs reach that write to each other directly. Data at"
-         " rest in host memory crosses as ordinary reads and writes, and there it does not bind: measured, copies"
+    "b": "On one switch, the copy up to host memory and the copy down from it use one uplink in opposite directions, and slow each"
+         " other down (DGX-1: 9.2 GB/s, and 9.8 on two switches; ABCI A: 16 and 20). In the model the two directions of a link are independent.",
+    "c": "CUDA's staging of such a copy is not published: the size and number of its buffers, and when the second copy starts. The model uses"
+         " NCCL's 8 buffers of 512 KiB, with which the two copies overlap except for the first and the last piece.",
+    "d": "The link between sockets has NCCL's constant (6, 10, 22 GB/s), which is the rate of GPUs that write to each other directly. Data"
+         " staged in host memory crosses as ordinary reads and writes, for which this link is not the bottleneck: measured copies"
          " are as fast between sockets as within one. A second figure for that traffic is missing.",
     "e": "Both directions of NVLink at once: in the model they are independent; on the wire each also carries the"
-         " other's acknowledgments, which may be it. Why pairs within GPU 4 to 7 reach 518 GB/s and all others 413 is not known to us.",
-    "f": "One share of the line rate for all copies: on the same NVLink4 p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
-         " 396 (H200). What the tool does (size of a copy, how many are on the way) is not modeled.",
-    "g": "Measured is about half of PCIe's rate, as though the two copies took turns instead of overlapping. Rented; whether"
-         " virtualised is not stated.",
+         " other's acknowledgments, which may be the cause. It is not known why pairs within GPU 4 to 7 reach 518 GB/s and all others 413.",
+    "f": "All copies have the same share of the line rate: on the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
+         " 396 (H200). The behavior of the tool (the size of copies, and how many are in flight) is not modeled.",
+    "g": "The measured rate is about half of PCIe's, as if the two copies took turns instead of overlapping. The machine is rented; the source"
+         " does not say if it is virtualized.",
     "h": "Pairs without peer access: both ways together are as fast as one way (9.19 GB/s), while with P2P switched off the same"
-         " GPUs reach 17.5, as though the driver let the two directions take turns. The model does not.",
+         " GPUs reach 17.5, as if the driver let the two directions take turns. The model does not do that.",
 }
 
 
@@ -129,15 +129,16 @@ def gpudirect_table():
         ratios[preset] = on[0] / off[0]
         cells = [text for GBps, link in (one["true"], one["false"], on, off) for text in (number(GBps), f"`{link}`")]
         rows.append([preset, *cells, f"{ratios[preset]:.2f}"])
-    head = ["preset", "one pair: with", "binds", "without", "binds", "all pairs, a node: with", "binds", "without", "binds", "with / without"]
+    head = ["preset", "one pair: with", "bottleneck", "without", "bottleneck", "all pairs, per node: with", "bottleneck", "without", "bottleneck",
+            "with / without"]
     same = [preset for preset in ratios if everyone[preset]["true"] == everyone[preset]["false"]]
     slower = [preset for preset, ratio in ratios.items() if ratio < 0.995]
-    notes = [f"- The same with and without, because no GPU has an adapter within GPUDirect's reach (P2C): {', '.join(same)}."]
+    notes = [f"- Equal with and without GPUDirect, because no GPU has an adapter within its reach (P2C): {', '.join(same)}."]
     if slower:
         notes.append(f"- Slower with GPUDirect: {', '.join(slower)}. Half of the GPUs have no adapter of their own there and send through"
-                     " another GPU's (PXN), which needs GPUDirect; of GPUs equally fit the model takes the first for all of them, so that five"
-                     " share one adapter, while NCCL takes the adapter of the local GPU that has the receiver's number (ncclTopoGetNetDev)."
-                     " A fault of the model, not of GPUDirect.")
+                     " another GPU's (PXN), which needs GPUDirect. Among equally suitable GPUs, the model chooses the first for all of them, so five"
+                     " share one adapter, while NCCL uses the adapter of the local GPU that has the receiver's number (ncclTopoGetNetDev)."
+                     " This is an error of the model, not of GPUDirect.")
     return table(head, rows), "\n".join(notes)
 
 
@@ -151,46 +152,46 @@ def explained(gpudirect):
 def write_page():
     nvlink, summary, host, missing = copies_tables()
     presets, notes = gpudirect_table()
-    return f"""# Machines against measurements
+    return f"""# Machines compared with measurements
 
-Made by `docs/results/make/machines.py build/tools/ringsim`; a test fails when this page is not what it writes. All rates in GB/s (10^9 bytes).
+The script `docs/results/make/machines.py build/tools/ringsim` writes this page, and a test compares them. All rates are in GB/s (10^9 bytes).
 
 ## Copies between two GPUs of a machine
 
-Predicted: a simulated copy of 1 GiB, `scenarios/examples/machines/gpu-copies.json`. Measured: `validate/measured/tables/copies.csv`, the median of all
-published pairs of that kind and runs, in brackets the least and the most; the error is against the median. Both ways at once: the two
-directions together.
+The predicted rate is that of a simulated copy of 1 GiB, `scenarios/examples/machines/gpu-copies.json`. The measured rate is that of
+`validate/measured/tables/copies.csv`: the median of all published pairs of that kind and runs, with the minimum and maximum in brackets. The error is
+relative to the median. "Both ways" is the sum of the two directions at once.
 
-**Over NVLink.** A link's rate is its line rate times the share that payload reaches, which comes from another machine than the one
+**Over NVLink.** A link's rate is its line rate times the share that payload reaches. This share comes from a different machine than the one
 compared (`topologies/machines/link_types.json`); no number was fitted to a row below. {summary}
 
 {nvlink}
 
 Not compared: nvbandwidth's own A100-class machine and the HGX H100 of issue 1264 over NVLink, because the shares come from them.
 
-**Through host memory**, because the GPUs have no peer access or it was switched off for the measurement. Nothing is fitted, and it shows:
+**Through host memory**, because the GPUs have no peer access or it was switched off for the measurement. Nothing is fitted, so errors are larger:
 
 {host}
 
-What is right is the shape: on one switch both ways together are no faster than one way, because each byte crosses the uplink up and
-down; on two switches they are faster. What is missing:
+The pattern is right: on one switch both ways together are no faster than one way, because each byte crosses the uplink up and
+down; on two switches they are faster. The model lacks:
 
 {missing}
 
 ## GPUDirect RDMA on and off
 
-Two nodes of every preset that has cabled adapters, on a star whose cables are faster than any of them, 256 MiB: one pair of GPUs
-(`scenarios/examples/machines/gpudirect-pair.json`), and all GPUs in pairs both ways at once (`scenarios/examples/machines/gpudirect-all.json`; what leaves a node).
-"binds" is the link that set the speed longest; of several equally narrow ones the first, and often they are equal: 12 GB/s for EDR and
-PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
+The table has two nodes of every preset with cabled adapters, on a star whose cables are faster than any of them, 256 MiB: one pair of GPUs
+(`scenarios/examples/machines/gpudirect-pair.json`), and all GPUs in pairs both ways at once (`scenarios/examples/machines/gpudirect-all.json`; the
+rate out of a node). "bottleneck" is the link that limited the speed longest, or the first of several equally narrow ones. They are often equal: 12
+GB/s for EDR and PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
 
 {presets}
 
 {notes}
-- aws-p5: a message takes one of the four adapters at its GPU's switch, so that the uplink has room for both copies.
-- Without GPUDirect one pair loses next to nothing: the two copies overlap, and each has the links to itself (not on dgx-a100, where a
-  quarter of the socket's memory serves both). The cost shows where all GPUs of a switch send and receive at once: then the uplink binds,
-  or the host's memory.
+- aws-p5: a message uses one of the four adapters at its GPU's switch, so the uplink has room for both copies.
+- Without GPUDirect one pair loses almost nothing: the two copies overlap, and neither shares its links (except on dgx-a100, where both use a
+  quarter of the socket's memory). The cost appears if all GPUs of a switch send and receive at once: then the uplink or the host's memory
+  is the bottleneck.
 
 ## The double copy, counted
 
@@ -203,7 +204,7 @@ A PCIe switch of DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each 
 | without: receiving | 2p, adapter to memory | 2p, memory to GPU | | 2p |
 | without, in all | 4p | 4p | 2p | 2p |
 
-Twice the adapter's bytes at the adapter's rate: half the speed. `tests/topologies/gpudirect_test.cpp` holds every link to these counts. With p = 256 MiB,
+The uplink carries twice the adapter's bytes at the adapter's rate, so the speed is halved. `tests/topologies/gpudirect_test.cpp` checks these counts on every link. With p = 256 MiB,
 `ringsim run scenarios/examples/machines/gpudirect-all.json --set topology.node=dgx-1v --explain` says:
 
 ```

@@ -121,47 +121,47 @@ def text():
     every = [Measured(path) for path in sorted(MEASURED.glob("*.csv"))]
     facts = every[0].facts
     shown = next(each for each in every if each.model == "resnet50")
-    return f"""# One GPU: what is assumed of its passes, and what was measured
+    return f"""# One GPU: assumed and measured passes
 
 ringsim divides a measured step among the layers by their multiply-adds, with a backward pass of twice the forward pass
-([what is assumed](../guide/training.md#what-is-assumed)). How far off is that? `tools/torch-step.py` measured the steps of the
-five models on one {facts['gpu']} with PyTorch {facts['pytorch'].split('+')[0]}, {facts['date']}: the passes, and the moment
-at which each gradient was ready. Medians of {facts['repeats']} steps; weights are random. The samples are in
-[validate/measured/training](../../validate/measured/training/resnet50-b64-float32.csv). This page is made by
-`docs/results/make/one_gpu.py`.
+([what is assumed](../guide/training.md#what-is-assumed)). How accurate is that? `tools/torch-step.py` measured the steps of
+five models on one {facts['gpu']} with PyTorch {facts['pytorch'].split('+')[0]}, {facts['date']}: the passes, and the time
+at which each gradient was ready. All values are medians of {facts['repeats']} steps; weights are random. The samples are in
+[validate/measured/training](../../validate/measured/training/resnet50-b64-float32.csv). The script
+`docs/results/make/one_gpu.py` writes this page.
 
 ## The passes
 
-Times in ms. *Peak* is the share of the GPU's peak that the passes reach, three times the forward pass's multiply-adds being
-counted. *Host* is the time that the host takes to issue a step over the step's: near 1, the host holds the GPU up, and the GPU's
-speed says little. The last two columns are DistributedDataParallel with one process, which has nobody to talk to: how much longer
-the backward pass gets (hooks, copies into buckets), and how much the whole step.
+Times are in ms. *Peak* is the share of the GPU's peak that the passes reach, counting three times the multiply-adds of the
+forward pass. *Host* is the time in which the host issues a step, divided by the time of the step. If it is near 1, the host is the
+bottleneck, and the GPU's speed matters little. The last two columns are for DistributedDataParallel with a single process, without
+communication: how much longer the backward pass takes (hooks, copies into buckets), and how much longer the whole step.
 
 | model, batch, numbers | forward | backward | ratio | update | step | peak | host | DDP: backward | DDP: step |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(passes(each) for each in every)}
 
-So no share of the peak fits all models, as the guide says, and the ratio of 2 is high for most: state `compute.backward` where you
-know it. The whole step under DDP also has the time before the forward pass in which the wrapper prepares; where the host is slow it
-counts more than the copies.
+So no share of the peak fits all models, as the guide says, and the ratio of 2 is too high for most: state `compute.backward` if you
+know it. The whole step under DDP includes the preparation by the wrapper before the forward pass; if the host is slow, this takes
+longer than the copies.
 
 ## When gradients are ready
 
-For PyTorch's buckets. *By multiply-adds* knows the step as a whole and its update alone; *measured* has each tensor's own time. The
-difference is that of the bucket that is furthest off, in per cent of the step; positive: ringsim has it too late. What this does to a
-prediction: a DDP step of 16 such GPUs on ports of 12.5 GB/s, in ms.
+The table is for PyTorch's buckets. *By multiply-adds* knows only the time of the whole step and of its update; *measured* has each
+tensor's own time. *Furthest off* is the largest difference of a bucket, in percent of the step; it is positive if ringsim predicts the
+bucket too late. The last columns show the effect on a prediction: a DDP step of 16 such GPUs on ports of 12.5 GB/s, in ms.
 
 | model, batch, numbers | buckets | measured order | furthest off | step, by multiply-adds | step, measured layers | difference |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(assumed(each) for each in every)}
 
-{shown.title()}: the moments at which its buckets are ready, in ms from the beginning of the step.
+{shown.title()}: the times at which its buckets are ready, in ms from the beginning of the step.
 
 | bucket | by multiply-adds | measured |
 | ---: | ---: | ---: |
 {buckets(shown)}
 
-Measure your own model on your own GPU, and put what comes out under `training.workload`:
+Measure your own model on your own GPU, and put the output under `training.workload`:
 
     tools/torch-step.py my_model.py:make --batch 32 --amp -o measured
 """

@@ -24,7 +24,7 @@ MISSING = [
      "unknown: all plans with tp 2 and pp 8 or 16 are slower than kernels, bubble and traffic explain"),
     (lambda row: row["tensor"] == 4 and row["error"] < 0, "unknown: plans with tp 4 are uneven, mbs 2, 3 and 4 at pp 4 took 13.9, 16.2 and 15.6 s"),
     (lambda row: row["micro_batch"] >= 4 and row["error"] > 0,
-     "the share of matrix products may grow with the micro-batch: one share is taken for all, and these errors grow with mbs"),
+     "the share of matrix products may grow with the micro-batch: one share is used for all, and these errors grow with mbs"),
 ]
 
 
@@ -100,22 +100,22 @@ def write_page():
     found = score()
     by_status = lambda status: [row for row in found["rows"] if row["status"] == status]
     scored, given, out = by_status("scored"), by_status("input"), by_status("left out")
-    return f"""# Plans of large models next to measured steps
+    return f"""# Plans of large models compared with measured steps
 
-Made by `docs/results/make/plans.py build/tools/ringsim`; a test fails when this page is not what it writes. The rows are in
+The script `docs/results/make/plans.py build/tools/ringsim` writes this page. The rows are in
 [plan_figures](../../validate/measured/plan_figures/selene.csv) with their sources; [training.md](../guide/training.md#measured-steps-next-to-predicted-ones)
 says how a row becomes a scenario.
 
-One row of each model gives the share of matrix products, the one that reaches most FLOP/s, and is not scored: {len(given)} inputs,
-{len(scored)} scored rows, {len(out)} left out. Attention takes 45 % of the peak and memory 80 % of its bandwidth in all rows; both are stated, and
-nothing else is fitted. Error: predicted step / measured step - 1. Models 0 and 1 need no simulation, and take their share from the same input.
+For each model, the row with the most FLOP/s gives the share of matrix products, and is not scored: {len(given)} inputs,
+{len(scored)} scored rows, {len(out)} left out. In all rows attention reaches 45 % of the peak and memory 80 % of its bandwidth; both are stated, and
+nothing else is fitted. The error is predicted step / measured step - 1. Models 0 and 1 need no simulation, and use the share from the same input.
 Rows of Narayanan et al. are marked `recalled`: their FLOP/s have not been compared with the paper yet.
 
 ## Errors by source: median / 90th percentile of |error| / worst, %
 
 {sources(scored)}
 
-## Which plan is best: Spearman's rank correlation, and by how much the best predicted plan is longer than the best one
+## Which plan is best: Spearman's rank correlation, and how much longer the best predicted plan takes than the best measured one
 
 {sets(found)}
 
@@ -123,7 +123,7 @@ Rows of Narayanan et al. are marked `recalled`: their FLOP/s have not been compa
 
 {inputs(given)}
 
-## What is missing in rows that are off by more than 10 %
+## Possible causes in rows with errors above 10 %
 
 {missing(scored)}
 

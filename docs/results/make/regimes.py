@@ -59,7 +59,7 @@ def picture_of(regime):
 
 def section(regime, rows):
     lines = [f"## {regime['name']}", "", f"{regime['summary'][0].upper()}{regime['summary'][1:]} ({regime['source']}).", "",
-             f"- Where computation happens: {regime['computes']}.", f"- What travels: {regime['travels']}.", "",
+             f"- Where computation happens: {regime['computes']}.", f"- What is sent: {regime['travels']}.", "",
              f"![The streams of a step]({picture_of(regime)})", "",
              "| scenario | GPUs | closed form | form ms | simulated ms | efficiency |", "| --- | ---: | --- | ---: | ---: | ---: |"]
     for scenario, row in rows:
@@ -78,11 +78,11 @@ def write_page():
     sections = "\n".join(section(regime, found[regime["name"]]) for regime in regimes)
     return f"""# How GPUs train together
 
-Made by `docs/results/make/regimes.py build/tools/ringsim` from `ringsim list regimes` and the
-[examples](../../scenarios/examples/training); a test compares the page with what the script writes. Of each scenario the
-first point of a regime and closed form. f, B, u: forward pass, backward pass, update; K GPUs, p bytes of gradients, b a port's
-rate, a the latency of a path. [The guide](../guide/training.md) explains the forms and what they assume. `ringsim run SCENARIO
---picture` drew the pictures, from what it had simulated; workers of mode async have no step in common, so there is none of them.
+The script `docs/results/make/regimes.py build/tools/ringsim` writes this page from `ringsim list regimes` and the
+[examples](../../scenarios/examples/training); a test compares them. The tables have the first point of each scenario, regime and
+closed form. f, B and u are the times of the forward pass, backward pass and update; there are K GPUs with p bytes of gradients; b is
+the rate of a port, and a the latency of a path. [The guide](../guide/training.md) explains the forms and their assumptions. `ringsim run
+SCENARIO --picture` drew the pictures from the simulated runs. Workers of mode async have no common step, so they have no picture.
 
 {sections}"""
 

@@ -140,14 +140,15 @@ n = sum(len(case.rows) for case in shown)
 loads = [case.load for case in shown + mpi + fifo]
 
 (root / "docs/pictures/replay-results.svg").write_text(picture(shown + mpi + fifo))
-(root / "docs/results/replay-results.md").write_text(f"""# Predicted against measured, in the lab
+(root / "docs/results/replay-results.md").write_text(f"""# Predicted and measured times in the lab
 
-Real data over real TCP, in network namespaces on one machine ([how, and what it means](../guide/replay.md)). Every prediction was made before its replay, from
-the scenario alone. Made by `docs/results/make/replay_results.py build/tools/ringsim` on {datetime.date.today():%Y-%m-%d}, Linux {platform.release().split("-")[0]}, {os.cpu_count()} processors, which
-other work shared: load {min(loads):.1f} to {max(loads):.1f}. Medians of {REPEATS} runs after 2 that do not count; ports of 200 Mb/s of payload.
+The replays send real data over real TCP, in network namespaces on one machine ([how, and what it means](../guide/replay.md)). Every prediction was made before
+its replay, from the scenario alone. The script `docs/results/make/replay_results.py build/tools/ringsim` wrote this page on {datetime.date.today():%Y-%m-%d}, with
+Linux {platform.release().split("-")[0]} and {os.cpu_count()} processors shared with other work: load {min(loads):.1f} to {max(loads):.1f}. Times are medians of {REPEATS} runs after 2 that do not count; ports have
+200 Mb/s of payload.
 
-**{within} of {n} medians over sockets of our own are within 5 % of model `fair`, the farthest {100 * off:.1f} % off: {which}. {wrong} wrong elements.** Where a port is one queue and
-windows are free, TCP is not max-min: {departs[0]} takes {ratio(departs[1]):.2f} times as long as predicted.
+**{within} of {n} medians over ringsim's own sockets are within 5 % of model `fair`; the largest error is {100 * off:.1f} %: {which}. {wrong} wrong elements.** If a port is one queue
+and windows are free, TCP is not max-min fair: {departs[0]} takes {ratio(departs[1]):.2f} times as long as predicted.
 
 [On a GPU](gpu-results.md).
 
@@ -158,7 +159,7 @@ windows are free, TCP is not max-min: {departs[0]} takes {ratio(departs[1]):.2f}
 These figures include Open MPI's own protocols and progress. ringsim does not configure its sockets, so the 5 % limit does not apply.
 
 {section(fifo[0])}
-A sender with more data under way has more of the queue, and gets more of the port: short flows wait for long ones. What all seven take
-together is as predicted, since the port is never idle.
+A sender with more data in flight has a larger part of the queue, and gets a larger share of the port, so short flows wait for long ones. The time of all seven
+together is as predicted, because the port is never idle.
 """)
 print(f"{within} of {n} within 5 %; the farthest {100 * off:.1f} %: {which}; load {min(loads):.1f} to {max(loads):.1f}")

@@ -55,11 +55,11 @@ def write_page():
     small, large = results(8), results(16)
     return f"""# Swing on all ports of a torus
 
-Made by `docs/results/make/swing.py build/tools/ringsim` from
-[swing-torus](../../scenarios/examples/algorithms/swing-torus.json); a test compares the page with what the script
-writes. All-reduce, 400 Gb/s links, 400 ns per hop, protocol `none`, times in microseconds. `ports: all` divides the
-buffer among four Swings, each of which starts along another dimension and direction. `variant: latency` exchanges
-everything in every step. The last column is of the faster variant.
+The script `docs/results/make/swing.py build/tools/ringsim` writes this page from
+[swing-torus](../../scenarios/examples/algorithms/swing-torus.json), and a test compares them. The collective is an
+all-reduce over 400 Gb/s links with 400 ns per hop and protocol `none`; times are in microseconds. `ports: all` divides
+the buffer among four Swings, each of which starts along a different dimension and direction. `variant: latency`
+exchanges everything in every step. The last column is for the faster variant.
 
 ## 8 x 8
 
@@ -76,16 +76,16 @@ De Sensi et al., NSDI 2024 (arXiv 2401.09356), simulate tori of 64 nodes and mor
 - "Up to 3x" faster than the known algorithms for 32 B to 128 MiB. Here the better of the two variants is faster than
   bucket up to 512 KiB on 64 ranks and up to 4 MiB on 256. The factor is largest for the smallest messages and grows
   with the torus. The paper's larger range comes from larger tori (up to 16384 nodes), on which bucket's 2 D (d - 1)
-  steps weigh more.
-- For large messages Swing pays for links that several messages cross: a congestion deficiency of 1.19 on large
+  steps matter more.
+- For large messages Swing is slowed down by links that several messages cross: a congestion deficiency of 1.19 on large
   two-dimensional tori. Here the bandwidth variant takes {excess(small):.3f} times the bound on 8 x 8 and {excess(large):.3f} times on
-  16 x 16: the sum whose limit is 1.19 has three and four terms here. Bucket has no such deficiency, and so is best for
-  large messages, as in the paper.
+  16 x 16, because the sum whose limit is 1.19 has only three and four terms here. Bucket has no such deficiency, so it is
+  best for large messages, as in the paper.
 - One port at a time takes four times as long for large messages. It is the default (`ports: one`), because ranks on a
   star have only one port.
 
-One thing differs: the paper's routers forward packets; here a message to a rank that is no neighbor is relayed by the
-ranks between, which adds only the latency of the links.
+One thing differs: the paper's routers forward packets; here the ranks between relay a message to a rank that is not a
+neighbor, which adds only the latency of the links.
 """
 
 
