@@ -326,8 +326,9 @@ Field training_field(Field algorithm) {
                   jitter,
                   {.name = "slowdown",
                    .type = Type::factor,
-                   .doc = "Factor by which a GPU's kernels slow down while a collective of this training runs on it; "
-                          "default: 1.",
+                   .doc =
+                       "Factor by which a GPU's kernels slow down while a collective of this training runs on it; what "
+                       "pipeline stages pass on does not count; default: 1.",
                    .min = 1'000'000,  // millionths
                    .max = 1'000'000'000,
                    .examples = {"1.05"},

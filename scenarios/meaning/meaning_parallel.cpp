@@ -52,8 +52,6 @@ void expect_only_plan_keys(const Canonical& canonical, const Blame& blame) {
     refuse(at_compute + "/backward", "backward", "the backward pass is counted kernel by kernel");
   if (host["launch"] != 0 || host.contains("order") || host["waits"] != true)
     refuse("/training/host", "host", "launches of a plan's kernels are not modeled yet: leave it out");
-  if (canonical.contains("slowdown"))
-    refuse("/training/slowdown", "slowdown", "collectives of a plan do not slow kernels yet: leave it out");
   for (const char* key : {"updates", "warmup_updates"})
     if (canonical.contains(key)) refuse(fmt::format("/training/{}", key), key, "steps says how long a plan runs");
   for (const char* key : {"micro_batch_size", "global_batch_size"})

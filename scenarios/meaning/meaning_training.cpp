@@ -459,15 +459,9 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
                "there alone one thread launches the kernels of several GPUs");
   take_async(canonical, ranks, out, blame, warnings);
   training_detail::take_stragglers(canonical, ranks, out, blame, warnings);
-  if (canonical.contains("slowdown")) {
-    if (out.async)
-      blame.fail("/training/slowdown", "cannot be combined with mode async",
-                 "workers compute and exchange in turn: nothing would be slowed");
-    const bool overlaps = (kind == Regime::Kind::ddp && out.step.overlap) || out.overlap || out.microbatches > 1;
-    if (!overlaps && out.slowdown > 1'000'000)
-      warnings.push_back(blame.where("/training/slowdown") +
-                         ": has no effect: in this regime no kernel runs next to a collective of the training");
-  }
+  if (canonical.contains("slowdown") && out.async)
+    blame.fail("/training/slowdown", "cannot be combined with mode async",
+               "workers compute and exchange in turn: nothing would be slowed");
   constexpr std::string_view samples = "sample_bytes";
   for (const std::string_view key : {samples, std::string_view("output_bytes")})
     if (workload.contains(key) && kind != Regime::Kind::data_parallel && !(key == samples && out.sample.count > 0))

@@ -516,8 +516,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   for (Prediction& other : result.jobs) other.routing = result.routing;
   if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
   result.settings = effects_of_settings(scenario, topology, run_options, work.whole(), timeline);
-  if (work.jobs())
-    for (SettingEffect& effect : work.jobs()->effects()) result.settings.push_back(std::move(effect));
+  for (SettingEffect& effect : work.effects()) result.settings.push_back(std::move(effect));
   if (phases) result.phases = phases_with_rest(phases->finish(timeline), launch, own_pass, result.time);
   if (options.explain) {
     Prediction& explained = scenario.has_total() ? result.jobs.back() : result;

@@ -17,7 +17,7 @@ ProgramRun::ProgramRun(Program program, int warmup, SimTime start, int room, Wat
 void ProgramRun::listen_to(std::shared_ptr<const LoweredProgram> lowered) {
   in_run_ = lowered ? std::move(lowered) : lowered_;
   accounts_ = std::make_unique<Accounts>(*in_run_, warmup_, start_);
-  if (slowdown_) slowdown_.emplace(*in_run_, slowdown_millionths_);
+  if (slowdown_) slowdown_.emplace(*in_run_, slowdown_millionths_, streams_apart_);
   if (begins_) begins_(*in_run_);
   for (const auto& begins : on_begin_) begins();
   accounts_->on_task = [this](const TaskSpan& span) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "scenarios/predict/explain.hpp"
@@ -45,11 +46,15 @@ class ProgramRun {
     if (on_event_) on_event_(event);
     if (slowdown_) slowdown_->on_compute(event);
   }
-  /// Has kernels take so many millionths of their time while a collective runs on their GPU. Comes before the run.
-  void slow_down(std::int64_t millionths) {
+  /// Has kernels take so many millionths of their time while a collective runs on their GPU that is not on one of the
+  /// streams `apart`. Comes before the run.
+  void slow_down(std::int64_t millionths, std::vector<Stream> apart) {
     slowdown_millionths_ = millionths;
-    slowdown_.emplace(*in_run_, millionths);
+    streams_apart_ = std::move(apart);
+    slowdown_.emplace(*in_run_, millionths, streams_apart_);
   }
+  /// When the run is over: a kernel was slowed.
+  bool has_slowed() const { return slowdown_ && slowdown_->has_slowed(); }
   /// Give it to RunOptions::longer.
   Picoseconds longer(const ComputeEvent& event) { return slowdown_ ? slowdown_->longer(event) : Picoseconds{0}; }
 
@@ -67,6 +72,7 @@ class ProgramRun {
   int warmup_;
   SimTime start_;
   std::int64_t slowdown_millionths_ = 0;  // 0: kernels take their time
+  std::vector<Stream> streams_apart_;
   std::vector<std::function<void(const TaskSpan&)>> on_task_;
   std::vector<std::function<void()>> on_begin_;
   std::function<void(const LoweredProgram&)> begins_;

@@ -274,6 +274,20 @@ void TrainingRun::expect_room(const Scenario& scenario, const ProgramSize& size,
                   std::ceil(static_cast<double>(size.memory().count) / 1e9)));
 }
 
+// What stages hand on slows no kernel. The program receives as early as it can, so that such a call is open until the
+// other stage sends; NCCL's kernel for it has a block or two, and frameworks launch it when its data is needed
+// (Megatron-LM: megatron/core/pipeline_parallel/schedules.py, recv_forward() and recv_backward()).
+std::vector<Stream> TrainingRun::streams_of_stages() const {
+  std::vector<Stream> found;
+  const auto& streams = run_->program().streams;
+  if (spec_.plan == nullptr && spec_.regime->kind != Regime::Kind::model_parallel) return found;
+  for (Stream stream = 0; static_cast<std::size_t>(stream) < streams.size(); ++stream)
+    if (streams[static_cast<std::size_t>(stream)] == Program::StreamKind::communication &&
+        !plan_streams_.is_data(stream) && !plan_streams_.is_between_kernels(stream))
+      found.push_back(stream);
+  return found;
+}
+
 TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& placed, const PredictOptions& options,
                          int room)
     : spec_(*scenario.training), placed_(placed), step_(training_step_of(scenario)) {
@@ -290,7 +304,7 @@ TrainingRun::TrainingRun(const Scenario& scenario, const PlacedCollective& place
   Program program = program_of(scenario, options, &work);
   if (!async_) add_stragglers(program, spec_.stragglers, spec_.every);
   run_.emplace(std::move(program), spec_.warmup, SimTime{scenario.main().start}, room, &work);
-  if (spec_.slowdown > 1'000'000) run_->slow_down(spec_.slowdown);
+  if (spec_.slowdown > 1'000'000) run_->slow_down(spec_.slowdown, streams_of_stages());
   if (async_) account_ = std::make_unique<AsyncAccount>(run_->lowered(), *async_, spec_.async->warmup);
   if (!spec_.plan) return;
   run_->tell_events(

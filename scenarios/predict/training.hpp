@@ -156,6 +156,7 @@ class TrainingRun {
  private:
   Program program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work);
   Program plan_program_of(const Scenario& scenario, const PredictOptions& options, WatchedWork* work);
+  std::vector<Stream> streams_of_stages() const;
   void describe_plan(TrainingReport& report) const;
   void describe_trace(TrainingReport& report) const;
   ProgramSize size_of(const Scenario& scenario) const;

@@ -282,6 +282,22 @@ void Work::finish(const Timeline& timeline) {
   for (auto* by : {&traffic.sent_by, &traffic.received_by}) std::fill(by->begin() + 1, by->end(), by->front());
 }
 
+std::vector<SettingEffect> Work::effects() const {
+  std::vector<SettingEffect> effects;
+  if (jobs_) effects = jobs_->effects();
+  for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {
+    const TrainingSpec* spec = scenario_.training_of(j);
+    if (spec == nullptr || spec->slowdown <= 1'000'000) continue;
+    effects.push_back({.setting = fmt::format("{}: {}/training/slowdown: {:.6g}", scenario_.file,
+                                              j == 0 ? "" : fmt::format("/jobs/{}", j - 1),
+                                              1e-6 * static_cast<double>(spec->slowdown)),
+                       .idle = training(j)->run().has_slowed()
+                                   ? ""
+                                   : "no kernel runs while a collective of the training runs on its GPU"});
+  }
+  return effects;
+}
+
 const Proof& Work::proof() const {
   if (scenario_.training) return training(0)->run().schedule().proof();
   return jobs_ ? jobs_->jobs().front().proof : collective_->proof();

@@ -8,9 +8,13 @@ namespace {
 constexpr std::int64_t full_speed = 1'000'000;
 }  // namespace
 
-Slowdown::Slowdown(const LoweredProgram& lowered, std::int64_t millionths)
-    : lowered_(lowered), millionths_(millionths), actors_(static_cast<std::size_t>(lowered.program().actors)) {
+Slowdown::Slowdown(const LoweredProgram& lowered, std::int64_t millionths, const std::vector<Stream>& apart)
+    : lowered_(lowered),
+      millionths_(millionths),
+      slows_(lowered.program().streams.size(), true),
+      actors_(static_cast<std::size_t>(lowered.program().actors)) {
   ensure(millionths >= full_speed, "a slowdown makes nothing faster");
+  for (const Stream stream : apart) slows_[static_cast<std::size_t>(stream)] = false;
   for (Of& it : actors_) it.kernels.resize(lowered.program().streams.size());
 }
 
@@ -34,6 +38,7 @@ void Slowdown::on_compute(const ComputeEvent& event) {
   const StepPlace place = lowered_.place_of(event.actor, event.lane, event.step);
   const Program::Task& task = lowered_.task_of(event.actor, place);
   if (task.call >= 0 && !event.begins) {
+    if (!slows_[static_cast<std::size_t>(place.stream)]) return;
     if (place.first) count(it, 1, event.when);
     if (place.last) count(it, -1, event.when);
     return;
@@ -58,6 +63,7 @@ Picoseconds Slowdown::longer(const ComputeEvent& event) {
   kernel.since = event.when;
   kernel.called = called_now;
   if (kernel.left <= 0) return Picoseconds{0};
+  has_slowed_ = true;
   return Picoseconds{static_cast<std::int64_t>((kernel.left + millionths_ - 1) / millionths_)};
 }
 

@@ -10,12 +10,12 @@
 namespace ringsim {
 
 /// While one of an actor's calls is open (from the end of its launch to its end at that actor), the actor's tasks on
-/// compute streams take `millionths` / 10^6 times as long. Calls of other programs do not count. Listens to a run of
-/// the lowered program. Memory: O(actors * streams).
+/// compute streams take `millionths` / 10^6 times as long. Calls of other programs do not count, nor do those of the
+/// streams `apart`. Listens to a run of the lowered program. Memory: O(actors * streams).
 class Slowdown {
  public:
   /// The program must outlive it. Requires millionths >= 10^6.
-  Slowdown(const LoweredProgram& lowered, std::int64_t millionths);
+  Slowdown(const LoweredProgram& lowered, std::int64_t millionths, const std::vector<Stream>& apart = {});
 
   /// Give it to RunOptions::on_compute.
   void on_compute(const ComputeEvent& event);
@@ -23,6 +23,8 @@ class Slowdown {
   /// for what remains as if no call were open, and is asked again then: some s * log(time in ps) times for a factor s
   /// if a call stays open.
   Picoseconds longer(const ComputeEvent& event);
+  /// True if any task took longer than its time.
+  bool has_slowed() const { return has_slowed_; }
 
  private:
   __extension__ using Work = __int128;  // millionths of picoseconds at the slow rate
@@ -43,7 +45,9 @@ class Slowdown {
 
   const LoweredProgram& lowered_;
   std::int64_t millionths_;
+  std::vector<bool> slows_;  // [stream] its calls slow kernels
   std::vector<Of> actors_;
+  bool has_slowed_ = false;
 };
 
 }  // namespace ringsim

@@ -469,7 +469,6 @@ TEST_CASE("no key of a regime is ignored by a plan") {
                                          {"/training/workload/bytes_per_parameter", 2},
                                          {"/training/workload/compute/backward", 3},
                                          {"/training/host", Json{{"launch", "5 us"}}},
-                                         {"/training/slowdown", 1.1},
                                          {"/training/updates", 100}};
   for (const auto& key : keys) {
     CAPTURE(key.first);
