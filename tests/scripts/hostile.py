@@ -186,6 +186,32 @@ def signaled(place, command, number):
         raise Wrong(f"left files: {set(place.files()) - set(before)}")
 
 
+def export_stopped(place):
+    """Files of ranks that are written are whole, and the message says how many there are."""
+    steps, exported, ranks = place.folder / "steps.json", place.folder / "exported", 256
+    steps.write_text(json.dumps({
+        "version": 1, "topology": {"kind": "star", "ranks": ranks, "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}},
+        "training": {"workload": {"layers": [{"name": "l", "times": 2000, "parameters": 1000, "forward": "1 us",
+                                              "backward": "1 us"}], "batch": 1},
+                     "regime": {"name": "ddp", "algorithm": "ring"}}}))
+    exported.mkdir()
+    words = ["trace", "export", steps, exported / "step.{rank}.json"]
+    process = subprocess.Popen([str(word) for word in [place.ringsim, *words]], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, cwd=place.folder)
+    wait_until(lambda: process.poll() is not None or (exported / "step.2.json").exists(), "files of the first ranks")
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=LIMIT)
+    place.check(words, process.returncode, err.decode(), 130, ["ringsim: interrupted: "])
+    if time.monotonic() - began > 5:
+        raise Wrong(f"ended only {time.monotonic() - began:.1f} s after its signal")
+    files = sorted(exported.iterdir())
+    for path in files:
+        json.loads(path.read_text())
+    if f": {len(files)} of {ranks} are" not in err.decode() or len(files) == ranks:
+        raise Wrong(f"{len(files)} files are there: {err.decode()}")
+
+
 def killed(place):
     """SIGKILL while it writes: what was there before stays, and the next run works."""
     out = place.folder / "results.csv"
@@ -269,6 +295,7 @@ def cases():
             yield f"{number.name}: {what}", lambda place, c=command, n=number: signaled(place, c, n)
     yield "a full stderr", full_stderr
     yield "no descriptors", no_descriptors
+    yield "SIGINT: trace export", export_stopped
     yield "SIGKILL: run -o", killed
     yield "no permission", no_permission
 
