@@ -97,6 +97,63 @@ TEST_CASE("dumps with durations have a table of them, and compare reads it; with
             "TORCH_NCCL_ENABLE_TIMING=1"));
 }
 
+TEST_CASE("the page of a hang has the cause as its title, all findings, and each rank in the groups that stand still") {
+  const std::string page_file = temporary_file("hang.html", "");
+  const Outcome outcome = run_command(show_hung({"--report", page_file}));
+  CHECK(outcome.err == "");
+  REQUIRE(outcome.code == 0);
+  const std::string page = read_file(page_file);
+  CHECK(has(page,
+            "<h1>Rank 2 has not called number 3 of group 0 (default_pg), all_reduce [[1000000]] BFloat16; ranks 0, "
+            "1 have</h1>"));
+  std::size_t findings = 0;
+  for (std::size_t at = page.find("<li>"); at != std::string::npos; at = page.find("<li>", at + 1)) ++findings;
+  CHECK(findings == 3);
+  CHECK(has(page,
+            "look at the program: its last call was all_reduce number 2 of group 0 (default_pg), step at "
+            "train.py:88</li>"));
+  CHECK(has(page, ">0 (default_pg), number 3</text>"));
+  CHECK(has(page, ">2 (tensor), number 7</text>"));
+  CHECK(!has(page, "1 (tensor), number"));  // it is finished
+  CHECK(has(page,
+            "<title>rank 2, number 3: not called; last call all_reduce number 2 of group 0 (default_pg), step at "
+            "train.py:88</title>"));
+  // Four ranks in one group, two in the other.
+  std::size_t cells = 0;
+  for (std::size_t at = page.find("<title>rank "); at != std::string::npos; at = page.find("<title>rank ", at + 1))
+    ++cells;
+  CHECK(cells == 6);
+  for (const char* heading : {"Groups", "How far each rank is"}) CHECK(has(page, std::string(heading) + "</h2>"));
+  CHECK(!has(page, "Sends and receives that are pending"));
+  CHECK(has(page, "ringsim trace show"));
+  CHECK(!has(page, "<script"));
+}
+
+TEST_CASE("of many ranks the page draws those that differ from most of their group") {
+  std::vector<int> all(100);
+  for (int i = 0; i < 100; ++i) all[static_cast<std::size_t>(i)] = i;
+  const auto dump = [&](int rank, const std::vector<MadeEntry>& entries) {
+    return temporary_file("trace_" + std::to_string(rank),
+                          made_dump(entries, {{.name = "0", .description = "default_pg", .ranks = all}}));
+  };
+  const std::string first = dump(0, {{.number = 1}, {.number = 2, .state = "started"}}),
+                    late = dump(77, {{.number = 1}}), page_file = temporary_file("hang.html", "");
+  REQUIRE(run_command({"trace", "show", first, late, "--report", page_file}).code == 0);
+  const std::string page = read_file(page_file);
+  CHECK(has(page, "64 of 100 ranks are drawn: those that differ from most of their group, then the first others."));
+  CHECK(has(page, "<title>rank 77, number 2: not called"));
+  CHECK(has(page, "<title>rank 62, number 2: no dump</title>"));
+  CHECK(!has(page, "<title>rank 63, "));
+}
+
+TEST_CASE("the page of a job that does not hang says so, and has no picture") {
+  const std::string file = dump_of_pair(0, {{}}), page_file = temporary_file("hang.html", "");
+  REQUIRE(run_command({"trace", "show", file, "--report", page_file}).code == 0);
+  const std::string page = read_file(page_file);
+  CHECK(has(page, "<h1>Nothing stands still: all ranks have completed what any of them has called</h1>"));
+  CHECK(!has(page, "<svg"));
+}
+
 TEST_CASE("what dumps cannot give is refused, and what has no effect warns") {
   const std::string file = dump_of_pair(0, {{}});
   const std::string to = temporary_file("page.html", "");

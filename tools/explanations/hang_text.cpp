@@ -36,85 +36,6 @@ std::string collective_text(std::int64_t number, const std::string& call) {
   return call.empty() ? fmt::to_string(number) : fmt::format("{} {}", number, call);
 }
 
-std::size_t pending_of(const ShownHang& shown) {
-  std::size_t pending = 0;
-  for (const FlightDump& dump : shown.dumps)
-    for (const FlightCall& call : dump.calls) pending += call.state != CallState::completed ? 1 : 0;
-  return pending;
-}
-
-std::string hang_head(const ShownHang& shown) {
-  std::set<std::string> formats, versions;
-  std::vector<std::uint32_t> ranks;
-  std::size_t calls = 0;
-  std::int64_t missing = 0;
-  for (const FlightDump& dump : shown.dumps) {
-    ranks.push_back(dump.rank);
-    formats.insert(dump.version);
-    if (!dump.nccl_version.empty()) versions.insert(dump.nccl_version);
-    calls += dump.calls.size();
-    missing += dump.missing;
-  }
-  std::sort(ranks.begin(), ranks.end());
-  std::string text =
-      wrapped(fmt::format("{} of {} ranks ({}); Flight Recorder {}; {}", ranks.size(),
-                          profiles::world_of(shown.profile), rank_ranges(ranks), fmt::join(formats, ", "),
-                          versions.empty() ? "NCCL's version is not in the files"
-                                           : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
-      '\n';
-  text += wrapped(fmt::format("{} calls, {} of them not completed; {} with a duration", calls, pending_of(shown),
-                              shown.profile.calls.size())) +
-          '\n';
-  if (missing > 0)
-    text += wrapped(fmt::format("{} more entries are not in the dumps: each keeps the last ones (TORCH_FR_BUFFER_SIZE)",
-                                missing)) +
-            '\n';
-  return text;
-}
-
-std::string groups_text(const Hang& hang) {
-  Table table({"group", "ranks", "completed by all", "next", "state"});
-  for (const GroupProgress& group : hang.groups) {
-    std::vector<std::uint32_t> ranks;
-    for (const RankProgress& each : group.ranks) ranks.push_back(each.rank);
-    table.add({group.title(), rank_ranges(ranks) + (group.members.empty() ? ", ?" : ""),
-               collective_text(group.last, group.last_call),
-               group.verdict == GroupVerdict::finished ? "" : collective_text(group.last + 1, group.next_call),
-               std::string(to_string(group.verdict))});
-  }
-  return '\n' + table.fitted();
-}
-
-/// Ranks that are equally far share a line.
-std::string standings_text(const Hang& hang) {
-  Table table({"group", "number", "ranks", "state", "last called", "completed"});
-  for (const GroupProgress& group : hang.groups) {
-    if (group.verdict == GroupVerdict::finished) continue;
-    std::map<std::tuple<Standing, std::int64_t, std::int64_t, bool>, std::vector<std::uint32_t>> lines;
-    for (const RankProgress& each : group.ranks)
-      lines[{each.standing, each.called, each.completed, each.has_timed_out}].push_back(each.rank);
-    for (const auto& [key, ranks] : lines) {
-      const auto& [standing, called, completed, has_timed_out] = key;
-      const bool is_known = standing != Standing::no_dump && standing != Standing::not_in_dump;
-      table.add({group.title(), fmt::to_string(group.last + 1), rank_ranges(ranks),
-                 fmt::format("{}{}", to_string(standing), has_timed_out ? ", timed out" : ""),
-                 is_known ? fmt::to_string(called) : "?", is_known ? fmt::to_string(completed) : "?"});
-    }
-  }
-  return table.size() == 0 ? "" : '\n' + table.fitted();
-}
-
-std::string messages_text(const Hang& hang) {
-  Table table({"pending", "rank", "to or from", "group", "the other's call"});
-  for (const PendingMessage& each : hang.messages)
-    table.add({each.call, fmt::to_string(each.rank), fmt::format("{} {}", each.is_send ? "to" : "from", each.peer),
-               each.group,
-               !each.is_met   ? "no dump"
-               : *each.is_met ? each.peers_call
-                              : "none pending"});
-  return table.size() == 0 ? "" : '\n' + table.fitted();
-}
-
 Json group_json(const GroupProgress& group) {
   Json ranks = Json::array();
   for (const RankProgress& each : group.ranks) {
@@ -149,14 +70,100 @@ Json group_json(const GroupProgress& group) {
               {"ranks", ranks}};
 }
 
+/// A table after an empty line; nothing without lines.
+std::string printed(const HangCells& cells) {
+  Table table(cells.front());
+  for (std::size_t line = 1; line < cells.size(); ++line) table.add(cells[line]);
+  return table.size() == 0 ? "" : '\n' + table.fitted();
+}
+
 }  // namespace
+
+std::size_t pending_calls(const ShownHang& shown) {
+  std::size_t pending = 0;
+  for (const FlightDump& dump : shown.dumps)
+    for (const FlightCall& call : dump.calls) pending += call.state != CallState::completed ? 1 : 0;
+  return pending;
+}
+
+std::string hang_head(const ShownHang& shown) {
+  std::set<std::string> formats, versions;
+  std::vector<std::uint32_t> ranks;
+  std::size_t calls = 0;
+  std::int64_t missing = 0;
+  for (const FlightDump& dump : shown.dumps) {
+    ranks.push_back(dump.rank);
+    formats.insert(dump.version);
+    if (!dump.nccl_version.empty()) versions.insert(dump.nccl_version);
+    calls += dump.calls.size();
+    missing += dump.missing;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  std::string text =
+      wrapped(fmt::format("{} of {} ranks ({}); Flight Recorder {}; {}", ranks.size(),
+                          profiles::world_of(shown.profile), rank_ranges(ranks), fmt::join(formats, ", "),
+                          versions.empty() ? "NCCL's version is not in the files"
+                                           : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
+      '\n';
+  text += wrapped(fmt::format("{} calls, {} of them not completed; {} with a duration", calls, pending_calls(shown),
+                              shown.profile.calls.size())) +
+          '\n';
+  if (missing > 0)
+    text += wrapped(fmt::format("{} more entries are not in the dumps: each keeps the last ones (TORCH_FR_BUFFER_SIZE)",
+                                missing)) +
+            '\n';
+  return text;
+}
+
+HangCells group_cells(const Hang& hang) {
+  HangCells cells{{"group", "ranks", "completed by all", "next", "state"}};
+  for (const GroupProgress& group : hang.groups) {
+    std::vector<std::uint32_t> ranks;
+    for (const RankProgress& each : group.ranks) ranks.push_back(each.rank);
+    cells.push_back({group.title(), rank_ranges(ranks) + (group.members.empty() ? ", ?" : ""),
+                     collective_text(group.last, group.last_call),
+                     group.verdict == GroupVerdict::finished ? "" : collective_text(group.last + 1, group.next_call),
+                     std::string(to_string(group.verdict))});
+  }
+  return cells;
+}
+
+HangCells standing_cells(const Hang& hang) {
+  HangCells cells{{"group", "number", "ranks", "state", "last called", "completed"}};
+  for (const GroupProgress& group : hang.groups) {
+    if (group.verdict == GroupVerdict::finished) continue;
+    std::map<std::tuple<Standing, std::int64_t, std::int64_t, bool>, std::vector<std::uint32_t>> lines;
+    for (const RankProgress& each : group.ranks)
+      lines[{each.standing, each.called, each.completed, each.has_timed_out}].push_back(each.rank);
+    for (const auto& [key, ranks] : lines) {
+      const auto& [standing, called, completed, has_timed_out] = key;
+      const bool is_known = standing != Standing::no_dump && standing != Standing::not_in_dump;
+      cells.push_back({group.title(), fmt::to_string(group.last + 1), rank_ranges(ranks),
+                       fmt::format("{}{}", to_string(standing), has_timed_out ? ", timed out" : ""),
+                       is_known ? fmt::to_string(called) : "?", is_known ? fmt::to_string(completed) : "?"});
+    }
+  }
+  return cells;
+}
+
+HangCells message_cells(const Hang& hang) {
+  HangCells cells{{"pending", "rank", "to or from", "group", "the other's call"}};
+  for (const PendingMessage& each : hang.messages)
+    cells.push_back({each.call, fmt::to_string(each.rank),
+                     fmt::format("{} {}", each.is_send ? "to" : "from", each.peer), each.group,
+                     !each.is_met   ? "no dump"
+                     : *each.is_met ? each.peers_call
+                                    : "none pending"});
+  return cells;
+}
 
 std::string hang_text(const ShownHang& shown) {
   std::string text = hang_head(shown);
   if (!shown.hang.findings.empty()) text += '\n';
   for (const std::string& finding : shown.hang.findings) text += wrapped("- " + finding) + '\n';
-  if (pending_of(shown) == 0) text += "\nnothing stands still: all ranks have completed what any of them has called\n";
-  text += groups_text(shown.hang) + standings_text(shown.hang) + messages_text(shown.hang);
+  if (pending_calls(shown) == 0)
+    text += "\nnothing stands still: all ranks have completed what any of them has called\n";
+  text += printed(group_cells(shown.hang)) + printed(standing_cells(shown.hang)) + printed(message_cells(shown.hang));
   if (!shown.account.rows.empty())
     text += "\nfrom event to event on the stream around each kernel:\n" + collectives_text(shown.account);
   return text;
