@@ -187,6 +187,36 @@ TEST_CASE("the page has the timeline, and the trace for a viewer splits each cal
   CHECK(read_file(own).size() > 100);  // it is still there
 }
 
+TEST_CASE("--interference lengthens what is predicted of collectives with other kernels next to them") {
+  const auto rows = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"trace", "compare", "dgx-a100", data("resnet50-2xa100.json.gz"), "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_command(words);
+    REQUIRE(outcome.code == 0);
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto before = rows({}), after = rows({"--interference", "100%"});
+  CHECK(before.at("interference") == 1.0);
+  CHECK(after.at("interference") == 2.0);
+  int longer = 0;
+  for (std::size_t i = 0; i < before.at("rows").size(); ++i) {
+    const auto& row = before.at("rows").at(i);
+    const double alone = row.at("predicted_us").get<double>(), share = row.at("overlap").get<double>();
+    const double slowed = after.at("rows").at(i).at("predicted_us").get<double>();
+    // The mean of 1 / (1 - s / 2) over the row's three collectives lies above that of their mean share, and below 2.
+    CHECK(slowed >= doctest::Approx(alone / (1 - share / 2)).epsilon(1e-4));
+    CHECK(slowed < 2 * alone);
+    longer += slowed > alone;
+    CHECK((share > 0) == (slowed > alone));
+  }
+  CHECK(longer >= 1);
+  const Outcome none =
+      run_command({"trace", "compare", "aws-p6-b200", data("b200-all-gather.json"), "--interference", "20%"});
+  CHECK(none.code == 0);
+  CHECK(has(none.err, "warning: --interference has no effect: no predicted collective has other kernels next to it"));
+  CHECK(has(none.out, "transfers are predicted to take 1.2 times as long while other kernels run, by --interference"));
+}
+
 TEST_CASE("--assert of trace compare exits with 1 for a row that fails, and if no row has the value") {
   const auto with = [](const std::string& condition) {
     return run_command({"trace", "compare", "dgx-a100", rank_file(0), rank_file(1), "--assert", condition});

@@ -132,7 +132,7 @@ ComparedCalls judged(const Account& account, const Planted& planted, std::uint32
 }  // namespace
 
 TEST_CASE("each rule of the verdict, alone") {
-  const auto verdicts = [](const std::function<void(ComparedCalls&)>& change) {
+  const auto verdicts = [](const std::function<void(ComparedCalls&)>& change, double interference = 1) {
     ComparedCalls calls;
     calls.row.op = CallOp::all_reduce;
     calls.row.group_size = 4;
@@ -143,7 +143,7 @@ TEST_CASE("each rule of the verdict, alone") {
     calls.predicted_ns = 100;
     calls.band = 0.1;
     change(calls);
-    judge(calls);
+    judge(calls, interference);
     return calls.verdicts;
   };
   using V = std::vector<Verdict>;
@@ -163,6 +163,8 @@ TEST_CASE("each rule of the verdict, alone") {
   CHECK(verdicts([](ComparedCalls& c) { c.row.transfer_ns = 91; }) == V{Verdict::as_predicted});
   CHECK(verdicts([](ComparedCalls& c) { c.row.overlapped_ratio = 1.16; }) == V{Verdict::slowed_by_compute});
   CHECK(verdicts([](ComparedCalls& c) { c.row.overlapped_ratio = 1.14; }) == V{Verdict::as_predicted});
+  CHECK(verdicts([](ComparedCalls& c) { c.row.overlapped_ratio = 1.37; }, 1.2) == V{Verdict::as_predicted});
+  CHECK(verdicts([](ComparedCalls& c) { c.row.overlapped_ratio = 1.39; }, 1.2) == V{Verdict::slowed_by_compute});
   // Late and slow are two findings; slow next to compute is one.
   CHECK(verdicts([](ComparedCalls& c) {
           c.row.wait_ns = 30, c.row.last = {{3, 10}}, c.row.transfer_ns = 200;
@@ -330,7 +332,8 @@ TEST_CASE("a job that takes what is predicted, but for a late rank, a slow link 
   job.collectives[1].late_us = 0.5 * job.collectives[1].transfer_us;
   job.collectives[2].transfer_us *= 3;
   job.collectives[3].slowed = 1.3;
-  const JobComparison second = compare_job(profile_of(job, random), abci, "abci", {});
+  const Profile profile = profile_of(job, random);
+  const JobComparison second = compare_job(profile, abci, "abci", {});
   CHECK(second.other_machine.empty());
   const auto of = [&](const Planted& planted) -> const ComparedCalls& {
     for (const ComparedCalls& calls : second.rows)
@@ -354,6 +357,46 @@ TEST_CASE("a job that takes what is predicted, but for a late rank, a slow link 
     REQUIRE(calls.allowed_ns);
     CHECK(*calls.allowed_ns <= *calls.predicted_ns);
   }
+  // Every second collective lies next to compute, whole: if that is said to take 1.3 times as long, the mean is 1.15
+  // times the prediction, and nothing is lost. The other rows have no kernels of compute next to them.
+  const JobComparison stated = compare_job(profile, abci, "abci", {.interference = 1.3});
+  for (const ComparedCalls& calls : stated.rows) {
+    const bool is_slowed = calls.row.bytes == bytes_of(job.collectives[3], job.n);
+    const auto before = std::find_if(second.rows.begin(), second.rows.end(),
+                                     [&](const ComparedCalls& each) { return each.row.bytes == calls.row.bytes; });
+    REQUIRE(before != second.rows.end());
+    CHECK(*calls.predicted_ns == doctest::Approx(*before->predicted_ns * (is_slowed ? 1.15 : 1)).epsilon(1e-6));
+    CHECK(calls.verdicts == (is_slowed ? std::vector<Verdict>{Verdict::as_predicted} : before->verdicts));
+    if (is_slowed) CHECK(std::abs(calls.lost_ns) < 0.1 * before->lost_ns);
+  }
+  const MeasuredInterference measured = measured_interference(second.account.rows);
+  CHECK(measured.n == 1);
+  CHECK(measured.median == doctest::Approx(1.3).epsilon(0.01));
+  std::vector<Row> rows(3);
+  for (Row& row : rows) row.split = 1, row.overlapped_ratio = 1.5;
+  rows[0].overlapped_ratio = 1.1;
+  rows[2].is_partial = true;
+  CHECK(measured_interference(rows).n == 2);
+  CHECK(measured_interference(rows).least == 1.1);
+  CHECK(measured_interference(rows).largest == 1.5);
+  rows[1].split = 0;
+  CHECK(measured_interference(rows).n == 1);
+  rows[0].overlapped_ratio.reset();
+  CHECK(measured_interference(rows).n == 0);
+}
+
+TEST_CASE("transfers next to compute for a share of their time take longer by that share of their rate") {
+  Row row;
+  CHECK(slowed_by(row, 2) == 1);  // nothing is known
+  row.overlaps = {0};
+  CHECK(slowed_by(row, 2) == 1);
+  row.overlaps = {1000};
+  CHECK(slowed_by(row, 2) == doctest::Approx(2));
+  row.overlaps = {500};  // of t, t / 2 at half the rate: t / 2 + t / 4 = 1
+  CHECK(slowed_by(row, 2) == doctest::Approx(4.0 / 3));
+  row.overlaps = {0, 1000, 500};
+  CHECK(slowed_by(row, 2) == doctest::Approx((1 + 2 + 4.0 / 3) / 3));
+  CHECK(slowed_by(row, 1) == 1);
 }
 
 TEST_CASE("200 random jobs with planted causes: the verdict is right in 95 %, and never names a wrong rank") {

@@ -24,6 +24,7 @@
 #include "tools/output/progress_line.hpp"
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/reports/hang_report.hpp"
 #include "tools/reports/job_report.hpp"
 #include "tools/reports/run_report.hpp"
 #include "tools/stop.hpp"
@@ -181,11 +182,10 @@ std::optional<Output> open_page(const ProfileArguments& arguments) {
 
 /// Of dumps of Flight Recorder: why the job hangs.
 int show_hang(const ProfileArguments& arguments, const profiles::Profile& profile,
-              const std::vector<profiles::FlightDump>& dumps) {
-  for (const auto& [option, value] : {std::pair{"--report", arguments.report}, std::pair{"--trace", arguments.trace}})
-    if (!value.empty())
-      throw UsageError(option, "expected profiles with times, found dumps of Flight Recorder, which do not say when",
-                       "leave it out; --format json has all that is known");
+              const std::vector<profiles::FlightDump>& dumps, std::optional<Output>& page) {
+  if (!arguments.trace.empty())
+    throw UsageError("--trace", "expected profiles with times, found dumps of Flight Recorder, which do not say when",
+                     "leave it out; --format json has all that is known, and --report draws it");
   if (!arguments.group.empty()) warn("--group has no effect: dumps of Flight Recorder name the ranks of each group");
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
   say_findings(profile, account);
@@ -196,6 +196,10 @@ int show_hang(const ProfileArguments& arguments, const profiles::Profile& profil
                : arguments.format == Format::csv ? hang_csv(shown)
                                                  : hang_text(shown));
   output.finish();
+  if (page) {
+    page->write(hang_page(shown, command_of("show", arguments)));
+    page->finish();
+  }
   return good;
 }
 
@@ -203,7 +207,7 @@ int show(const ProfileArguments& arguments) {
   std::vector<profiles::FlightDump> dumps;
   std::optional<Output> page = open_page(arguments);
   const profiles::Profile profile = read(arguments, &dumps);
-  if (!dumps.empty()) return show_hang(arguments, profile, dumps);
+  if (!dumps.empty()) return show_hang(arguments, profile, dumps, page);
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
   say_findings(profile, account);
   Output output(arguments.output);
@@ -223,7 +227,8 @@ struct TraceCompareArguments {
   std::string scenario;
   std::vector<std::string> set;
   ProfileArguments profile;
-  std::string nccl;  ///< version; empty: that of the files
+  std::string nccl;         ///< version; empty: that of the files
+  double interference = 0;  ///< a share: transfers take so much longer while other kernels run
   std::vector<std::string> assertions;
   int jobs = 0;
 };
@@ -232,6 +237,11 @@ void declare_compare(Options& options, TraceCompareArguments& compare) {
   options.scenario(compare.scenario, compare.set);
   declare_profiles(options, compare.profile);
   options.text("--nccl", "VERSION", compare.nccl, "the version of NCCL, such as 2.21.5, instead of that in the files");
+  options
+      .percentage(
+          "--interference", [&compare](double share) { compare.interference = share; },
+          "predict transfers that take so much longer while other kernels run on their GPU")
+      .fallback = "0%";
   Option& assertion =
       options.texts("--assert", "CONDITION", compare.assertions,
                     "require CONDITION of every row that has its values, such as \"waiting_share < 0.2\" or "
@@ -314,6 +324,7 @@ int compare(const TraceCompareArguments& arguments) {
   profiles::JobOptions options;
   options.set = arguments.set;
   options.nccl = arguments.nccl;
+  options.interference = 1 + arguments.interference;
   options.ranks_per_host = static_cast<std::uint32_t>(arguments.profile.ranks_per_host);
   options.stop = &stop_requested;
   options.for_each = [&](std::size_t n, const std::function<void(std::size_t)>& work) {
@@ -328,6 +339,11 @@ int compare(const TraceCompareArguments& arguments) {
   };
   const profiles::JobComparison comparison = profiles::compare_job(profile, scenario.text, scenario.name, options);
   say_findings(profile, comparison.account);
+  if (arguments.interference > 0 &&
+      std::none_of(comparison.rows.begin(), comparison.rows.end(), [&](const profiles::ComparedCalls& calls) {
+        return calls.predicted_ns && profiles::slowed_by(calls.row, comparison.interference) > 1;
+      }))
+    warn("--interference has no effect: no predicted collective has other kernels next to it in these files");
   Output output(arguments.profile.output);
   const Format format = arguments.profile.format;
   output.write(format == Format::json  ? job_json(profile, comparison)
@@ -336,9 +352,10 @@ int compare(const TraceCompareArguments& arguments) {
   output.finish();
   if (!arguments.profile.trace.empty()) write_trace(job_trace(profile, comparison.account), arguments.profile.trace);
   if (page) {
-    const std::string command = command_of(("compare " + shell_word(arguments.scenario)).c_str(), arguments.profile) +
-                                set_words("--set", arguments.set) +
-                                (arguments.nccl.empty() ? "" : " --nccl " + shell_word(arguments.nccl));
+    const std::string command =
+        command_of(("compare " + shell_word(arguments.scenario)).c_str(), arguments.profile) +
+        set_words("--set", arguments.set) + (arguments.nccl.empty() ? "" : " --nccl " + shell_word(arguments.nccl)) +
+        (arguments.interference > 0 ? fmt::format(" --interference {:.6g}%", 100 * arguments.interference) : "");
     page->write(job_page(profile, comparison.account, &comparison, scenario, command));
     page->finish();
   }

@@ -127,6 +127,18 @@ static std::string about_text(const Profile& profile) {
   return text;
 }
 
+/// What the job itself says of transfers next to compute; empty without rows that have both.
+static std::string interference_text(const Account& account) {
+  const profiles::MeasuredInterference found = profiles::measured_interference(account.rows);
+  if (found.n == 0) return "";
+  const std::string range = found.n == 1 ? fmt::format("{:.2f} times", found.median)
+                                         : fmt::format("{:.2f} to {:.2f} times, in the median {:.2f},", found.least,
+                                                       found.largest, found.median);
+  return wrapped(fmt::format("while other kernels run, the same collective takes {} as long ({})", range,
+                             plural(found.n, "row"))) +
+         '\n';
+}
+
 std::string profile_head(const Profile& profile, const Account& account) {
   std::vector<std::uint32_t> ranks;
   std::set<std::string> formats, versions;
@@ -169,7 +181,7 @@ std::string profile_head(const Profile& profile, const Account& account) {
   text += about_text(profile);
   if (dropped > 0)
     text += wrapped(fmt::format("{} lost by the recorder (its ring was full)", plural(dropped, "call"))) + '\n';
-  return text;
+  return text + interference_text(account);
 }
 
 std::string ranks_text(const Account& account) {
@@ -272,6 +284,7 @@ Json row_json(const Profile& profile, const Row& row) {
   const auto late = is_split && row.waits_much() ? row.late_rank() : std::nullopt;
   out["late_rank"] = late ? Json(*late) : Json();
   out["late"] = late_text(row);
+  out["overlapped_ratio"] = row.overlapped_ratio ? Json(*row.overlapped_ratio) : Json();
   out["overlap"] = row.overlap ? Json(std::floor(*row.overlap * 1e4 + 0.5) / 1e4) : Json();
   out["blocks"] = row.blocks == 0 ? Json() : Json(row.blocks);
   out["threads"] = row.threads == 0 ? Json() : Json(row.threads);
@@ -316,6 +329,11 @@ std::string job_text(const Profile& profile, const JobComparison& comparison) {
   text += wrapped(fmt::format("predicted for NCCL {} ({}) on {} GPUs in {}", comparison.nccl, comparison.nccl_from,
                               comparison.gpus, plural(static_cast<std::size_t>(comparison.nodes), "node"))) +
           '\n';
+  if (comparison.interference > 1)
+    text += wrapped(fmt::format("transfers are predicted to take {:.6g} times as long while other kernels run, by "
+                                "--interference",
+                                comparison.interference)) +
+            '\n';
   if (!comparison.other_machine.empty()) text += wrapped("not this machine: " + comparison.other_machine) + '\n';
   Table table(
       {"collective", "bytes", "ranks", "calls", "wait ms", "transfer", "predicted", "allowed", "lost ms", "verdict"});
@@ -367,6 +385,7 @@ static Json compared_rows(const Profile& profile, const JobComparison& compariso
 std::string job_json(const Profile& profile, const JobComparison& comparison) {
   Json document = profile_about(profile, comparison.account);
   document["library"] = Json{{"nccl", comparison.nccl}, {"from", comparison.nccl_from}};
+  document["interference"] = comparison.interference;
   document["not_this_machine"] = comparison.other_machine.empty() ? Json() : Json(comparison.other_machine);
   document["rows"] = compared_rows(profile, comparison);
   return json_text(document, 2) + '\n';

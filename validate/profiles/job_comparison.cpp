@@ -136,7 +136,7 @@ class Predictor {
       options.stop = options_.stop;
       const Result result = std::move(results_of(scenario, options, &bounds_).front());
       const Prediction& prediction = result.prediction;
-      out.predicted_ns = microseconds(prediction.time) * 1e3;
+      out.predicted_ns = microseconds(prediction.time) * 1e3 * slowed_by(row, options_.interference);
       std::optional<Picoseconds> allowed = result.bound;
       if (allowed && result.latency_floor) allowed = std::max(*allowed, *result.latency_floor);
       if (allowed) out.allowed_ns = microseconds(*allowed) * 1e3;
@@ -259,7 +259,25 @@ double error_band(Wiring wiring, std::int64_t bytes) {
   return percent[static_cast<std::size_t>(wiring)][size] / 100;
 }
 
-void judge(ComparedCalls& calls) {
+double slowed_by(const Row& row, double interference) {
+  if (row.overlaps.empty()) return 1;
+  double all = 0;
+  for (const std::uint16_t share : row.overlaps) all += 1 / (1 - share / 1000.0 * (1 - 1 / interference));
+  return all / static_cast<double>(row.overlaps.size());
+}
+
+MeasuredInterference measured_interference(const std::vector<Row>& rows) {
+  std::vector<double> ratios;
+  for (const Row& row : rows)
+    if (row.overlapped_ratio && row.split > 0 && !row.is_partial) ratios.push_back(*row.overlapped_ratio);
+  if (ratios.empty()) return {};
+  const auto [least, largest] = std::minmax_element(ratios.begin(), ratios.end());
+  MeasuredInterference out{.n = ratios.size(), .least = *least, .median = 0, .largest = *largest};
+  out.median = median_of(ratios);
+  return out;
+}
+
+void judge(ComparedCalls& calls, double interference) {
   const Row& row = calls.row;
   calls.verdicts.clear();
   if (row.split == 0) {
@@ -268,7 +286,8 @@ void judge(ComparedCalls& calls) {
     return;
   }
   if (row.waits_much()) calls.verdicts.push_back(row.late_rank() ? Verdict::late_rank : Verdict::late_ranks);
-  if (row.overlapped_ratio && *row.overlapped_ratio > 1.15) calls.verdicts.push_back(Verdict::slowed_by_compute);
+  if (row.overlapped_ratio && *row.overlapped_ratio > 1.15 * interference)
+    calls.verdicts.push_back(Verdict::slowed_by_compute);
   const double off = row.transfer_ns / *calls.predicted_ns - 1;
   const bool is_slow = off > std::max(0.25, 1.5 * calls.band);
   if (is_slow && row.is_partial && calls.verdicts.empty()) {
@@ -292,6 +311,7 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
   out.nccl_from = predictor.version_from;
   out.gpus = predictor.gpus();
   out.nodes = predictor.nodes;
+  out.interference = options.interference;
   out.account = account_of(profile, options.ranks_per_host, predictor.gpus_per_node);
   out.rows.resize(out.account.rows.size());
   for (std::size_t i = 0; i < out.rows.size(); ++i) out.rows[i].row = out.account.rows[i];
@@ -305,7 +325,7 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
   for (ComparedCalls& calls : out.rows) {
     if (!calls.predicted_ns) continue;
     if (out.other_machine.empty()) {
-      judge(calls);
+      judge(calls, options.interference);
     } else {
       calls.verdicts = {Verdict::cannot_say};
       calls.because = "not this machine";

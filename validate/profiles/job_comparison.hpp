@@ -19,7 +19,7 @@ enum class Verdict : std::uint8_t {
   late_rank,          ///< waiting above 20 % of the kernels' time, one rank last in more than 60 %
   late_ranks,         ///< the same, no rank last so often
   slow_transfer,      ///< above 1.25 x predicted, and above predicted + 1.5 x the error of predictions
-  slowed_by_compute,  ///< transfers next to other kernels take above 1.15 x those without
+  slowed_by_compute,  ///< transfers next to other kernels take above 1.15 x interference x those without
   as_predicted,
   faster,  ///< below predicted by more than the error of predictions: model or scenario is wrong
   cannot_say
@@ -29,13 +29,13 @@ std::string_view to_string(Verdict verdict);
 /// A row of the account, predicted.
 struct ComparedCalls {
   Row row;
-  std::optional<double> predicted_ns;
-  std::optional<double> allowed_ns;  ///< the bound of the links, or of latency if that is longer
-  std::string algorithm, protocol;   ///< that were simulated
-  int blocks = 0;                    ///< that NCCL launches by the plan; 0: not known
-  double band = 0;                   ///< error of predictions for such rows, a share (error_band())
-  std::vector<Verdict> verdicts;     ///< at least one
-  std::string because;               ///< of cannot_say, and what more there is to say
+  std::optional<double> predicted_ns;  ///< with the kernels that ran meanwhile, by JobComparison::interference
+  std::optional<double> allowed_ns;    ///< the bound of the links, or of latency if that is longer
+  std::string algorithm, protocol;     ///< that were simulated
+  int blocks = 0;                      ///< that NCCL launches by the plan; 0: not known
+  double band = 0;                     ///< error of predictions for such rows, a share (error_band())
+  std::vector<Verdict> verdicts;       ///< at least one
+  std::string because;                 ///< of cannot_say, and what more there is to say
   double lost_ns = 0,
          lost_waiting_ns = 0;  ///< per rank, sum over the row's collectives: kernel time - predicted; of it waiting
 
@@ -51,6 +51,7 @@ struct JobComparison {
   std::vector<ComparedCalls> rows;  ///< most time lost first
   std::string nccl, nccl_from;      ///< "2.17.1", "in the files"
   int gpus = 0, nodes = 0;          ///< of the scenario
+  double interference = 1;          ///< as JobOptions has it
   std::string other_machine;        ///< why the scenario is not the machine of the job; empty: nothing says so
 };
 
@@ -58,6 +59,7 @@ struct JobOptions {
   std::vector<std::string> set;  ///< of --set
   std::string nccl;              ///< version, if the files do not say it
   std::uint32_t ranks_per_host = 0;
+  double interference = 1;  ///< transfers take so many times as long while other kernels run; at least 1
   const std::atomic<bool>* stop = nullptr;
   /// Runs work(0) ... work(n - 1), on several threads if it likes; empty: in turn.
   std::function<void(std::size_t n, const std::function<void(std::size_t)>& work)> for_each;
@@ -74,6 +76,20 @@ enum class Wiring : std::uint8_t { nvlink, pcie, nodes };
 double error_band(Wiring wiring, std::int64_t bytes);
 
 /// The verdicts of a row that was predicted, by the rules above. Requires predicted_ns.
-void judge(ComparedCalls& calls);
+void judge(ComparedCalls& calls, double interference = 1);
+
+/// How many times as long the row's collectives take, in the mean, as without the kernels that ran next to them, if
+/// data moves 1 / interference as fast while such kernels run. With a share s of its time next to compute one takes 1 /
+/// (1 - s (1 - 1 / interference)) times as long. Profiles have the share of the whole kernel, its wait included, so
+/// compute is taken to be spread evenly over it. 1 if no share is known. Requires interference >= 1.
+double slowed_by(const Row& row, double interference);
+
+/// What was measured of it: the least, the median and the largest overlapped_ratio of the rows that have one and whose
+/// transfer is known. Where it is not, a longer kernel may have waited longer. n = 0: no row has both.
+struct MeasuredInterference {
+  std::size_t n = 0;
+  double least = 0, median = 0, largest = 0;
+};
+MeasuredInterference measured_interference(const std::vector<Row>& rows);
 
 }  // namespace ringsim::profiles

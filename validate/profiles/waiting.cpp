@@ -47,6 +47,7 @@ void add_call(Sums& sums, const Call& call) {
 /// The transfer of a collective with and without compute next to it; without a split the kernel's own time.
 void add_to_overlap(Sums& sums, const Call& call, double time) {
   if (call.overlap == Call::no_overlap) return;
+  sums.row.overlaps.push_back(call.overlap);
   if (call.overlap >= much_overlap)
     sums.with_compute += time, ++sums.n_with;
   else if (call.overlap < no_overlap_to_speak_of)
@@ -211,7 +212,9 @@ Account account_of(const Profile& profile, std::uint32_t ranks_per_host, std::ui
       least_end = std::min(least_end, call.end_ns);
       most_end = std::max(most_end, call.end_ns);
       sums.residual = std::max(sums.residual, out.clocks[out.hosts.of(call.rank)].residual_ns);
-      if (call.overlap != Call::no_overlap && call.overlap > most_overlapped->overlap) most_overlapped = &call;
+      if (call.overlap == Call::no_overlap) continue;
+      if (most_overlapped->overlap == Call::no_overlap || call.overlap > most_overlapped->overlap)
+        most_overlapped = &call;
     }
     sums.longest_wait += static_cast<double>(longest);
     add_to_overlap(sums, *most_overlapped, static_cast<double>(found.transfer_ns));

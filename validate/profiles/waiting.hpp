@@ -58,7 +58,10 @@ struct Row {
   std::map<std::uint32_t, std::size_t> last;  ///< rank -> in how many it arrived last
   std::map<std::uint32_t, double> waits_ns;   ///< rank -> sum of its waits
 
-  std::optional<double> overlap;              ///< mean share of the time in which other kernels ran
+  std::optional<double> overlap;  ///< mean share of the kernels' time in which other kernels ran
+  /// [collective, if it is known] the largest such share among its ranks, in 1/1000: compute next to one rank slows it
+  /// for all.
+  std::vector<std::uint16_t> overlaps;
   std::optional<double> overlapped_ratio;     ///< mean time of those that overlap with compute / of those that do not
   std::uint16_t blocks = 0, threads = 0;      ///< of most kernels; 0: not known
   std::uint16_t algorithm = 0, protocol = 0;  ///< names, if all agree; else 0
