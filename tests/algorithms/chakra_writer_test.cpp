@@ -114,6 +114,31 @@ TEST_CASE("exported ids ascend along dependencies, all of which are there, and e
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("comm_size is what goes in at one rank: of an all_gather its part, as ASTRA-sim takes it") {
+  if (!traces::has_chakra()) return;
+  Json sequence = plan();
+  sequence["training"]["parallel"]["sequence_parallel"] = true;
+  const std::filesystem::path folder = fresh_folder("export");
+  std::ofstream(folder / "s.json") << sequence.dump();
+  REQUIRE(run_command({"trace", "export", (folder / "s.json").string(), (folder / "job.{rank}.et").string()}).code ==
+          0);
+  std::ifstream in(folder / "job.0.et", std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  // Activations of a micro-batch, 16 tokens of 64 values of 2 B, are gathered from and scattered to two tensor ranks.
+  constexpr std::int64_t activations = 16 * 64 * 2;
+  std::size_t gathers = 0, scatters = 0;
+  for (const traces::Communication& each : traces::read_chakra(text, "job.0.et").communications) {
+    if (each.op == CollectiveOp::all_gather) {
+      ++gathers;
+      CHECK(each.input.count == activations / 2);
+    }
+    if (each.op == CollectiveOp::reduce_scatter && each.input.count == activations) ++scatters;
+  }
+  CHECK(gathers > 0);
+  CHECK(scatters > 0);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("a note says what ASTRA-sim does with tasks of the CPU") {
   if (!traces::has_chakra()) return;
   const std::filesystem::path folder = fresh_folder("export");
