@@ -125,7 +125,7 @@ TEST_CASE("comm_size is what goes in at one rank: of an all_gather its part, as 
   std::ifstream in(folder / "job.0.et", std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(in), {});
   // Activations of a micro-batch, 16 tokens of 64 values of 2 B, are gathered from and scattered to two tensor ranks.
-  constexpr std::int64_t activations = 16 * 64 * 2;
+  constexpr std::int64_t activations = std::int64_t{16} * 64 * 2;
   std::size_t gathers = 0, scatters = 0;
   for (const traces::Communication& each : traces::read_chakra(text, "job.0.et").communications) {
     if (each.op == CollectiveOp::all_gather) {

@@ -92,8 +92,9 @@ TEST_CASE("kernels of the rank that ends last add up to the step, its compute an
       {"llama3-8b.json", read_file(source_dir() + "/scenarios/examples/training/llama3-8b.json")},
       {"exposed-bucket.json", read_file(source_dir() + "/scenarios/examples/explain/exposed-bucket.json")},
       {"plan", plan}};
-  for (const auto& [name, text] : cases) {
-    CAPTURE(name);
+  for (const auto& each_case : cases) {
+    CAPTURE(each_case.first);
+    const auto& [name, text] = each_case;
     const Prediction prediction = predict(ScenarioFile::parse(text, name).point(0));
     REQUIRE(prediction.training);
     const std::string base = temporary_file("step.rank", "");
