@@ -24,6 +24,10 @@ struct ChakraAttribute {
   std::variant<std::monostate, std::int64_t, std::uint64_t, double, std::string, std::vector<bool>> value;
 };
 
+/// The attribute of a file's head in which ringsim lists process groups: [{"pg_name": "1", "ranks": [0, 1]}].
+/// Converters of PyTorch's traces have the same list in a node, "## process_group:init ##".
+inline constexpr const char* head_groups = "process_groups";
+
 /// A node as it is written; the head of a file has only a version, in `name`, and attributes.
 struct ChakraMessage {
   std::uint64_t id = 0;

@@ -120,6 +120,8 @@ void ChakraReader::take_head() {
   has_head_ = true;
   out_.version = as_utf8(beginning_of(message_.name, longest_name));
   if (out_.version.empty()) out_.version = text("schema");
+  if (const ChakraAttribute* groups = find(head_groups))
+    if (const auto* list = std::get_if<std::string>(&groups->value)) take_groups(*list);
 }
 
 const ChakraAttribute* ChakraReader::find(std::string_view name) const {
@@ -215,7 +217,10 @@ void ChakraReader::take_node() {
     case metadata:
       node.kind = TracedKind::nothing;
       node.duration = {};
-      if (message_.name.find("process_group:init") != std::string::npos) take_groups();
+      // The values are a Python list of one text: ['[{"pg_name": "0", "ranks": [0, 1], ...}]'].
+      if (const std::string& values = message_.input_values;
+          values.size() >= 4 && message_.name.find("process_group:init") != std::string::npos)
+        take_groups(std::string_view(values).substr(2, values.size() - 4));
       break;
     case mem_load:
     case mem_store:
@@ -256,13 +261,10 @@ void ChakraReader::take_communication(TraceNode& node) {
   out_.communications.push_back(its);
 }
 
-/// The values are a Python list of one text: ['[{"pg_name": "0", "ranks": [0, 1], ...}]'].
-void ChakraReader::take_groups() {
-  const std::string& values = message_.input_values;
-  if (values.size() < 4) return;
+void ChakraReader::take_groups(std::string_view list) {
   Json groups;
   try {
-    groups = parse_json(values.substr(2, values.size() - 4), "");
+    groups = parse_json(list, "");
   } catch (const InputError&) {
     return;  // a later version may write another list; then groups must be stated
   }

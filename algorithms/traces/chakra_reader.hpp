@@ -46,7 +46,8 @@ class ChakraReader {
   void take_head();
   void take_node();
   void take_communication(TraceNode& node);
-  void take_groups();
+  /// Reads a JSON list of groups. Entries of another form are left out: then groups must be stated.
+  void take_groups(std::string_view list);
   const ChakraAttribute* find(std::string_view name) const;
   /// An integer attribute from `least` to `most`; `otherwise` if the node has none.
   std::int64_t whole(std::string_view name, std::int64_t least, std::int64_t most, std::int64_t otherwise) const;

@@ -18,8 +18,8 @@ namespace ringsim::traces {
 
 namespace {
 
-constexpr std::int32_t metadata_node = 1, comp_node = 4, send_node = 5, receive_node = 6, collective_node = 7;
-constexpr std::int64_t ps_per_us = 1'000'000, id_of_groups = 1;
+constexpr std::int32_t comp_node = 4, send_node = 5, receive_node = 6, collective_node = 7;
+constexpr std::int64_t ps_per_us = 1'000'000;
 
 std::int64_t comm_type_of(CollectiveOp op) {
   switch (op) {
@@ -64,9 +64,7 @@ class ChakraWriter {
     expect_plain_helpers();
     ChakraFiles out;
     for (Actor rank = 0; rank < program_.ranks; ++rank) out.ranks.push_back(write_rank(rank));
-    std::string head;
-    write_chakra_head({.name = "0.0.4"}, head);
-    write_groups(head);  // which the ranks have found
+    const std::string head = written_head();  // with the groups that the ranks have found
     for (std::string& rank : out.ranks) rank.insert(0, head);
     Json groups = Json::object();
     for (const auto& [members, name] : groups_) groups[std::to_string(name)] = members;
@@ -76,6 +74,9 @@ class ChakraWriter {
     if (uneven_) out.notes.emplace_back("parts of an all_gather or gather that differ are written as the largest");
     for (const CollectiveOp op : others_)
       out.notes.push_back(fmt::format("ASTRA-sim does not simulate {}", to_string(op)));
+    if (on_cpu_)
+      out.notes.emplace_back(
+          "ASTRA-sim prints when such a step ends, but no overlap: its statistics do not know tasks of the CPU");
     return out;
   }
 
@@ -124,7 +125,7 @@ class ChakraWriter {
     std::string out;
     std::vector<Picoseconds> before(role.streams.size());
     std::vector<std::size_t> next(role.streams.size(), 0);
-    std::int64_t id = id_of_groups;
+    std::int64_t id = 0;
     // Streams in turn, each as far as what it waits for is written: a proved program comes to its end.
     for (bool moves = true; moves;) {
       moves = false;
@@ -146,26 +147,23 @@ class ChakraWriter {
     return out;
   }
 
-  /// As PyTorch's traces list them; ASTRA-sim reads the same node.
-  void write_groups(std::string& out) const {
+  /// In the head of the file: ASTRA-sim stops at metadata nodes, which its statistics do not know
+  /// (astra-sim/workload/Statistics.cc, get_operator_type, commit 518bd51).
+  std::string written_head() const {
     Json groups = Json::array();
     for (const auto& [members, name] : groups_)
       groups.push_back({{"pg_name", std::to_string(name)}, {"ranks", members}});
-    write_chakra_node({.id = id_of_groups,
-                       .name = "## process_group:init ##",
-                       .type = metadata_node,
-                       .control = {},
-                       .data = {},
-                       .start_us = 0,
-                       .duration_us = 0,
-                       .input_values = "['" + groups.dump() + "']",
-                       .attributes = {{"is_cpu_op", std::int64_t{1}}}},
-                      out);
+    std::string out;
+    write_chakra_head(
+        {.name = "0.0.4", .control = {}, .data = {}, .input_values = {}, .attributes = {{head_groups, groups.dump()}}},
+        out);
+    return out;
   }
 
   void write_node(Actor rank, const Place& place, const Program::Task& task, std::vector<std::uint64_t> data,
                   std::int64_t id, Picoseconds sum, std::string& out) {
     const bool on_cpu = program_.streams[place.stream] == Program::StreamKind::host;
+    on_cpu_ = on_cpu_ || on_cpu;
     ChakraMessage node{.id = static_cast<std::uint64_t>(id),
                        .name = program_.name_of(task),
                        .type = comp_node,
@@ -221,7 +219,7 @@ class ChakraWriter {
   const Program& program_;
   std::map<std::vector<Actor>, int> groups_;  // name by members
   std::set<CollectiveOp> others_;
-  bool rounded_ = false, uneven_ = false;
+  bool rounded_ = false, uneven_ = false, on_cpu_ = false;
 };
 
 }  // namespace

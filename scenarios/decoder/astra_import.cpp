@@ -207,6 +207,13 @@ constexpr std::array implementations =
                                         {"all_gather", "all-gather-implementation"},
                                         {"all_to_all", "all-to-all-implementation"}});
 
+const AstraImplementation& implementation_of(const std::string& op) {
+  const auto* const found = std::find_if(implementations.begin(), implementations.end(),
+                                         [&](const AstraImplementation& each) { return each.op == op; });
+  ensure(found != implementations.end(), "the command knows the operation");
+  return *found;
+}
+
 std::string read_algorithm(const Place& list, const std::string& op, const AstraNetwork& network) {
   const std::vector<Place> items = list.items();
   if (items.size() != 1) list.fail(fmt::format("expected one algorithm for one dimension, found {}", items.size()));
@@ -288,6 +295,13 @@ AstraSystem read_system(const AstraFile& file, const AstraOptions& options, cons
 void require_same(const AstraSystem& system, const AstraFile& file, const AstraOptions& options,
                   const AstraNetwork& network) {
   const bool is_ring = system.algorithm == "ring";
+  // ASTRA-sim's first exchange, of half the data, is with the neighbor (HalvingDoubling.cc: rank_offset = 1), that of
+  // halving_doubling with the rank at the other end. Where each pair has a path of its own, times are equal.
+  if (network.kind == AstraBlock::ring && system.algorithm == "halving_doubling")
+    throw InputError(fmt::format("{}: /{}", file.name, implementation_of(options.op).key),
+                     "expected ring or direct on a Ring, found halvingDoubling: ASTRA-sim exchanges large blocks with "
+                     "near ranks, and ringsim with far ones, over more links",
+                     "on a Switch or FullyConnected both take the same time");
   if (system.endpoint_delay.count() > 0 && network.kind == AstraBlock::ring && !is_ring)
     throw InputError(file.name + ": /endpoint-delay",
                      fmt::format("expected 0 with {} on a Ring, found a time: messages of several hops wait once in "
@@ -328,8 +342,8 @@ ImportedScenario import_astra(const AstraFile& network_file, const std::optional
                           : network.kind == AstraBlock::star && system.algorithm == "direct";
   if (shares)
     out.warnings.push_back(fmt::format(
-        "{}: messages of {} share {} here, as in ASTRA-sim's backend with congestion; that without takes each as "
-        "if it were alone",
+        "{}: messages of {} share {} here; ASTRA-sim's backend without congestion takes each as if it were alone, that "
+        "with congestion sends whole messages one after another",
         network_file.name, system.algorithm, network.kind == AstraBlock::star ? "the ports of the switch" : "links"));
   constexpr const char* kinds[] = {"ring", "star", "full_mesh"};
   Json scenario = Json::object();

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "sim/program/account.hpp"
 
 namespace ringsim {
 
@@ -21,6 +24,24 @@ void add_traffic(const Program::Call& call, Recording::Call& out) {
       });
     out.traffic.push_back(std::move(of_group));
   }
+}
+
+/// The group of the call that the actor is in; nullptr: it only helps, as a server does.
+const std::vector<Actor>* group_of(const Recording::Call& call, Actor actor) {
+  const auto found = std::find_if(call.groups.begin(), call.groups.end(), [&](const std::vector<Actor>& group) {
+    return std::find(group.begin(), group.end(), actor) != group.end();
+  });
+  return found == call.groups.end() ? nullptr : &*found;
+}
+
+/// When the last member of the group has called.
+SimTime last_to_call(const std::vector<std::vector<Recording::Kernel>>& kernels, int call,
+                     const std::vector<Actor>& group) {
+  SimTime last{};
+  for (const Actor member : group)
+    for (const Recording::Kernel& kernel : kernels[static_cast<std::size_t>(member)])
+      if (kernel.call == call) last = std::max(last, kernel.begin);
+  return last;
 }
 
 }  // namespace
@@ -47,6 +68,27 @@ KernelRecord::KernelRecord(ProgramsRun& programs, std::size_t part) : part_(prog
       });
 }
 
+// A receive is called as soon as the one before it is over, which may be long before the step begins; a profiler that
+// starts with the step sees it from there. The time from the last member's call on is that of the exchange: it stays.
+void KernelRecord::cut_early_waits(const std::vector<Recording::Call>& calls) {
+  const std::vector<RankAccount> ranks = part_.run->accounts().ranks();
+  std::vector<std::pair<Recording::Kernel*, SimTime>> begins;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto actor = static_cast<std::size_t>(part_.actors[rank]);
+    SimTime step = ranks[rank].end - ranks[rank].last;
+    for (const Recording::Kernel& kernel : kernels_[actor])
+      if (kernel.call < 0) step = std::min(step, kernel.begin);
+    for (Recording::Kernel& kernel : kernels_[actor]) {
+      if (kernel.call < 0 || kernel.begin >= step) continue;
+      const std::vector<Actor>* group = group_of(calls[static_cast<std::size_t>(kernel.call)], part_.actors[rank]);
+      if (group == nullptr) continue;
+      const SimTime all = last_to_call(kernels_, kernel.call, *group);
+      begins.emplace_back(&kernel, std::max(kernel.begin, std::min(step, all)));
+    }
+  }
+  for (const auto& [kernel, begin] : begins) kernel->begin = begin;
+}
+
 void KernelRecord::finish(Recording& recording) {
   const Program& program = part_.run->program();
   for (const Program::Call& call : program.calls) {
@@ -70,6 +112,7 @@ void KernelRecord::finish(Recording& recording) {
       add_traffic(call, out);
     recording.calls.push_back(std::move(out));
   }
+  cut_early_waits(recording.calls);
   SimTime first = SimTime::max();
   for (const auto& kernels : kernels_)
     for (const Recording::Kernel& kernel : kernels) first = std::min(first, kernel.begin);

@@ -21,6 +21,9 @@ class KernelRecord {
   void finish(Recording& recording);
 
  private:
+  /// Has calls that wait for others begin with their rank's step, if they began before it.
+  void cut_early_waits(const std::vector<Recording::Call>& calls);
+
   const ProgramsRun::Part& part_;
   std::vector<std::vector<Recording::Kernel>> kernels_;  // [actor of the run]
 };

@@ -123,7 +123,8 @@ struct Recording {
     std::vector<std::vector<Traffic>> traffic;        ///< likewise, of sends and receives; empty: another operation
   };
   /// A task of the last iteration; times count from the first that begins. A call begins when its rank calls it and
-  /// ends when the rank has its result; its launch is within.
+  /// ends when the rank has its result; its launch is within. A rank's step begins when its iteration before has ended,
+  /// or with its first kernel that is no call; calls that wait for other members before that begin there.
   struct Kernel {
     SimTime begin{}, end{};
     std::string name;

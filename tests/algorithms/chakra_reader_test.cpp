@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,22 @@ TEST_CASE("metadata may be empty, and lists process groups as PyTorch does") {
   CHECK(trace.nodes.at(0).kind == TracedKind::nothing);
   CHECK(trace.groups.at("0") == std::vector<std::uint32_t>{0, 1, 2, 3});
   CHECK(trace.groups.at("tp") == std::vector<std::uint32_t>{1, 3});
+}
+
+TEST_CASE("the head of a file may list process groups; what is no list of them is left out") {
+  if (!has_chakra()) return;
+  const auto groups_of = [](const std::string& list) {
+    std::string text;
+    write_chakra_head(
+        {.name = "0.0.4", .control = {}, .data = {}, .input_values = {}, .attributes = {{head_groups, list}}}, text);
+    write_chakra_node(
+        {.id = 1, .name = "a", .type = 4, .control = {}, .data = {}, .input_values = {}, .attributes = {}}, text);
+    return read_chakra(text, "t.et").groups;
+  };
+  const std::map<std::string, std::vector<std::uint32_t>> two{{"1", {0, 1}}, {"2", {1, 3}}};
+  CHECK(groups_of(R"([{"pg_name": "1", "ranks": [0, 1]}, {"pg_name": "2", "ranks": [1, 3]}])") == two);
+  CHECK(groups_of("no JSON").empty());
+  CHECK(groups_of(R"({"1": [0, 1]})").empty());
 }
 
 TEST_CASE("a damaged or hostile Chakra trace is refused: where, what was expected, what was found, what to do") {

@@ -134,11 +134,12 @@ std::string KinetoTraces::of(std::uint32_t rank) const {
       R"({{"schemaVersion": 1, "deviceProperties": [], "distributedInfo": {{"backend": "nccl", "rank": {}, {}}}, "displayTimeUnit": "ms", "traceName": "rank{}.json", "traceEvents": [)",
       rank, job_, rank);
   const std::vector<TracedKernel>& kernels = recording_.kernels.at(rank);
-  std::int64_t end = 0;
+  const std::int64_t begin = kernels.empty() ? 0 : kineto_ns(kernels.front().begin);
+  std::int64_t end = begin;
   for (const TracedKernel& kernel : kernels) end = std::max(end, kineto_ns(kernel.end));
   text += fmt::format(
-      R"({{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "pid": {}, "tid": 1, "ts": 0.000, "dur": {}, "args": {{}}}})",
-      1000 + rank, us_text(end));
+      R"({{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "pid": {}, "tid": 1, "ts": {}, "dur": {}, "args": {{}}}})",
+      1000 + rank, us_text(begin), us_text(end - begin));
   int id = 0;
   for (const TracedKernel& kernel : kernels) {
     const std::int64_t from = kineto_ns(kernel.begin), to = kineto_ns(kernel.end);

@@ -21,9 +21,10 @@ struct KinetoJob {
 /// host does is a cpu_op.
 ///
 /// Times in us, rounded to whole ns: each begin and end by itself, down. Sizes are elements of one byte ("Byte"), so
-/// that they are exact whatever the type is. A call begins when its rank calls it: the launch is in the kernel. Calls
-/// that only send or only receive are "send" and "recv"; those that do both are "coalesced", without a size. Calls of a
-/// group are numbered ("Seq", as PyTorch writes from March 2026 on) by their first begin.
+/// that they are exact whatever the type is. A call begins when its rank calls it, or with the rank's step if it waited
+/// for others before: the launch is in the kernel. ProfilerStep#0 is the time from a rank's first kernel to its last.
+/// Calls that only send or only receive are "send" and "recv"; those that do both are "coalesced", without a size.
+/// Calls of a group are numbered ("Seq", as PyTorch writes from March 2026 on) by their first begin.
 ///
 /// Source of the names: the traces that validate/profiles/kineto.hpp reads.
 class KinetoTraces {
