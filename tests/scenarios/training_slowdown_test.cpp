@@ -59,16 +59,16 @@ TEST_CASE("kernels of a plan take longer by the time that a collective of its da
       CAPTURE(parallel.dump());
       CAPTURE(factor);
       const Json scenario = plan_of(4, parallel);
-      const Prediction alone = predicted(scenario), beside = predicted(slowed(scenario, factor));
-      const TimeSplit &before = alone.training->split, &after = beside.training->split;
+      const Prediction alone = predicted(scenario), slower = predicted(slowed(scenario, factor));
+      const TimeSplit &before = alone.training->split, &after = slower.training->split;
       REQUIRE(after.overlapped.count() > 0);
       const double longer = static_cast<double>((after.compute - before.compute).count());
       // Each of some 500 kernels is rounded up to a picosecond.
       CHECK(std::abs(longer - static_cast<double>(after.overlapped.count()) * (1 - 1 / factor)) < 1000);
-      CHECK(beside.training->step >= alone.training->step);  // equal where transfers are all that counts
-      CHECK(after.total() == beside.training->step);
-      CHECK(beside.training->sent == alone.training->sent);
-      CHECK(idle_of(beside) == "");
+      CHECK(slower.training->step >= alone.training->step);  // equal where transfers are all that counts
+      CHECK(after.total() == slower.training->step);
+      CHECK(slower.training->sent == alone.training->sent);
+      CHECK(idle_of(slower) == "");
     }
 }
 
@@ -77,9 +77,9 @@ TEST_CASE("what pipeline stages hand on, and collectives that kernels wait for, 
   const Json scenarios[] = {two_stages, plan_of(4, {{"tensor", 4}}), plan_of(4, {{"overlap", Json::array()}})};
   for (const Json& scenario : scenarios) {
     CAPTURE(scenario["training"]["parallel"].dump());
-    const Prediction alone = predicted(scenario), beside = predicted(slowed(scenario, 1.5));
-    CHECK(beside.training->step == alone.training->step);
-    CHECK(idle_of(beside) == "no kernel runs while a collective of the training runs on its GPU");
+    const Prediction alone = predicted(scenario), slower = predicted(slowed(scenario, 1.5));
+    CHECK(slower.training->step == alone.training->step);
+    CHECK(idle_of(slower) == "no kernel runs while a collective of the training runs on its GPU");
     CHECK(idle_of(alone) == "not asked");
   }
   // Next to stages, gradients that are reduced during the backward pass count.
