@@ -1,5 +1,6 @@
 // ringsim plan as a user meets it.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -180,6 +181,43 @@ TEST_CASE("words that plan cannot use are refused, each with what to do") {
   refused({small(), "--fabric", "star"}, 2, "--fabric: expected --node as well");
   refused({small(), "--save", "x.json"}, 2, "--save: expected --node with it");
   refused({"llama3_8b", "--node", "dgx-h100", "--save", "x.txt"}, 2, "expected a name that ends in .json");
+}
+
+TEST_CASE("the picture of plan has a bar for each simulated plan, whose parts are those of its step") {
+  const std::string file = temporary_file("plans.svg", "");
+  const Outcome outcome = plan({"--top", "3", "--within", "20%", "--picture", file, "--format", "jsonl"});
+  REQUIRE(outcome.code == 0);
+  const std::string svg = ringsim::test::read_file(file);
+  std::vector<nlohmann::json> rows;
+  for (std::size_t at = 0; at < outcome.out.size(); at = outcome.out.find('\n', at) + 1)
+    rows.push_back(nlohmann::json::parse(outcome.out.substr(at, outcome.out.find('\n', at) - at)));
+  REQUIRE(rows.size() >= 2);
+  CHECK(has(svg, ">The fastest of "));
+  CHECK(has(svg, " on 4 GPUs</text>"));
+  std::size_t bars = 0;
+  for (std::size_t at = 0; (at = svg.find("<title>forward and backward: ", at)) != std::string::npos; ++at, ++bars) {
+    const double step = rows.at(bars).at("time_us"), compute = rows[bars].at("split_us").at("compute"),
+                 rest = rows[bars].at("optimizer_us").get<double>() + rows[bars].at("recompute_us").get<double>();
+    const std::string shown = svg.substr(at, svg.find("</title>", at) - at);
+    CHECK(shown == fmt::format("<title>forward and backward: {:.1f} %", 100 * (compute - rest) / step));
+  }
+  CHECK(bars == rows.size());
+  // The legend has what takes time in one plan at least.
+  CHECK(has(svg, ">optimizer</text>"));
+  CHECK(!has(svg, ">recomputation</text>"));
+  CHECK(has(svg, "tokens/s/GPU"));
+}
+
+TEST_CASE("a picture of plans that are not simulated, or of another kind, is refused") {
+  const Outcome bounds = plan({"--bounds", "--picture", "x.svg"});
+  CHECK(bounds.code == 2);
+  CHECK(has(bounds.err, "--picture: expected plans that are simulated, found --bounds"));
+  const Outcome ending = plan({"--picture", "x.pdf"});
+  CHECK(ending.code == 2);
+  CHECK(has(ending.err, "--picture: expected a name that ends in .svg or .png, found \"x.pdf\""));
+  const Outcome nowhere = plan({"--picture", "/no/such/folder/x.svg"});
+  CHECK(nowhere.code == 3);
+  CHECK(has(nowhere.err, "/no/such/folder/x.svg"));
 }
 
 }  // namespace plan_command_test

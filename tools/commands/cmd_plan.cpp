@@ -22,6 +22,7 @@
 #include "tools/output/progress_line.hpp"
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
+#include "tools/pictures/picture_file.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
 #include "topologies/machines/preset_names.hpp"
@@ -43,6 +44,7 @@ struct PlanArguments {
   std::optional<Format> said_format;
   Format format = Format::table;  ///< `said_format`, or what the ending of `output` says
   std::string output;             ///< a file; empty or "-": stdout
+  std::string picture;            ///< a file; empty: none
   bool force = false;
   int jobs = 0;
 
@@ -82,6 +84,12 @@ void declare(Options& options, PlanArguments& plan) {
   options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
   options.format(plan.said_format, "; the table says what became of the other plans");
   options.output(plan.output);
+  options
+      .file("--picture", "FILE", plan.picture, "draw where the steps of the plans spend their time, FILE.svg or .png")
+      .take = [&plan](const std::string& path) {
+    expect_picture_name(path);
+    plan.picture = path;
+  };
   options.flag("--force", plan.force, "let -o replace a file that holds something other than results");
   options.jobs(plan.jobs);
   options.max_memory();
@@ -143,9 +151,14 @@ Searched searched(const PlanArguments& arguments) {
 int execute(const PlanArguments& arguments) {
   if (!arguments.simulate && arguments.format != Format::table)
     throw UsageError("--bounds", "expected the table, found another format", "rows of results are of simulated plans");
+  if (!arguments.simulate && !arguments.picture.empty())
+    throw UsageError("--picture", "expected plans that are simulated, found --bounds", "leave one of them out");
   const Searched input = searched(arguments);
   if (!input.made) refuse_as_output(arguments.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
+  if (!input.made) refuse_as_output(arguments.scenario, arguments.picture);
+  refuse_as_output(arguments.output, arguments.picture);
+  if (is_plain_file(arguments.picture)) const Output probe(arguments.picture);  // so that nothing is searched in vain
   const OpenPlans plans(input.text, input.name, arguments.set, arguments.free);
   Output output(arguments.output);
   if (std::optional<Output> saved = open_saved(arguments.save, arguments.force, {arguments.output}))
@@ -187,6 +200,13 @@ int execute(const PlanArguments& arguments) {
   }
   output.write(text);
   output.finish();
+  if (!arguments.picture.empty()) {
+    const std::string svg = best_plans_svg(plans, found, static_cast<std::size_t>(arguments.top));
+    if (svg.empty())
+      warn(arguments.picture + ": not drawn, no plan was simulated");
+    else
+      write_picture(arguments.picture, svg);
+  }
   return found.ranked.empty() ? check_failed : good;
 }
 

@@ -266,7 +266,8 @@ std::string chart_svg(const Chart& chart, bool alone) {
   return svg_opened(width, y, chart.title.empty() ? chart.y_label : chart.title, alone) + body + "</svg>\n";
 }
 
-std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, const std::vector<std::string>& parts) {
+std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, const std::vector<std::string>& parts,
+                     const BarsPage& page) {
   double label = 0, value = 0, longest = 0;
   for (const Bar& bar : bars) {
     label = std::max(label, layout::width_of(bar.label, text_size) + 6);
@@ -277,6 +278,11 @@ std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, con
   const double left = label + 12, room = std::max(width - left - value - 16, 40.0);
   std::string body;
   double y = 4;
+  if (page.alone) {
+    body += svg_text(16, 26, " class=\"title\"",
+                     cut_text(safe_to_print(title), width - 32, title_size, layout::Weight::bold));
+    y = 40;
+  }
   for (const Bar& bar : bars) {
     const double length = longest > 0 ? bar.length / longest * room : 0;
     body += svg_text(label, y + 15, " text-anchor=\"end\"", cut_text(safe_to_print(bar.label), width / 2));
@@ -314,7 +320,12 @@ std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, con
     x += wide;
   }
   if (!parts.empty()) y += 22;
-  return svg_opened(width, y + 4, title, /*alone=*/false) + body + "</svg>\n";
+  for (const std::string& note : page.notes)
+    for (const std::string& line : svg_lines(safe_to_print(note), width - 32)) {
+      body += svg_text(16, y + 15, " class=\"soft\"", line);
+      y += 20;
+    }
+  return svg_opened(width, y + 4, title, page.alone) + body + "</svg>\n";
 }
 
 }  // namespace ringsim::tools

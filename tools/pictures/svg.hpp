@@ -41,9 +41,14 @@ struct Bar {
   bool strong = false;
   std::vector<double> parts{};  ///< what it is stacked of, from the left; they sum to its length
 };
-/// Horizontal bars, a part of an HTML page. `title`: for who does not see it. `parts`: names of the bars' parts, as
-/// many as each bar has, for a legend. Requires at least one bar.
-std::string bars_svg(const std::string& title, const std::vector<Bar>& bars,
-                     const std::vector<std::string>& parts = {});
+/// What a picture of bars has besides.
+struct BarsPage {
+  bool alone = false;              ///< a file of its own, headed by its title; else a part of an HTML page
+  std::vector<std::string> notes;  ///< lines below it
+};
+/// Horizontal bars. `title`: of a part of a page for who does not see it. `parts`: names of the bars' parts, as many as
+/// each bar has, for a legend. Requires at least one bar.
+std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, const std::vector<std::string>& parts = {},
+                     const BarsPage& page = {});
 
 }  // namespace ringsim::tools

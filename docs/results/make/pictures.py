@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, a plot, and training steps.
+"""Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, plots, plans and training steps.
 
 Usage: docs/results/make/pictures.py path/to/ringsim [--check]      (--check compares, exit code 1 where one differs)
 """
@@ -32,6 +32,7 @@ pictures = {
                               "--title", "Llama 3 70B in fp8 on 2, 4 and 8 H100: batches of 1 to 256", "-o"],
     "strong-scaling.svg": ["plot", scenarios / "questions/38-strong-scaling.csv", "--x", "ranks", "--y", "time_us", "--ideal",
                            "--title", "A step of Llama 3 8B, 16 sequences, on 8 to 64 H100, by the bandwidth of a NIC", "-o"],
+    "fsdp-or-tp-pp.svg": ["plan", scenarios / "questions/35-fsdp-or-tp-pp.json", "--within", "50%", "--picture"],
     "regime-single.svg": step("buckets.json", 1, '"single"'),
     "regime-data_parallel.svg": step("data-parallel.json", 4, '{"name": "data_parallel", "loss": "1 ms"}'),
     "regime-parameter_server.svg": step("parameter-server.json", 4, '{"name": "parameter_server", "servers": 1}'),
