@@ -131,11 +131,11 @@ static std::string about_text(const Profile& profile) {
 static std::string interference_text(const Account& account) {
   const profiles::MeasuredInterference found = profiles::measured_interference(account.rows);
   if (found.n == 0) return "";
-  const std::string range = found.n == 1 ? fmt::format("{:.2f} times", found.median)
-                                         : fmt::format("{:.2f} to {:.2f} times, in the median {:.2f},", found.least,
-                                                       found.largest, found.median);
-  return wrapped(fmt::format("while other kernels run, the same collective takes {} as long ({})", range,
-                             plural(found.n, "row"))) +
+  const std::string least = fmt::format("{:.2f}", found.least), largest = fmt::format("{:.2f}", found.largest);
+  return wrapped(fmt::format(
+             "while other kernels run, the same collective takes {} times as long ({})",
+             least == largest ? least : fmt::format("{} to {}, in the median {:.2f}", least, largest, found.median),
+             plural(found.n, "row"))) +
          '\n';
 }
 

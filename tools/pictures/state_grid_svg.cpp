@@ -17,7 +17,7 @@ namespace ringsim::tools {
 
 namespace {
 
-constexpr double state_grid_width = 940, grid_row_height = 24, grid_cell_height = 20, widest_grid_cell = 72,
+constexpr double most_grid_width = 940, grid_row_height = 24, grid_cell_height = 20, widest_grid_cell = 48,
                  grid_head_height = 40;
 constexpr double grid_label_size = 11;  // of class small
 
@@ -28,6 +28,16 @@ std::size_t named_every(const std::vector<std::string>& columns, double cell) {
   double widest = 0;
   for (const std::string& name : columns) widest = std::max(widest, width_of_label(name));
   return static_cast<std::size_t>(std::max(1.0, std::ceil(widest / cell)));
+}
+
+/// No wider than what it has, so that small grids fit on small screens.
+double width_of_grid(const StateGrid& grid, double left, double cell, const std::vector<LegendEntry>& legend) {
+  double keys = 0;  // as TimeAxis draws them
+  for (const LegendEntry& entry : legend) keys += 22 + layout::width_of(entry.name, grid_label_size) + 18;
+  return left +
+         std::max({cell * static_cast<double>(grid.columns.size()), keys,
+                   layout::width_of(grid.columns_are, grid_label_size)}) +
+         12;
 }
 
 std::string state_cell_svg(const StateGrid& grid, const StateCell& cell, double x, double y, double width) {
@@ -56,7 +66,7 @@ std::string state_grid_svg(const StateGrid& grid) {
   label = std::min(label + 6, 240.0);
   const double left = label + 14;
   const double cell =
-      std::min((state_grid_width - 30 - left) / static_cast<double>(grid.columns.size()), widest_grid_cell);
+      std::min((most_grid_width - 30 - left) / static_cast<double>(grid.columns.size()), widest_grid_cell);
   std::string text = svg_text(left, 13, " class=\"small soft\"", grid.columns_are);
   const std::size_t every = named_every(grid.columns, cell);
   for (std::size_t i = 0; i < grid.columns.size(); i += every)
@@ -81,8 +91,9 @@ std::string state_grid_svg(const StateGrid& grid) {
                       .mark = grid.states[state].color.starts_with('l') ? "cell" : "mark",
                       .name = grid.states[state].name,
                       .hatched = grid.states[state].hatched});
-  text += TimeAxis{.left = left, .right = state_grid_width - 30, .finish = {}}.legend_svg(legend, y);
-  return svg_opened(state_grid_width, y + 12, grid.title, false, picture_style()) + text + "</svg>\n";
+  text += TimeAxis{.left = left, .right = most_grid_width - 30, .finish = {}}.legend_svg(legend, y);
+  return svg_opened(width_of_grid(grid, left, cell, legend), y + 12, grid.title, false, picture_style()) + text +
+         "</svg>\n";
 }
 
 }  // namespace ringsim::tools
