@@ -119,6 +119,11 @@ QUESTIONS = [
              matrix("37-context", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
              "3 % with two ranks and 8 % with four, where 8 k tokens lose 18 and 31 %: keys and values grow with the sequence, attention with its "
              "square. Take it for what does not fit otherwise, not for speed."),
+    Question(37, "And if keys and values go round a ring while attention computes?", "the same",
+             matrix("37-ring", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
+             "At 128 k tokens steps of attention hide all hops. 0.7 % with two ranks and 1.8 % with four are lost, half of it to kernels that add "
+             "up results and gradients of steps, half to tensor collectives, which are more and smaller. At 8 k tokens a step takes less time "
+             "than a hop, 15 and 35 % are lost, and four ranks do worse than with gathers: each hop is a call with a latency of its own."),
     Question(38, "How many GPUs are worth it for a batch of a fixed size?", "strong scaling; shares of the peak are assumed",
              matrix("38-strong-scaling", "topology.nodes", "topology.fabric.link.bandwidth", "time_us"),
              "With NICs of 400 Gb/s all 64: 96 % of ideal scaling. With 100 Gb/s 16 GPUs keep 89 %, 32 73 % and 64 54 %: the gradients and "
