@@ -503,7 +503,7 @@ Bytes context_buffers(const TransformerPlan& plan) {
   const std::int64_t inner = card.heads * card.head_dim / plan.tensor,
                      keys = card.kv_heads * card.head_dim / plan.tensor;
   const Bytes token{plan.element_bytes * plan.tokens()};  // an element of each token of the rank
-  if (!plan.ring) return token * (4 * plan.context * keys);
+  if (!plan.ring) return token * (std::int64_t{4} * plan.context * keys);
   return std::max(token * ((2 * keys + inner) * plan.context), token * (10 * keys));
 }
 

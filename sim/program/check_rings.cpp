@@ -265,12 +265,13 @@ class RingState {
   }
   template <class Item>
   void shift(const Program::Call& call, const std::vector<Item>& from, std::vector<Item>& to) const {
-    const std::vector<Item> before = from;
+    std::vector<Item> next = to;  // `from` may be `to`
     const std::size_t n = members_of(call) / static_cast<std::size_t>(call.schedule.schedule().groups);
     for (std::size_t i = 0; i < members_of(call); ++i) {
       const std::size_t first = i / n * n;
-      to[index(member_of(call, first + (i - first + 1) % n))] = before[index(member_of(call, i))];
+      next[index(member_of(call, first + (i - first + 1) % n))] = from[index(member_of(call, i))];
     }
+    to = std::move(next);
   }
 
   const Program& program_;

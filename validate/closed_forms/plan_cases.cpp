@@ -154,7 +154,7 @@ PlanNumbers ring_case(const OnStar& machine, int ranks, int micro_batches, Bytes
   for (PlanLayer& layer : spec.layers[0][0]) add_small_ring(layer, ranks, block, its.forward, its.backward, its.sum);
   const Picoseconds passes = small_plan_passes(spec);
   ClosedForm form = ring_attention_form(its);
-  const Picoseconds gradients = 2 * machine.ring(ranks, 4 * n_layers * 1'000);
+  const Picoseconds gradients = 2 * machine.ring(ranks, std::int64_t{4'000} * n_layers);
   form.formula = "m L(f' + b' + " + form.formula + ") + r";
   form.time = micro_batches * (passes + n_layers * form.time) + gradients;
   return numbers(form, simulated(spec, machine));
