@@ -19,10 +19,10 @@ struct RingItem {
 /// The items of a forward pass, in order: for n ranks n - 1 hops and n steps. `shelf`: the last block that comes is
 /// kept there for the backward pass; -1: it is not. Requires n >= 2.
 std::vector<RingItem> forward_ring(const Program::Ring& ring, int shelf);
-/// Of a backward pass: n hops, steps and sums. Rank r first meets the block of rank r + 1, last its own.
+/// The items of a backward pass: n hops, steps and sums. Rank r first meets the block of rank r + 1, last its own.
 std::vector<RingItem> backward_ring(const Program::Ring& ring);
 
-/// What the kernel before a run does to its variables, and the one after it.
+/// Touches of the kernel before a run, and of the one after it.
 Program::Touch before_forward_ring(const Program::Ring& ring);
 Program::Touch before_backward_ring(const Program::Ring& ring, int shelf);
 std::vector<Program::Touch> after_ring(const Program::Ring& ring, bool is_backward);

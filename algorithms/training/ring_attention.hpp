@@ -15,7 +15,7 @@ struct ChunkPair {
   bool operator==(const ChunkPair&) const = default;
 };
 
-/// What rank r computes in a step, with the block of rank r - step: its two chunks. Step 0, its own: three pairs, two
+/// The work of rank r in a step, with the block of rank r - step: its two chunks. Step 0, its own: three pairs, two
 /// of them halves. Of a rank before it the first chunk meets all queries; of a rank after it both meet the second half
 /// of the queries. So each step is two pairs of work, and n steps are all pairs whose key is not later than the query
 /// (Transformer Engine, context_parallel.py, sections "diagonal", "lower-triangle" and "upper-triangle" of

@@ -26,7 +26,7 @@ namespace {
 
 using As = Program::Touch::As;
 
-/// Whose keys and values, and of which pass. Passes are numbered from 1; 0: nothing yet.
+/// The owner of keys and values, and the pass that they belong to. Passes are numbered from 1; 0: nothing yet.
 struct Block {
   Actor owner = -1;
   std::int64_t pass = 0;
@@ -39,7 +39,7 @@ struct Gradient {
   std::uint64_t sum = 0;
 };
 
-/// Which variable of a ring it is.
+/// The place of a variable in a ring.
 struct RingPlace {
   int ring = -1;  ///< -1: of none
   bool is_gradient = false;
