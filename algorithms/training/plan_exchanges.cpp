@@ -62,7 +62,13 @@ Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
     case PlanUse::data:
       return grid.data_groups(stage);
     case PlanUse::context:
+    case PlanUse::ring:
       return grid.context_groups(stage);
+    case PlanUse::ring_back: {
+      Program::Groups groups = grid.context_groups(stage);
+      for (std::vector<Actor>& group : groups) std::reverse(group.begin(), group.end());
+      return groups;
+    }
     case PlanUse::expert:
       return grid.expert_groups(stage);
     case PlanUse::expert_data:
@@ -80,10 +86,27 @@ Program::Groups plan_groups(const PlanSpec& spec, PlanUse use, int stage) {
     case PlanUse::traced:
       break;
   }
-  fail_invariant("a plan's call has one of ten uses");
+  fail_invariant("a plan's call has one of twelve uses");
 }
 
+namespace {
+constexpr std::array passes_of_layer{&PlanLayer::forward, &PlanLayer::recompute, &PlanLayer::backward,
+                                     &PlanLayer::weights};
+}  // namespace
+
 namespace plan_detail {
+
+bool has_ring(const std::vector<PlanKernel>& pass) {
+  return std::any_of(pass.begin(), pass.end(), [](const PlanKernel& item) { return item.is_of_ring(); });
+}
+bool has_rings(const PlanSpec& spec) {
+  for (const auto& chunks : spec.layers)
+    for (const std::vector<PlanLayer>& layers : chunks)
+      for (const PlanLayer& layer : layers)
+        for (const auto pass : passes_of_layer)
+          if (has_ring(layer.*pass)) return true;
+  return false;
+}
 
 bool is_tied(const PlanSpec& spec) { return spec.tied > 0 && spec.grid.pipeline() > 1; }
 
@@ -139,11 +162,6 @@ PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parame
 
 }  // namespace plan_detail
 
-namespace {
-constexpr std::array passes_of_layer{&PlanLayer::forward, &PlanLayer::recompute, &PlanLayer::backward,
-                                     &PlanLayer::weights};
-}  // namespace
-
 std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec) {
   std::set<PlanExchange> found;
   const int stages = spec.grid.pipeline();
@@ -187,6 +205,7 @@ ProgramSize plan_program_size(const PlanSpec& spec) {
     size.add_calls(m * tensor + cuts / 2 + uses, each, 1);
   }
   size.variables = m * spec.chunks * (stages > 1 ? 5 : 1) + (spec.shard == PlanShard::none ? 2 : 4) * buckets;
+  if (has_rings(spec)) size.variables += std::int64_t{2} * spec.grid.context();
   size.streams = 1 + (spec.grid.tensor() > 1 ? 1 : 0) + (spec.grid.expert() > 1 ? 1 : 0) + (stages > 1 ? 4 : 0) +
                  (spec.grid.data() > 1 ? 1 : 0);
   return size;

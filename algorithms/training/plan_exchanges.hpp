@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "algorithms/training/plan_program.hpp"
 
@@ -11,6 +12,9 @@ namespace ringsim::plan_detail {
 bool is_tied(const PlanSpec& spec);
 /// True if the bucket has that embedding.
 bool has_tied(const PlanSpec& spec, int stage, int chunk, const PlanBucket& bucket);
+/// True if a pass of a layer has attention by a ring; if some pass has.
+bool has_ring(const std::vector<PlanKernel>& pass);
+bool has_rings(const PlanSpec& spec);
 /// With that embedding.
 std::int64_t parameters_of(const PlanSpec& spec, int stage, int chunk, const PlanBucket& bucket);
 /// True if data ranks update parts.

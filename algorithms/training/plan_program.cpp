@@ -9,6 +9,7 @@
 
 #include "algorithms/training/plan_exchanges.hpp"
 #include "algorithms/training/plan_gathers.hpp"
+#include "algorithms/training/plan_ring.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -97,7 +98,10 @@ class PlanWriter {
 
   void add_variables() {
     if (tensor_ >= 0) partial_ = add_variable("the partial sums of a layer");
-    if (context_ >= 0) keys_ = add_variable("keys and values of a layer, or their gradients");
+    if (context_ >= 0 && has_rings(spec_))
+      add_ring();
+    else if (context_ >= 0)
+      keys_ = add_variable("keys and values of a layer, or their gradients");
     if (expert_ >= 0) tokens_ = add_variable("tokens of a layer's experts, or their gradients");
     if (spec_.forward_only) return;
     first_cut_variable_ = static_cast<int>(out_.program.variables.size());
@@ -119,6 +123,21 @@ class PlanWriter {
       add_weights(chunk, true);
     }
     if (is_tied(spec_)) add_tied();
+  }
+
+  void add_ring() {
+    for (const bool is_gradient : {false, true})
+      for (int d = 0; d < spec_.grid.context(); ++d) {
+        const std::string whose = d == 0 ? "the rank's own keys and values"
+                                         : fmt::format("keys and values of the rank {} before in the ring", d);
+        const int variable = add_variable((is_gradient ? "the gradient of " : "") + whose);
+        (is_gradient ? ring_.gradients : ring_.blocks).push_back(variable);
+      }
+    Program::Groups groups;
+    for (int stage = 0; stage < stages(); ++stage)
+      for (std::vector<Actor>& group : spec_.grid.context_groups(stage)) groups.push_back(std::move(group));
+    ring_.groups = number_of(std::move(groups));
+    out_.program.rings.push_back(ring_);
   }
 
   // Bucket b of a chunk has the same variables at each stage that has such a bucket.
@@ -155,14 +174,17 @@ class PlanWriter {
     promise(gradient, weights, std::move(groups));
   }
 
-  void promise(int gradient, int weights, Program::Groups groups) {
+  int number_of(Program::Groups groups) {
     std::vector<Program::Groups>& known = out_.program.groups;
     auto at = std::find(known.begin(), known.end(), groups);
     if (at == known.end()) at = known.insert(known.end(), std::move(groups));
+    return static_cast<int>(at - known.begin());
+  }
+  void promise(int gradient, int weights, Program::Groups groups) {
     out_.program.learns.push_back({.weights = weights,
                                    .gradient = gradient,
                                    .how = Program::Learns::How::group_mean,
-                                   .groups = static_cast<int>(at - known.begin()),
+                                   .groups = number_of(std::move(groups)),
                                    .divisor = spec_.grid.data(),
                                    .times = spec_.micro_batches,
                                    .parts = is_full(spec_)});
@@ -273,11 +295,13 @@ class PlanWriter {
     bool sent = false;  // tokens are with their experts
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const PlanKernel& kernel = kernels[i];
+      if (kernel.is_of_ring()) {
+        i = write_ring(kernels, i, what, layer, m) - 1;
+        continue;
+      }
       if (!kernel.is_call()) {
-        const std::string part = kernel.name.empty() ? "" : " " + kernel.name;
-        const std::string of = spec_.forward_only ? "" : fmt::format(" of micro-batch {}", m);
-        Task& task = write_kernel(fmt::format("{} {}{}{}", what, layer.name, part, of), kernel.time);
-        if (i + 1 < kernels.size() && kernels[i + 1].is_call())
+        Task& task = write_kernel(name_of(kernel, what, layer, m), kernel.time);
+        if (i + 1 < kernels.size() && kernels[i + 1].is_call() && !kernels[i + 1].is_of_ring())
           task.touches.push_back(
               {kernels[i + 1].use == PlanUse::expert && sent ? As::answer : As::make, variable_of(kernels[i + 1]), -1});
         continue;
@@ -302,16 +326,56 @@ class PlanWriter {
     ensure(!sent, "tokens come back from experts in the pass that has sent them");
   }
 
+  std::string name_of(const PlanKernel& kernel, const char* what, const PlanLayer& layer, int m) const {
+    const std::string part = kernel.name.empty() ? "" : " " + kernel.name;
+    const std::string of = spec_.forward_only ? "" : fmt::format(" of micro-batch {}", m);
+    return fmt::format("{} {}{}{}", what, layer.name, part, of);
+  }
+
+  /// The run of a ring from item `first` on; the number of the item after it.
+  std::size_t write_ring(const std::vector<PlanKernel>& kernels, std::size_t first, const char* what,
+                         const PlanLayer& layer, int m) {
+    const bool is_backward = kernels[first].use == PlanUse::ring_back;
+    const bool is_kept = kernels.data() == layer.recompute.data() || !has_ring(layer.recompute);
+    auto place = &layer - layers(chunk_).data();
+    for (int chunk = 0; chunk < chunk_; ++chunk) place += static_cast<std::ptrdiff_t>(layers(chunk).size());
+    const int shelf = static_cast<int>(place) * spec_.micro_batches + m;
+    const std::vector<RingItem> items = is_backward ? backward_ring(ring_) : forward_ring(ring_, is_kept ? shelf : -1);
+    ensure(first > 0 && !kernels[first - 1].is_call() && first + items.size() < kernels.size(),
+           "a kernel comes before a ring and after it");
+    stream(0).back().touches.push_back(is_backward ? before_backward_ring(ring_, shelf) : before_forward_ring(ring_));
+    const int hops_before = n_tasks(context_);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const PlanKernel& kernel = kernels[first + i];
+      const RingItem& item = items[i];
+      ensure(kernel.use == kernels[first].use && kernel.is_call() == item.is_hop,
+             "the items of a ring are its hops, steps and sums, in order");
+      if (item.is_hop) {
+        const int call =
+            add_call({kernel.use, stage_, kernel.op, kernel.bytes},
+                     is_backward ? "context send_recv back" : "context send_recv", item.from, 1, item.into);
+        write_call(context_, call).after.push_back({0, n_tasks(0) - item.ignores, 0});
+        continue;
+      }
+      if (item.hops > 0) next_after_.push_back({context_, hops_before + item.hops, 0});
+      for (const Program::Touch& touch : item.touches) next_touches_.push_back(touch);
+      write_kernel(name_of(kernel, what, layer, m), kernel.time);
+    }
+    ensure(!kernels[first + items.size()].is_of_ring(), "a ring has no further items");
+    for (const Program::Touch& touch : after_ring(ring_, is_backward)) next_touches_.push_back(touch);
+    return first + items.size();
+  }
+
   int variable_of(const PlanKernel& collective) const {
     return collective.use == PlanUse::context ? keys_ : collective.use == PlanUse::expert ? tokens_ : partial_;
   }
   Stream stream_of(PlanUse use) const {
     ensure(use != PlanUse::forward && use != PlanUse::backward, "what stages hand on is on streams of cuts");
-    return use == PlanUse::tensor    ? tensor_
-           : use == PlanUse::context ? context_
-           : use == PlanUse::expert  ? expert_
-           : use == PlanUse::replica ? replica_
-                                     : data_;
+    return use == PlanUse::tensor                                                         ? tensor_
+           : use == PlanUse::context || use == PlanUse::ring || use == PlanUse::ring_back ? context_
+           : use == PlanUse::expert                                                       ? expert_
+           : use == PlanUse::replica                                                      ? replica_
+                                                                                          : data_;
   }
 
   const std::vector<PlanLayer>& layers(int chunk) const {
@@ -388,6 +452,7 @@ class PlanWriter {
 
   void write_forward(int chunk, int m) {
     const int place = chunk * stages() + stage_;
+    chunk_ = chunk;
     if (place > 0) receive(Pass::forward, place - 1, m);
     const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
     const bool is_first = begun_[static_cast<std::size_t>(chunk)]++ == 0;
@@ -414,6 +479,7 @@ class PlanWriter {
 
   void write_backward(int chunk, int m) {
     const int place = chunk * stages() + stage_;
+    chunk_ = chunk;
     if (place + 1 < places()) receive(Pass::backward, place, m);
     const std::vector<PlanBucket>& buckets = buckets_[static_cast<std::size_t>(chunk)];
     const bool splits = spec_.shape().splits_backward();
@@ -439,6 +505,7 @@ class PlanWriter {
   }
 
   void write_weights(int chunk, int m) {
+    chunk_ = chunk;
     begin_gradients(chunk);
     next_touches_.push_back({As::read, left(m), -1});
     for (std::size_t l = layers(chunk).size(); l-- > 0;) {
@@ -623,6 +690,7 @@ class PlanWriter {
   std::vector<std::vector<Pair>> weights_, expert_weights_;  // [chunk][number of the bucket]
   Pair tied_;
   int tied_call_ = -1;
+  Program::Ring ring_;  // of context ranks
   std::map<PlanExchange, Known> known_;
   std::map<std::pair<PlanUse, int>, Set> sets_;
   std::map<std::array<int, 3>, int> cut_calls_;  // by direction, cut and micro-batch
@@ -630,6 +698,7 @@ class PlanWriter {
   // Of the stage that is written:
   int stage_ = 0;
   Program::Role role_;
+  int chunk_ = 0;                                 // of the pass that is written
   std::vector<std::vector<PlanBucket>> buckets_;  // [chunk]
   std::vector<std::vector<int>> gathers_;         // [chunk][bucket] how many tasks of the data stream that is
   std::vector<GatherTurn> turns_;                 // of the pass that is written
@@ -666,6 +735,7 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
   ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
   ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
          "parts of gradients need one stage");
+  ensure(!has_rings(spec) || (spec.grid.context() > 1 && !spec.forward_only), "a ring has context ranks that train");
   ensure(!spec.grid.has_experts_apart() || spec.shard == PlanShard::none || spec.shard == PlanShard::optimizer,
          "experts on several ranks are reduced once a step");
   return PlanWriter(spec, call, work).write();

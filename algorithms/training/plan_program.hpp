@@ -14,9 +14,10 @@
 
 namespace ringsim {
 
-/// Between which ranks. context: those that share samples. shard and replica: parts of data groups, see
-/// PlanSpec::shard_group. expert: those that have different experts; expert_data: those that have the same ones.
-/// traced: of an execution trace; its `stage` says which of its groups.
+/// Between which ranks. context: those that share samples; ring: from each of them to the next, the last one's being
+/// the first, and ring_back: the other way round. shard and replica: parts of data groups, see PlanSpec::shard_group.
+/// expert: those that have different experts; expert_data: those that have the same ones. traced: of an execution
+/// trace; its `stage` says which of its groups.
 enum class PlanUse : std::uint8_t {
   tensor,
   data,
@@ -28,20 +29,31 @@ enum class PlanUse : std::uint8_t {
   context,
   expert,
   expert_data,
+  ring,
+  ring_back,
   traced
 };
+
+inline bool is_ring(PlanUse use) { return use == PlanUse::ring || use == PlanUse::ring_back; }
 
 /// One item of a layer's pass on a rank: a kernel, or a collective of its tensor, context or expert group. Items run in
 /// order. Collectives of expert groups come in pairs: the first sends tokens to experts, the second brings back what
 /// they have made of them.
+///
+/// Attention by a ring of n context ranks is a run of items of PlanUse::ring, kernels among them, which plan_program()
+/// lets overlap. Forward a hop, a send_recv of keys and values, before each of n steps but the last. Backward
+/// (ring_back) n times a hop, a step, and a kernel that adds the gradients of keys and values to those that the hop has
+/// brought. A kernel comes before the run and after it.
 struct PlanKernel {
-  std::string name;                            ///< of a collective: empty
-  Picoseconds time{0};                         ///< of a kernel
-  CollectiveOp op = CollectiveOp::all_reduce;  ///< all_reduce, reduce_scatter or all_gather; of experts all_to_all
-  Bytes bytes;                                 ///< of a collective; 0: a kernel
-  PlanUse use = PlanUse::tensor;               ///< of a collective: or context, or expert
+  std::string name;     ///< of a collective: empty
+  Picoseconds time{0};  ///< of a kernel
+  /// all_reduce, reduce_scatter or all_gather; of experts all_to_all, of a ring send_recv
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;                    ///< of a collective; 0: a kernel
+  PlanUse use = PlanUse::tensor;  ///< of a collective: or context, or expert; of a ring's items: its
 
   bool is_call() const { return bytes.count > 0; }
+  bool is_of_ring() const { return is_ring(use); }
 };
 
 /// A layer on one rank, for one micro-batch.
@@ -65,7 +77,7 @@ std::string_view to_string(PlanShard shard);  ///< as written here
 struct PlanExchange {
   PlanUse use = PlanUse::tensor;
   int stage = 0;
-  CollectiveOp op = CollectiveOp::all_reduce;  ///< of forward and backward: send_recv
+  CollectiveOp op = CollectiveOp::all_reduce;  ///< of forward, backward and rings: send_recv
   Bytes bytes;
 
   auto operator<=>(const PlanExchange&) const = default;
@@ -75,7 +87,8 @@ struct PlanExchange {
 inline PlanExchange all_reduce_of(Bytes bytes) { return {PlanUse::data, 0, CollectiveOp::all_reduce, bytes}; }
 
 /// Calls of a kind: the schedule in groups (sim/check/in_groups.hpp; of forward and backward a broadcast
-/// of two ranks, the first being the sender), how it moves, and how long it takes before its first step.
+/// of two ranks, the first being the sender; of rings a send_recv of all), how it moves, and how long it takes before
+/// its first step.
 struct PlanCall {
   CheckedSchedule schedule;
   int plan = 0;
@@ -167,6 +180,15 @@ struct PlanProgram {
 /// divided by the number of all data ranks, because each expert has seen the tokens of its whole group (Megatron-LM's
 /// gradient_scaling_factor, megatron/core/distributed/distributed_data_parallel.py). Their calls share the stream of
 /// the data groups' ones. `full` and optimizer_gradients have no such experts.
+///
+/// Attention by a ring, in the order of Transformer Engine's AttnFuncWithCPAndKVP2P (transformer_engine/pytorch/
+/// attention/dot_product_attention/context_parallel.py of August 2026). Forward, hop j brings the block of step j. It
+/// begins when hop j - 1 has come and step j - 3 is done, because it is posted on the stream of step j - 1, one of two
+/// in turn (lines 1678, 1700 to 1715). Step j begins when its block has come. Backward, steps go the other way round,
+/// from the block that the forward pass has received last and kept (2087). A hop carries the next step's block, but for
+/// the last hop, and the gradient that the rank has so far of the block of the step before, but for the first hop
+/// (2463 to 2495). It begins when the step before is done and its gradient added; the own step's part is added when the
+/// hop has come (2717 to 2727). Assumption: two streams of attention kernels are one, each kernel having the GPU alone.
 ///
 /// forward_only: the layers' forward passes one after the other, and nothing else. Partial sums and parts of logits are
 /// proved as in training: each is made before its collective and read whole after it.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "algorithms/training/ring_attention.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -171,19 +172,71 @@ class LayerWriter {
     list.push_back(kernel(name, seconds));
   }
 
+  // A ring. Bytes of a rank's keys and values, or of their gradients.
+  double block() const { return 2 * element_ * tokens_ * keys_; }
+  /// Those of the rank that moves the most: the last one has steps with all queries and half of a block, the first one
+  /// with half of the queries and all of a block.
+  double step_core(int step, bool is_backward) const {
+    const int n = plan_.context;
+    const double operations = 4 * tokens_ * real(plan_.sequence) * inner_ / 2 / n;
+    double bytes = 0;
+    for (const int rank : {0, n - 1}) {
+      const RingStepParts parts = ring_step_parts(n, rank, step);
+      bytes = std::max(bytes, 2 * element_ * tokens_ * (parts.queries * inner_ + parts.keys * keys_));
+    }
+    return (is_backward ? 2.5 : 1) * std::max(operations / speeds_.attention, moved(bytes));
+  }
+  void hop(std::vector<PlanKernel>& list, PlanUse use, int blocks) const {
+    const std::int64_t keys = plan_.card.kv_heads * plan_.card.head_dim / plan_.tensor;
+    const Bytes bytes{plan_.element_bytes * plan_.tokens() * 2 * keys * blocks};
+    list.push_back({.name = {}, .op = CollectiveOp::send_recv, .bytes = bytes, .use = use});
+  }
+  void of_ring(std::vector<PlanKernel>& list, PlanUse use, const std::string& name, double seconds) const {
+    list.push_back(kernel(name, seconds));
+    list.back().use = use;
+  }
+  /// The last kernel of the list copies keys and values into one buffer; the one after the ring sums up results.
+  void ring_forward(std::vector<PlanKernel>& list, const char* name, double seconds) const {
+    const int n = plan_.context;
+    append(list, moved(2 * block()));
+    for (int step = 0; step < n; ++step) {
+      if (step + 1 < n) hop(list, PlanUse::ring, 1);
+      of_ring(list, PlanUse::ring, fmt::format("core {}", step), step_core(step, false));
+    }
+    list.push_back(kernel(name, moved(element_ * tokens_ * inner_ * (3 * n - 1)) + seconds));
+  }
+  void ring_backward(std::vector<PlanKernel>& list, const char* name, double seconds) const {
+    const int n = plan_.context;
+    append(list, moved(2 * block()));
+    for (int i = 0; i < n; ++i) {
+      const int accesses = i == 0 ? 2 : 3;  // a copy, or a sum
+      hop(list, PlanUse::ring_back, i == 0 || i + 1 == n ? 1 : 2);
+      of_ring(list, PlanUse::ring_back, fmt::format("core {}", n - 1 - i),
+              step_core(n - 1 - i, true) + moved(accesses * element_ * tokens_ * inner_));
+      of_ring(list, PlanUse::ring_back, fmt::format("sum {}", n - 1 - i), moved(accesses * block()));
+    }
+    list.push_back(kernel(name, seconds));
+  }
+
   /// The attention of ranks that share samples. Its first part belongs to the last kernel of the list.
   void attend(std::vector<PlanKernel>& list) const {
     list.back().time = add(list.back().time, kernel("", projections(false)).time);
+    if (plan_.ring) return ring_forward(list, "output", output());
     exchange_keys(list, CollectiveOp::all_gather, "core", core(false) + output());
   }
   void attend_backward(std::vector<PlanKernel>& list) const {
     list.back().time = add(list.back().time, kernel("", products(true) * output()).time);
+    if (plan_.ring) return ring_backward(list, "projections", projections(true));
     exchange_keys(list, CollectiveOp::all_gather, "core", core(true));
     exchange_keys(list, CollectiveOp::reduce_scatter, "projections", projections(true));
   }
   std::vector<PlanKernel> recomputed_core() const {
     if (plan_.context == 1) return {kernel("core", core(false))};
     std::vector<PlanKernel> list{kernel("keys", 0)};
+    if (plan_.ring) {
+      ring_forward(list, "result", 0);
+      return list;
+    }
     exchange_keys(list, CollectiveOp::all_gather, "core", core(false));
     return list;
   }
@@ -344,6 +397,7 @@ class LayerWriter {
 
 std::vector<std::vector<std::vector<PlanLayer>>> transformer_layers(const TransformerPlan& plan,
                                                                     const KernelSpeeds& speeds) {
+  ensure(!plan.ring || (plan.context > 1 && plan.flash), "a ring has context ranks and flash kernels");
   const LayerWriter writer(plan, speeds);
   const int p = plan.shape.stages, v = plan.shape.chunks;
   const std::int64_t each = plan.card.layers / (std::int64_t{p} * v);
@@ -443,6 +497,16 @@ Bytes layer_activations(const TransformerPlan& plan, bool with_experts) {
           (with_experts ? expert_activations(plan) : 0)};
 }
 
+Bytes context_buffers(const TransformerPlan& plan) {
+  if (plan.context == 1) return {};
+  const TransformerCard& card = plan.card;
+  const std::int64_t inner = card.heads * card.head_dim / plan.tensor,
+                     keys = card.kv_heads * card.head_dim / plan.tensor;
+  const Bytes token{plan.element_bytes * plan.tokens()};  // an element of each token of the rank
+  if (!plan.ring) return token * (std::int64_t{4} * plan.context * keys);
+  return std::max(token * ((2 * keys + inner) * plan.context), token * (10 * keys));
+}
+
 PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
                        const PlanSharding& sharding) {
   const Bytes parameters{stage_parameters(plan, stage)}, experts{stage_expert_parameters(plan, stage)};
@@ -475,10 +539,7 @@ PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBy
     out.activations = std::max(out.activations, now);
     out.in_flight = std::max(out.in_flight, alive);
   }
-  if (plan.context > 1) {  // keys and values of whole samples, and their gradients, of the layer that runs
-    const std::int64_t keys = plan.card.kv_heads * plan.card.head_dim / plan.tensor;
-    out.activations += {std::int64_t{4} * plan.element_bytes * plan.tokens() * plan.context * keys};
-  }
+  out.activations += context_buffers(plan);
   if (plan.recompute == Recompute::full) {
     TransformerPlan kept = plan;
     kept.recompute = Recompute::none;

@@ -28,6 +28,7 @@ struct TransformerPlan {
   std::int64_t sequence = 0, micro_batch = 1;
   int tensor = 1;
   int context = 1;        ///< ranks that share each sample, each with equally many of its tokens
+  bool ring = false;      ///< context ranks hand keys and values round a ring, else they gather them; needs flash
   int expert = 1;         ///< ranks that have different experts
   int expert_tensor = 1;  ///< ranks that split each expert: 1 or tensor
   double imbalance = 1;   ///< tokens routed to the busiest rank, over the mean
@@ -63,6 +64,16 @@ struct TransformerPlan {
 /// core brings, again in the backward pass, where a reduce_scatter then sums their gradients (Llama 3, arXiv
 /// 2407.21783, section 3.3.2; Megatron-LM's --cp-comm-type all_gather). A rank has two half chunks of a sample, one
 /// from either end, so that a causal mask leaves all of them the same work (TransformerEngine, context_parallel.py).
+///
+/// ring (Megatron-LM's --cp-comm-type p2p, Transformer Engine's AttnFuncWithCPAndKVP2P, lines of context_parallel.py of
+/// August 2026): c steps of 1/c of the core's operations each (ring_attention.hpp). Forward c - 1 hops of a rank's
+/// keys and values; backward likewise, and as many of their gradients, in the precision of keys and values (2395 to
+/// 2401; with fp8 they are summed in fp32, which is not modeled). Times of memory-bound steps are those of the
+/// rank that moves the most. Bytes of kernels around the steps, k and a elements of keys and of queries per token: keys
+/// and values are copied into the buffer that is sent, 8 e k B a token (read and written, in either pass: 1690, 2401);
+/// results of steps are summed up, e a (3c - 1) (139 to 165, 1982 to 2017); backward each step adds to the gradients of
+/// queries, 3 e a, and to those of keys and values, 6 e k, and the first step copies, 2 e a and 4 e k (2652 to 2698,
+/// 2727 to 2809). Not counted: log-sum-exps of scores, 4 B a head.
 ///
 /// Experts, k of them for a token (Megatron-LM's MoEAlltoAllTokenDispatcher,
 /// megatron/core/transformer/moe/token_dispatcher.py): a router of 2 h experts operations, and 8 B a score for softmax
@@ -100,6 +111,12 @@ std::int64_t stage_expert_parameters(const TransformerPlan& plan, int stage);
 /// Outputs of experts are not kept: their weights enter at the activation (megatron/core/transformer/moe/experts.py).
 Bytes layer_activations(const TransformerPlan& plan, bool with_experts = false);
 
+/// Bytes that the attention of ranks that share samples has next to what it keeps, in the layer that runs. Gathers:
+/// keys and values of whole samples, and their gradients. ring: forward the blocks of all ranks and the results of all
+/// steps, because both lists live until the last step (context_parallel.py, 1672, 1685, 1706); backward two buffers of
+/// a block and its gradient (2397 to 2400) and a step's own gradient; the larger of the two. 0 without context ranks.
+Bytes context_buffers(const TransformerPlan& plan);
+
 /// Memory of a rank of a stage.
 struct PlanMemory {
   Bytes weights, gradients, state, activations;
@@ -111,8 +128,8 @@ struct PlanMemory {
 };
 /// `sharding`: what data ranks divide. Activations are those of the moment when the most are kept, in the order of the
 /// schedule; with zero_bubble_h1 all of a micro-batch's until its pass for weights has run (of a layer's 34 s b h those
-/// for weights are 32: Qi et al., arXiv 2401.10241, table 1); with recompute full, one layer more in full. Context
-/// ranks have keys and values of whole samples, and their gradients, of one layer next to them.
+/// for weights are 32: Qi et al., arXiv 2401.10241, table 1); with recompute full, one layer more in full; and
+/// context_buffers().
 PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
                        const PlanSharding& sharding);
 

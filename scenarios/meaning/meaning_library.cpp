@@ -386,6 +386,8 @@ const char* name_of(PlanUse use) {
     case PlanUse::data:
       return "data parallel ranks";
     case PlanUse::context:
+    case PlanUse::ring:
+    case PlanUse::ring_back:
       return "context parallel ranks";
     case PlanUse::expert:
       return "expert parallel ranks";
@@ -403,7 +405,7 @@ const char* name_of(PlanUse use) {
     case PlanUse::traced:
       return "a trace";
   }
-  fail_invariant("a call has one of eleven uses");
+  fail_invariant("a call has one of thirteen uses");
 }
 
 /// Decides for each group shape, operation and size of a plan or a trace. What the transport of the scenario shows is

@@ -102,7 +102,7 @@ PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, bool has_experts
   if (context > 1 && !parallel.contains("cp_comm"))
     blame.fail(
         at_parallel, "expected the key \"cp_comm\" with context above 1, found none",
-        R"("cp_comm": "all_gather" gathers keys and values before the attention; a ring of them is not modeled yet)");
+        R"("p2p": keys and values go round a ring while attention computes, Megatron-LM's default; "all_gather": they are gathered before it)");
   const auto tensor = parallel["tensor"].get<std::int64_t>(), pipeline = parallel["pipeline"].get<std::int64_t>();
   if (context > 1 && ranks % (tensor * pipeline * context) != 0)
     blame.fail(
@@ -295,6 +295,11 @@ TransformerPlan model_of(const Canonical& canonical, const TransformerCard& card
                        ": has no effect: it divides what tensor parallel ranks share, and tensor is 1");
     plan.sequence_parallel = false;
   }
+  plan.ring = plan.context > 1 && parallel["cp_comm"] == "p2p";
+  if (plan.ring && !plan.flash)
+    blame.fail(at_parallel + "/cp_comm", "expected all_gather with attention unfused, found p2p",
+               "a ring sums up results of its steps by the log-sum-exp of their scores, which flash kernels return; "
+               "Transformer Engine has no unfused attention of context ranks, either");
   if (plan.context == 1 && parallel.contains("cp_comm"))
     warnings.push_back(blame.where(at_parallel + "/cp_comm") + ": has no effect: no ranks share samples, context is 1");
   return plan;

@@ -33,7 +33,8 @@ void each_kernel(const PlanSpec& program, int stage, Visit visit) {
 std::int64_t uses_of(const PlanTraining& plan, const PlanExchange& exchange) {
   const PlanSpec& program = plan.program;
   std::int64_t uses = 0;
-  if (exchange.use == PlanUse::tensor || exchange.use == PlanUse::context || exchange.use == PlanUse::expert)
+  if (exchange.use == PlanUse::tensor || exchange.use == PlanUse::context || exchange.use == PlanUse::expert ||
+      is_ring(exchange.use))
     each_kernel(program, exchange.stage, [&](const PlanKernel& kernel, int times) {
       uses +=
           kernel.is_call() && kernel.use == exchange.use && kernel.op == exchange.op && kernel.bytes == exchange.bytes

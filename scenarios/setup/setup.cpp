@@ -182,7 +182,7 @@ Job job_of_exchange(const Job& main, const PlanExchange& exchange, int ranks, co
   const bool may_lack = spec.trace || exchange.op == CollectiveOp::all_to_all;  // plans know what their algorithm does
   const bool is_served = exchange.op == CollectiveOp::all_reduce ||
                          (!only_all_reduce && (!may_lack || main.algorithm->supports(exchange.op)));
-  job.request.op = is_send ? CollectiveOp::broadcast : exchange.op;
+  job.request.op = is_send && !is_ring(exchange.use) ? CollectiveOp::broadcast : exchange.op;
   job.request.bytes = exchange.bytes;
   job.request.ranks = ranks;
   job.request.root = 0;

@@ -76,6 +76,33 @@ void check_task(const Program& program, const TaskPlace& place, const std::vecto
     if (touch.as == Program::Touch::As::divide && touch.divisor < 1) fail("it divides by less than 1");
 }
 
+void check_ring_promises(const Program& program) {
+  const std::vector<bool> is_of_ring = ring_variables(program);
+  for (const Program::Ring& ring : program.rings) {
+    ensure(is_index(ring.groups, program.groups.size()), "a ring has groups");
+    for (const std::vector<Actor>& group : program.groups[static_cast<std::size_t>(ring.groups)])
+      ensure(group.size() == ring.blocks.size() && group.size() == ring.gradients.size(),
+             "a ring has a block and a gradient for each member of a group");
+  }
+  for (const Program::Call& call : program.calls)
+    for (std::size_t i = 0; i < call.variables.size(); ++i) {
+      const auto is_one = [&](int variable) { return is_of_ring[static_cast<std::size_t>(variable)]; };
+      const bool is_moved = call.schedule.schedule().collective.op == CollectiveOp::send_recv;
+      if (is_one(call.variables[i]) ? !is_moved || !is_one(call.into[i]) : i < call.into.size() && is_one(call.into[i]))
+        refuse_program(program,
+                       fmt::format("call {} moves a variable of a ring by {}", call.name,
+                                   to_string(call.schedule.schedule().collective.op)),
+                       "a send_recv hands one variable of a ring on as another one of it");
+    }
+  for (const Program::Role& role : program.roles)
+    for (const std::vector<Program::Task>& tasks : role.streams)
+      for (const Program::Task& task : tasks)
+        for (const Program::Touch& touch : task.touches)
+          ensure((touch.as != Program::Touch::As::keep && touch.as != Program::Touch::As::take) ||
+                     is_of_ring[static_cast<std::size_t>(touch.variable)],
+                 "variables of rings alone are kept and taken");
+}
+
 /// The actors of the program that take part in a call, by number.
 std::vector<Actor> members_of(const Program& program, const Program::Call& call) {
   std::vector<Actor> members(call.members.begin(), call.members.end());
@@ -150,7 +177,6 @@ void check_structure_of(const Program& program, WatchedWork* work) {
                      fmt::format("call {} is a {}, which leaves its result where it was", call.name, to_string(op)),
                      "places for what comes in are for send_recv, all_reduce, reduce_scatter and all_gather");
     if (call.divisor < 1) refuse_program(program, fmt::format("call {} divides by {}", call.name, call.divisor));
-    ensure(!is_shift || call.schedule.schedule().groups == 1, "send_recv is a ring of one group");
   }
   for (const Program::Learns& learns : program.learns)
     ensure(learns.how != Program::Learns::How::group_mean || is_index(learns.groups, program.groups.size()),
@@ -159,6 +185,7 @@ void check_structure_of(const Program& program, WatchedWork* work) {
     for (const std::vector<Actor>& group : groups)
       for (const Actor member : group)
         ensure(member >= 0 && member < program.ranks && !groups.empty(), "members of groups are ranks");
+  check_ring_promises(program);
 }
 
 /// Refuses a call that an actor makes without being a member, or does not make though it is one.
@@ -347,6 +374,7 @@ CheckedProgram check(Program program, WatchedWork* work) {
     check_races(program, order, work);
     check_contributions(program, order, work);
     check_alive(program, work);
+    check_rings(program, order, work);
   }
   const std::int64_t operations = operations_of(program);
   return CheckedProgram(std::move(program), operations);

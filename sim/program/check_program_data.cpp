@@ -25,8 +25,8 @@ struct Access {
 std::vector<Access> accesses_of(const Program& program, const Program::Task& task) {
   std::vector<Access> accesses;
   for (const Touch& touch : task.touches) {
-    const bool writes =
-        touch.as != Touch::As::read && touch.as != Touch::As::read_whole && touch.as != Touch::As::apply;
+    const bool writes = touch.as != Touch::As::read && touch.as != Touch::As::read_whole &&
+                        touch.as != Touch::As::apply && touch.as != Touch::As::keep;
     accesses.push_back({touch.variable, writes});
     if (touch.as == Touch::As::apply) accesses.push_back({touch.to, true});
   }
@@ -197,7 +197,8 @@ struct Field61 {
 /// Follows the variables of all actors through two iterations.
 class Contributions {
  public:
-  Contributions(const Program& program, WatchedWork* work) : program_(program), work_(work) {
+  Contributions(const Program& program, WatchedWork* work)
+      : program_(program), work_(work), is_of_ring_(ring_variables(program)) {
     for (std::size_t v = 0; v < program.variables.size(); ++v) {
       work_on_row();
       values_.emplace_back(n_actors());
@@ -316,9 +317,13 @@ class Contributions {
                      hint);
   }
 
+  // Variables of rings have a proof of their own, check_rings().
+  bool is_of_ring(int variable) const { return is_of_ring_[static_cast<std::size_t>(variable)]; }
+
   void compute(const TaskPlace& place) {
     for (const Touch& touch : at(program_, place).touches)
       for (const Actor actor : actors_of_[static_cast<std::size_t>(place.role)]) {
+        if (is_of_ring(touch.variable)) break;
         done(work_);
         compute(place, touch, actor);
       }
@@ -406,6 +411,9 @@ class Contributions {
       case Touch::As::divide:
         value = Field61::multiply(value, Field61::inverse(static_cast<std::uint64_t>(touch.divisor)));
         break;
+      case Touch::As::keep:
+      case Touch::As::take:
+        fail_invariant("check_program.cpp lets variables of rings alone be kept and taken");
     }
   }
 
@@ -432,10 +440,12 @@ class Contributions {
   void call(const TaskPlace& place) {
     const Program::Call& it = program_.calls[static_cast<std::size_t>(at(program_, place).call)];
     for (std::size_t i = 0; i < it.variables.size(); ++i) {
+      if (is_of_ring(it.variables[i])) continue;
       const Schedule& schedule = it.schedule.schedule();
       done(work_, static_cast<std::int64_t>(schedule.collective.ranks) * schedule.groups);
       if (schedule.collective.op == CollectiveOp::send_recv) {
-        shift(it, it.variables[i], it.into[i]);
+        for (int group = 0; group < schedule.groups; ++group)
+          shift(it, it.variables[i], it.into[i], group * (schedule.actors / schedule.groups));
         continue;
       }
       const int into = it.into.empty() ? it.variables[i] : it.into[i];
@@ -449,10 +459,10 @@ class Contributions {
     }
   }
 
-  /// send_recv: the next rank of the schedule has a copy.
-  void shift(const Program::Call& it, int variable, int into) {
+  /// send_recv among the actors of the schedule from `first` on: the next rank has a copy.
+  void shift(const Program::Call& it, int variable, int into, int first) {
     const int ranks = it.schedule.schedule().collective.ranks;
-    const auto member = [&](int i) { return index(it.members.empty() ? i : it.members[static_cast<std::size_t>(i)]); };
+    const auto member = [&](int i) { return index(member_of(it, first + i)); };
     const auto from = static_cast<std::size_t>(variable), to = static_cast<std::size_t>(into);
     for (int i = 0; i < ranks; ++i) {
       if (states_[from][member(i)] == State::old && learnt_[from] == nullptr)
@@ -665,6 +675,7 @@ class Contributions {
 
   const Program& program_;
   WatchedWork* work_;
+  std::vector<bool> is_of_ring_;  // [variable]
   std::uint64_t n_tokens_ = 0;
   std::vector<std::vector<std::uint32_t>> calls_of_;         // [variable] those that name it
   std::vector<int> gathered_from_;                           // [variable] what an all_gather puts together there; -1

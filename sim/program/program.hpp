@@ -47,7 +47,9 @@ struct Program {
       clear,       ///< writes zero: a server that adds up what comes in
       drop,        ///< frees it: what a call has made whole is gone until a call makes it whole again
       divide,      ///< divides it by `divisor`
-      answer       ///< replaces each part that an all_to_all has brought by a result, which the next one takes back
+      answer,      ///< replaces each part that an all_to_all has brought by a result, which the next one takes back
+      keep,        ///< of a ring's variable: puts a copy on shelf `to` of its actor
+      take         ///< of a ring's variable: takes the copy from shelf `to`
     };
     As as = As::read;
     int variable = 0;
@@ -82,8 +84,8 @@ struct Program {
     /// gather: the same at the root alone (of a gather it stands for everybody's part); broadcast, scatter: what the
     /// root has (of a scatter a part of it); reduce_scatter: the sum, of which each rank holds its own part;
     /// all_gather: the parts of all ranks together, which of weights must all have been updated in this iteration;
-    /// send_recv: see `into`; all_to_all: each rank's has a part for each, and the next all_to_all of the same ranks
-    /// takes back what they have made of these parts (`answer`). No other collective has variables.
+    /// send_recv: see `into`, in each group; all_to_all: each rank's has a part for each, and the next all_to_all of
+    /// the same ranks takes back what they have made of these parts (`answer`). No other collective has variables.
     Variables variables;
     int divisor = 1;
     /// For each of `variables` the one that gets the result; empty: each itself. send_recv, which needs them: of the
@@ -125,6 +127,17 @@ struct Program {
     bool parts = false;
   };
 
+  /// Blocks of keys and values that travel around rings of ranks, and their gradients. A pass begins when a rank makes
+  /// its own block, or takes from a shelf what an earlier pass has kept. Promises that each member's queries meet the
+  /// blocks of all members of the pass, each once (`read`), before a result is read (`read_whole` of blocks[0]); and
+  /// that the parts of a gradient, one of each member (`make` the first, `add` the others), come home to the member
+  /// whose block it is (`read_whole` of gradients[0]). Nothing but send_recv moves them.
+  struct Ring {
+    int groups = 0;           ///< which of `groups`: each is a ring, whose members have one role; their sizes are equal
+    std::vector<int> blocks;  ///< [d] variable: the block of the member d places before
+    std::vector<int> gradients;  ///< [d] likewise the gradient of that block
+  };
+
   /// Promises that of these variables, each made once and read later, `most` are alive at the same time: made, and not
   /// yet read for the last time. Their tasks lie on stream 0 of the role.
   struct Alive {
@@ -146,8 +159,9 @@ struct Program {
   std::vector<int> process_of = {};  ///< [actor]; empty: each is a process of its own
   std::vector<Call> calls;
   std::vector<Learns> learns;
-  std::vector<Groups> groups = {};  ///< of ranks, for `learns`
+  std::vector<Groups> groups = {};  ///< of ranks, for `learns` and `rings`
   std::vector<Alive> alive = {};
+  std::vector<Ring> rings = {};
   int iterations = 1;
   /// If set, how long a task really takes, in place of Task::time. Pure: equal arguments, equal times.
   std::function<Picoseconds(Actor, Stream, int task, int iteration)> time = {};
@@ -204,6 +218,8 @@ class CheckedProgram {
 ///     number of ranks, weights that are updated in parts and not gathered. Of two all_to_alls each rank gets back the
 ///     answers of all ranks to which it has sent a part, each once, and nothing else.
 ///  5. Memory. As many variables are alive at a time as `alive` promises.
+///  6. Rings. In the order of 4, for two iterations: whose block each variable of `rings` has, and of which pass. Parts
+///     of gradients are random numbers as in 4.
 ///
 /// Each task and each look at a variable of an actor is reported to `work`, which may be nullptr.
 /// Throws ScheduleError that names rank, stream and task; Interrupted.

@@ -53,9 +53,13 @@ class Order {
 /// [role] its actors, in order.
 std::vector<std::vector<Actor>> actors_of_roles(const Program& program);
 
+/// [variable] true if it is one of `rings`.
+std::vector<bool> ring_variables(const Program& program);
+
 /// `work`: done() of each part, as CheckedProgram's check() counts them.
 void check_races(const Program& program, const Order& order, WatchedWork* work);
 void check_contributions(const Program& program, const Order& order, WatchedWork* work);
 void check_alive(const Program& program, WatchedWork* work);
+void check_rings(const Program& program, const Order& order, WatchedWork* work);
 
 }  // namespace ringsim::program_detail

@@ -433,8 +433,8 @@ TEST_CASE("what is not a whole plan is refused with the sizes that do not fit") 
              "  hint: experts and top_k of the card say how many there are");
   CHECK(refused({{"/training/parallel/context", 2}}) ==
         at + "/parallel: expected the key \"cp_comm\" with context above 1, found none\n"
-             "  hint: \"cp_comm\": \"all_gather\" gathers keys and values before the attention; a ring of them is not "
-             "modeled yet");
+             "  hint: \"p2p\": keys and values go round a ring while attention computes, Megatron-LM's default; "
+             "\"all_gather\": they are gathered before it");
   CHECK(refused({{"/training/parallel/context", 4}, {"/training/parallel/cp_comm", "all_gather"}}) ==
         at + "/parallel: expected tensor times pipeline times context to divide the 8 GPUs, found 2 x 2 x 4 = 16\n"
              "  hint: data parallel ranks are what is left; training.ranks names the GPUs that take part");

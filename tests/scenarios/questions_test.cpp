@@ -385,6 +385,33 @@ TEST_CASE("question 37: context ranks compute what one rank does, and lose to ga
   CHECK(lost(3, 2) < lost(0, 2) / 3);
 }
 
+TEST_CASE("question 37: steps of a ring hide hops of long sequences, not of short ones") {
+  const std::vector<test::KeptRow> gathers = test::kept_results("questions/37-context"),
+                                   ring = test::kept_results("questions/37-ring");
+  REQUIRE(ring.size() == 2 * 2);
+  // Rows: 8 k tokens with 2 and 4 ranks, then 128 k; of gathers with 1, 2 and 4 ranks.
+  const auto gathered = [&](std::size_t i) { return gathers[i / 2 * 3 + 1 + i % 2]; };
+  const auto lost = [&](std::size_t i) { return 1 - gathers[i / 2 * 3].number("time_us") / ring[i].number("time_us"); };
+  CHECK(lost(0) == Approx(0.147).epsilon(0.01));
+  CHECK(lost(1) == Approx(0.349).epsilon(0.01));
+  CHECK(lost(2) == Approx(0.0074).epsilon(0.01));
+  CHECK(lost(3) == Approx(0.0178).epsilon(0.01));
+  CHECK(ring[1].number("exposed_context_us") > gathered(1).number("exposed_context_us"));
+  for (const std::size_t i : {std::size_t{2}, std::size_t{3}}) {
+    CAPTURE(i);
+    CHECK(ring[i].number("exposed_context_us") == 0);
+    // Nothing else is different but kernels around the steps. Per layer, micro-batch and token, k = 128 elements of
+    // keys and a = 512 of queries, c ranks: 8 k B to copy and 2 a (3c - 1) B to sum up, forward and again, and backward
+    // 8 k, 2 a (3c - 1) and 4 k (3c - 1) B. 80 % of 3,350 GB/s.
+    const double c = i == 2 ? 2 : 4, tokens = 131'072 / c, uses = 32 * 8 / (32 / 8 / c), terms = 3 * c - 1;
+    const double bytes = 3 * (8 * 128 + 2 * 512 * terms) + 4 * 128 * terms;
+    const double kernels = 1e6 * tokens * uses * bytes / 2.68e12;
+    CHECK(ring[i].number("split_us.compute") - gathered(i).number("split_us.compute") == Approx(kernels).epsilon(1e-6));
+    CHECK(ring[i].number("time_us") ==
+          Approx(gathered(i).number("time_us") - gathered(i).number("exposed_context_us") + kernels).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("question 38: a batch scales until the last micro-batch hides the traffic of all weights no longer") {
   const std::vector<test::KeptRow> all = test::kept_results("questions/38-strong-scaling");
   REQUIRE(all.size() == 4 * 2);

@@ -329,7 +329,14 @@ TEST_CASE("no plan takes less than its bound") {
   weight_passes["training"]["parallel"] = {{"schedule", "zero_bubble_h1"}, {"pipeline", {2, 4}}};
   for (const auto& [why, n] : search_plans(plans_of(weight_passes), in_turn(1)).refused)
     CHECK(!has(why, "virtual_pipeline"));
-  std::vector<Json> documents{nodes, experts, late, weight_passes};
+  // Hops that steps of attention hide, and hops that are longer.
+  Json rings = slow;
+  rings["training"]["parallel"] = {{"context", {2, 4}},
+                                   {"cp_comm", "p2p"},
+                                   {"recompute", {"none", "full"}},
+                                   {"tensor", {1, 2}},
+                                   {"pipeline", {1, 2}}};
+  std::vector<Json> documents{nodes, experts, late, weight_passes, rings};
   // These run no other code than those above, so sanitizers need not see them.
   if (!ringsim::test::sanitized) documents.insert(documents.end(), {small(8), slow, small(6, 12)});
   for (const Json& document : documents) {
@@ -371,6 +378,26 @@ TEST_CASE("the bound of a plan in which nothing overlaps is its step") {
     const double share = static_cast<double>(found.ranked[0].bound.count()) / static_cast<double>(step.count());
     CHECK(share >= (p == 1 ? 0.999'999 : 0.97));  // p == 1: buckets round up one by one
   }
+}
+
+TEST_CASE("the bound of a plan whose context ranks are a ring counts what its steps hide") {
+  for (const char* bandwidth : {"1 GB/s", "20 GB/s", "500 GB/s"})
+    for (const int context : {2, 4, 8}) {
+      CAPTURE(bandwidth);
+      CAPTURE(context);
+      Json document = small(8);
+      document["topology"]["link"] = {{"bandwidth", bandwidth}, {"latency", "1 us"}};
+      document["training"]["workload"]["micro_batch_size"] = 1;
+      document["training"]["parallel"] = {
+          {"context", context},  {"cp_comm", "p2p"},         {"tensor", 1},
+          {"pipeline", 1},       {"virtual_pipeline", 1},    {"shard", "none"},
+          {"recompute", "none"}, {"overlap", Json::array()}, {"sequence_parallel", false}};
+      const PlanSearch found = search_plans(plans_of(document), in_turn());
+      REQUIRE(found.ranked.size() == 1);
+      const Picoseconds step = found.ranked[0].result->prediction.time;
+      CHECK(found.ranked[0].bound <= step);
+      CHECK(static_cast<double>(found.ranked[0].bound.count()) >= 0.999'999 * static_cast<double>(step.count()));
+    }
 }
 
 TEST_CASE("the fastest plans are found with few simulations") {

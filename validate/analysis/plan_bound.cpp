@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,11 +15,30 @@ namespace ringsim {
 
 namespace {
 
+/// Kernels and collectives one after the other, but for those of rings: a forward step waits for the hop before the
+/// last one that was begun, and hops for each other; backward, a hop begins with its step, and the sum waits for both.
 Picoseconds pass_time(const std::vector<PlanKernel>& pass, const AloneTime& alone) {
-  Picoseconds time{0};
-  for (const PlanKernel& item : pass)
-    time = add(time, item.is_call() ? alone(item.use, item.op, item.bytes) : item.time);
-  return time;
+  Picoseconds now{0};
+  std::optional<Picoseconds> hop, hop_before;  // the ends of the last two of a ring
+  for (std::size_t i = 0; i < pass.size(); ++i) {
+    const PlanKernel& item = pass[i];
+    if (!item.is_of_ring()) {
+      hop.reset();
+      hop_before.reset();
+      now = add(now, item.is_call() ? alone(item.use, item.op, item.bytes) : item.time);
+      continue;
+    }
+    const bool is_backward = item.use == PlanUse::ring_back;
+    if (item.is_call()) {
+      hop_before = hop;
+      hop = add(is_backward ? now : hop.value_or(now), alone(item.use, item.op, item.bytes));
+      continue;
+    }
+    const bool follows_hop = pass[i - 1].is_call();  // which may be under way
+    const std::optional<Picoseconds>& wanted = follows_hop ? (is_backward ? std::nullopt : hop_before) : hop;
+    now = add(std::max(now, wanted.value_or(now)), item.time);
+  }
+  return now;
 }
 
 PassTimes times_of(const PlanSpec& program, const AloneTime& alone) {

@@ -72,6 +72,15 @@ ClosedForm overlapped_reduction_form(const DataLayers& layers) {
   return exact("m L(f+b) + r + (L-1) max(0,r-b) + u", passes + layers.reduce + behind + layers.update);
 }
 
+ClosedForm ring_attention_form(const RingLayer& layer) {
+  ensure(layer.ranks >= 2, "a ring has two ranks");
+  const int n = layer.ranks;
+  const Picoseconds f = layer.forward, b = layer.backward;
+  return exact("(n-1) max(f,c) + f + 2 max(b,c) + (n-2) max(b,c2) + n s",
+               (n - 1) * std::max(f, layer.hop) + f + 2 * std::max(b, layer.hop) +
+                   (n - 2) * std::max(b, layer.double_hop) + n * layer.sum);
+}
+
 namespace {
 
 /// (n-1)/n of a buffer.
@@ -262,7 +271,9 @@ PlanMemory plan_memory_form(const PlanTraining& plan, int optimizer_state, int s
     const std::int64_t vectors = 4 * tokens * card.hidden / (model.sequence_parallel ? t : 1);
     out.activations += Bytes{vectors + 4 * tokens * ((card.vocabulary + t - 1) / t)} * last;
   }
-  if (model.context > 1) out.activations += Bytes{8 * tokens * model.context * card.hidden / t};
+  if (model.context > 1 && model.ring)
+    out.activations += Bytes{std::max(std::int64_t{6} * model.context, std::int64_t{20}) * tokens * card.hidden / t};
+  if (model.context > 1 && !model.ring) out.activations += Bytes{8 * tokens * model.context * card.hidden / t};
   if (model.recompute == Recompute::full) out.activations += layer_memory(model, Recompute::none);
   return out;
 }

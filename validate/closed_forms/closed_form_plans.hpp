@@ -46,6 +46,22 @@ ClosedForm fully_sharded_form(const DataLayers& layers, bool reshards, int prefe
 /// gradients, and the last at the end of the passes at the earliest.
 ClosedForm overlapped_reduction_form(const DataLayers& layers);
 
+/// Attention by a ring of n context ranks whose steps take equally long, and so do their hops.
+struct RingLayer {
+  int ranks = 2;
+  Picoseconds forward{0}, backward{0};  ///< of a step
+  Picoseconds sum{0};                   ///< backward: adds a step's gradients of keys and values to those that came
+  Picoseconds hop{0};                   ///< of a block of keys and values, or of its gradient
+  Picoseconds double_hop{0};            ///< of both
+};
+/// The two passes of one layer: forward (n-1) max(f, c) + f, because a step and the hop that brings the next one's
+/// block begin together, or steps wait for one hop after the other; backward 2 max(b, c) + (n-2) max(b, c2) + n s,
+/// because each step and its hop begin when the step before and its sum are done. Exact, if no other transfers share
+/// the ports of the ring's ranks, the ring's neighbors send one way each, and all ranks begin together. With unequal
+/// steps or hops the forward pass has no such form, the backward pass has: each max() of its own step and hop. Derived
+/// here; the order of tasks is that of plan_program.hpp.
+ClosedForm ring_attention_form(const RingLayer& layer);
+
 /// Bytes that a rank sends in a step.
 struct PlanVolumes {
   Bytes tensor, pipeline, data, context, expert;
@@ -68,8 +84,9 @@ struct PlanVolumes {
 /// or m(d-1)/d (g+w)P if they are kept until the backward pass (Rajbhandari et al., ZeRO, SC 2020, section 7); in a
 /// pipeline that keeps them (d-1)/d (g+w)P. Experts on several ranks: their part is reduced among t d / (et ep) ranks.
 /// context: (c-1)/c of keys and values of whole samples forward, twice that backward, once more with recomputation
-/// (Llama 3, arXiv 2407.21783, section 3.3.2). expert: 4 times (ep-1)/ep of k copies of each token per layer with
-/// experts and micro-batch, 6 times with full recomputation (Megatron-LM's all_to_all dispatcher).
+/// (Llama 3, arXiv 2407.21783, section 3.3.2), by gathers as by a ring, whose c-1 hops carry 1/c each. expert: 4 times
+/// (ep-1)/ep of k copies of each token per layer with experts and micro-batch, 6 times with full recomputation
+/// (Megatron-LM's all_to_all dispatcher).
 ///
 /// Requires sizes that divide evenly; an untied embedding if there are stages; no groups of replicas (`hybrid`); no
 /// imbalance and no shared expert; with `full` and stages weights that are kept.
@@ -87,7 +104,8 @@ PlanVolumes plan_volumes(const PlanTraining& plan, int stage);
 /// + 1, mv) chunks, zero_bubble_h1 min(p, m) micro-batches (section 4.2.3: L(1 + (p-1)/(pv)) layers at stage 0). The
 /// last stage has 4 sbh/t' and the logits of 4 B, sbV 4/t, t' = t with sequence_parallel, else 1, of each micro-batch
 /// whose last chunk is in flight. Full recomputation: one layer whole. Context ranks: s/c in place of s, and keys and
-/// values of a whole sample with their gradients, 8 s b h / t.
+/// values of a whole sample with their gradients, 8 s b h / t; of a ring the blocks of all c ranks and results of as
+/// many steps, 6 s b h / t, or two buffers and a gradient, 20 s b h / (c t), if that is more.
 ///
 /// Requires what plan_volumes() does, a GPT's card (biases, ffn = 4h, as many key heads as heads) without experts, all
 /// of a chunk in one bucket with optimizer_gradients, and with `full` prefetch 1, no stages, weights that are gathered

@@ -140,6 +140,40 @@ void add_layers(std::vector<PlanCase>& cases) {
             });
 }
 
+// Steps of 3 and 5 us, sums of 1 us; hops of 80 ns to 322 us.
+PlanNumbers ring_case(const OnStar& machine, int ranks, int micro_batches, Bytes block, Picoseconds sum) {
+  constexpr int n_layers = 2;
+  PlanSpec spec = small_plan(1, 1, ranks, {PipelineSchedule::one_f_one_b, 1, 1, micro_batches}, n_layers);
+  spec.grid = PlanGrid(1, 1, ranks, "tp-cp-ep-dp-pp", ranks);
+  const RingLayer its{.ranks = ranks,
+                      .forward = 3us,
+                      .backward = 5us,
+                      .sum = sum,
+                      .hop = machine.path() + transfer_time(block, star_port),
+                      .double_hop = machine.path() + transfer_time(2 * block, star_port)};
+  for (PlanLayer& layer : spec.layers[0][0]) add_small_ring(layer, ranks, block, its.forward, its.backward, its.sum);
+  const Picoseconds passes = small_plan_passes(spec);
+  ClosedForm form = ring_attention_form(its);
+  const Picoseconds gradients = 2 * machine.ring(ranks, std::int64_t{4'000} * n_layers);
+  form.formula = "m L(f' + b' + " + form.formula + ") + r";
+  form.time = micro_batches * (passes + n_layers * form.time) + gradients;
+  return numbers(form, simulated(spec, machine));
+}
+
+void add_rings(std::vector<PlanCase>& cases) {
+  for (const int n : {2, 4, 5, 8})
+    for (const int m : {1, 3})
+      for (const std::int64_t block : {1'000, 20'000, 60'000, 2'000'000})
+        for (const Picoseconds sum : {Picoseconds{0}, Picoseconds{1us}})
+          on_each_star([&](const OnStar& machine, const std::string& on) {
+            cases.push_back({.quantity = PlanCase::Quantity::time,
+                             .plan = "context p2p",
+                             .where = fmt::format("c {}, m {}, {} B of keys and values, sums of {}, {}", n, m, block,
+                                                  format(sum), on),
+                             .run = [=] { return ring_case(machine, n, m, Bytes{block}, sum); }});
+          });
+}
+
 // Bytes and memory, of scenarios.
 
 /// A scenario of a transformer on a star. Texts are JSON keys, each followed by a comma.
@@ -267,15 +301,16 @@ void add_volumes(std::vector<PlanCase>& cases) {
   };
   for (const Shard& shard : shards) add_shard(shard, "");
   add_shard(keeps_weights, ", weights kept");
-  for (const int c : {2, 4})
-    for (const char* recompute : recomputations)
-      add_sent({.name = "context",
-                .where = fmt::format("c {}, recompute {}", c, recompute),
-                .formula = "m L(3 or 4)(c-1)/c (K and V) + 2(d-1)/d gP",
-                .ranks = c,
-                .parallel = fmt::format(R"("context": {}, "cp_comm": "all_gather", "recompute": "{}",)", c, recompute),
-                .card = R"("kv_heads": 4,)"},
-               cases);
+  for (const char* comm : {"all_gather", "p2p"})
+    for (const int c : {2, 4})
+      for (const char* recompute : recomputations)
+        add_sent({.name = comm == std::string_view("p2p") ? "context p2p" : "context",
+                  .where = fmt::format("c {}, recompute {}", c, recompute),
+                  .formula = "m L(3 or 4)(c-1)/c (K and V) + 2(d-1)/d gP",
+                  .ranks = c,
+                  .parallel = fmt::format(R"("context": {}, "cp_comm": "{}", "recompute": "{}",)", c, comm, recompute),
+                  .card = R"("kv_heads": 4,)"},
+                 cases);
   for (const int expert : {2, 4, 8})
     for (const char* recompute : {"none", "full"})
       for (const char* shard : {"none", "optimizer"})
@@ -291,20 +326,22 @@ void add_volumes(std::vector<PlanCase>& cases) {
 
 // Several together: t 2, p 2, d 4.
 void add_mixed_volumes(std::vector<PlanCase>& cases) {
-  for (const char* recompute : recomputations)
-    for (const bool is_split : {false, true})
-      for (const char* shard : {"none", "optimizer", "full"})
-        for (const int chunks : {1, 2})
-          add_sent({.name = "tensor, pipeline, context, data",
-                    .where = fmt::format("t 2, p 2, v {}, c 2, d 2, recompute {}, sequence_parallel {}, shard {}",
-                                         chunks, recompute, is_split, shard),
-                    .formula = "the sum of those",
-                    .ranks = 16,
-                    .parallel = fmt::format(R"("tensor": 2, "pipeline": 2, "virtual_pipeline": {}, "context": 2,
-                                               "cp_comm": "all_gather", "recompute": "{}", "sequence_parallel": {},
-                                               "shard": "{}",)",
-                                            chunks, recompute, is_split, shard)},
-                   cases);
+  for (const char* comm : {"all_gather", "p2p"})
+    for (const char* recompute : recomputations)
+      for (const bool is_split : {false, true})
+        for (const char* shard : {"none", "optimizer", "full"})
+          for (const int chunks : {1, 2})
+            add_sent({.name = comm == std::string_view("p2p") ? "tensor, pipeline, context p2p, data"
+                                                              : "tensor, pipeline, context, data",
+                      .where = fmt::format("t 2, p 2, v {}, c 2, d 2, recompute {}, sequence_parallel {}, shard {}",
+                                           chunks, recompute, is_split, shard),
+                      .formula = "the sum of those",
+                      .ranks = 16,
+                      .parallel = fmt::format(R"("tensor": 2, "pipeline": 2, "virtual_pipeline": {}, "context": 2,
+                                                 "cp_comm": "{}", "recompute": "{}", "sequence_parallel": {},
+                                                 "shard": "{}",)",
+                                              chunks, comm, recompute, is_split, shard)},
+                     cases);
   for (const int expert_tensor : {1, 2})
     for (const char* recompute : {"none", "full"})
       add_sent({.name = "tensor, pipeline, expert, data",
@@ -364,6 +401,15 @@ void add_memories(std::vector<PlanCase>& cases) {
                     .parallel = fmt::format(R"("shard": "{}", "recompute": "{}",)", shard.name, recompute),
                     .card = as_gpt},
                    cases);
+  for (const int c : {2, 4, 8})
+    for (const char* recompute : recomputations)
+      add_memory({.name = "context p2p",
+                  .where = fmt::format("c {}, recompute {}", c, recompute),
+                  .formula = "(w+g+o)P + activations + max(6, 20/c) s b h/t",
+                  .ranks = c,
+                  .parallel = fmt::format(R"("context": {}, "cp_comm": "p2p", "recompute": "{}",)", c, recompute),
+                  .card = as_gpt},
+                 cases);
   for (const auto& [schedule, chunks] : in_flight)
     for (const int p : {2, 4})
       for (const int c : {1, 2})
@@ -390,6 +436,7 @@ std::vector<PlanCase> plan_cases() {
   std::vector<PlanCase> cases;
   add_pipelines(cases);
   add_layers(cases);
+  add_rings(cases);
   add_volumes(cases);
   add_mixed_volumes(cases);
   add_memories(cases);

@@ -29,10 +29,11 @@ std::string_view to_string(PlanCase::Quantity quantity);  ///< "step", "bytes se
 /// All cases, each exact.
 ///
 /// Steps of small plans on a star, `ideal` and `fair`: pipelines of 1 to 8 stages and 1 to 12 micro-batches with and
-/// without hops, layers that are sharded fully in three ways, and layers whose reductions overlap, for calls that are
-/// shorter and longer than passes. Bytes that each rank of a transformer sends: tensor, sequence, pipeline, data,
-/// context and expert parallelism, shards, recomputation, alone and together; the first rank, the last and the sum.
-/// Memory of each stage of a transformer likewise, and of the four models of Korthikanti et al. (arXiv 2205.05198).
+/// without hops, layers that are sharded fully in three ways, layers whose reductions overlap, and attention by a ring
+/// of context ranks, for calls that are shorter and longer than passes. Bytes that each rank of a transformer sends:
+/// tensor, sequence, pipeline, data, context and expert parallelism, shards, recomputation, alone and together; the
+/// first rank, the last and the sum. Memory of each stage of a transformer likewise, and of the four models of
+/// Korthikanti et al. (arXiv 2205.05198).
 std::vector<PlanCase> plan_cases();
 
 }  // namespace ringsim

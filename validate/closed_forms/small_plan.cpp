@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 
 PlanCall small_plan_call(const PlanSpec& spec, const PlanExchange& exchange) {
   const Program::Groups groups = plan_groups(spec, exchange.use, exchange.stage);
-  const bool is_send = exchange.op == CollectiveOp::send_recv;
-  CollectiveRequest request{.op = is_send ? CollectiveOp::broadcast : exchange.op,
+  const bool is_send = exchange.op == CollectiveOp::send_recv, is_pair = is_send && !is_ring(exchange.use);
+  CollectiveRequest request{.op = is_pair ? CollectiveOp::broadcast : exchange.op,
                             .ranks = static_cast<int>(groups.front().size())};
   request.bytes = exchange.bytes;
   const bool is_direct = is_send || exchange.op == CollectiveOp::all_to_all;
@@ -56,6 +56,37 @@ PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineShape& sha
     }
   }
   return spec;
+}
+
+void add_small_ring(PlanLayer& layer, int ranks, Bytes block, Picoseconds forward, Picoseconds backward,
+                    Picoseconds sum) {
+  const auto hop = [](std::vector<PlanKernel>& pass, PlanUse use, Bytes bytes) {
+    pass.push_back({.op = CollectiveOp::send_recv, .bytes = bytes, .use = use});
+  };
+  const auto kernel = [](std::vector<PlanKernel>& pass, PlanUse use, std::string name, Picoseconds time) {
+    pass.push_back({.name = std::move(name), .time = time, .use = use});
+  };
+  for (int step = 0; step < ranks; ++step) {
+    if (step + 1 < ranks) hop(layer.forward, PlanUse::ring, block);
+    kernel(layer.forward, PlanUse::ring, fmt::format("core {}", step), forward);
+  }
+  for (int step = ranks - 1; step >= 0; --step) {
+    hop(layer.backward, PlanUse::ring_back, step == 0 || step == ranks - 1 ? block : 2 * block);
+    kernel(layer.backward, PlanUse::ring_back, fmt::format("core {}", step), backward);
+    kernel(layer.backward, PlanUse::ring_back, fmt::format("sum {}", step), sum);
+  }
+  for (std::vector<PlanKernel>* pass : {&layer.forward, &layer.backward})
+    pass->push_back({.name = "rest", .time = Picoseconds{0}});
+}
+
+Picoseconds small_plan_passes(const PlanSpec& spec) {
+  Picoseconds time{0};
+  for (const std::vector<PlanLayer>& chunk : spec.layers.front())
+    for (const PlanLayer& layer : chunk)
+      for (const std::vector<PlanKernel>* pass : {&layer.forward, &layer.backward, &layer.weights})
+        for (const PlanKernel& kernel : *pass)
+          if (!kernel.is_of_ring()) time = add(time, kernel.time);
+  return time;
 }
 
 }  // namespace ringsim

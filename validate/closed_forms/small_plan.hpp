@@ -15,4 +15,11 @@ PlanProgram small_plan_program(const PlanSpec& spec);
 PlanSpec small_plan(int tensor, int pipeline, int data, const PipelineShape& shape, int layers = 1,
                     Bytes bytes = Bytes{4'096});
 
+/// Attention by a ring of so many context ranks after the kernels that a layer has in either pass: n steps of `forward`
+/// and of `backward`, sums of `sum`, hops of a block of keys and values. No recomputation.
+void add_small_ring(PlanLayer& layer, int ranks, Bytes block, Picoseconds forward, Picoseconds backward,
+                    Picoseconds sum);
+/// The times of a micro-batch's kernels in a plan of one stage, those of rings left out.
+Picoseconds small_plan_passes(const PlanSpec& spec);
+
 }  // namespace ringsim

@@ -142,7 +142,7 @@ Json parallel_json(const PlanFigure& row) {
   if (row.chunks > 1) parallel["virtual_pipeline"] = row.chunks;
   if (row.context > 1) {
     parallel["context"] = row.context;
-    parallel["cp_comm"] = "all_gather";  // the only form there is; Megatron's default is a ring
+    parallel["cp_comm"] = "all_gather";  // tables do not state it; Megatron's default is p2p
   }
   if (row.expert > 1) parallel["expert"] = row.expert;
   if (row.card->card.experts > 0 && row.tensor > 1) {
