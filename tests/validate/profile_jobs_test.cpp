@@ -385,6 +385,21 @@ TEST_CASE("a job that takes what is predicted, but for a late rank, a slow link 
   CHECK(measured_interference(rows).n == 0);
 }
 
+TEST_CASE("compute next to a later rank counts, also if the first rank's file has none") {
+  // Both arrive at once; kernels of rank 1 run for half of the time.
+  std::vector<std::vector<MadeKernel>> kernels(2);
+  for (auto& of_rank : kernels)
+    of_rank.push_back({.begin = 1000, .duration = 400, .op = "allreduce", .elements = 1 << 20, .sequence = 1});
+  kernels[1].push_back({.begin = 1000, .duration = 200, .op = "", .stream = 7});
+  const Profile profile =
+      read_texts({{"rank0.json", made_trace(0, 2, kernels[0])}, {"rank1.json", made_trace(1, 2, kernels[1])}});
+  const Account account = account_of(profile, 0);
+  REQUIRE(account.rows.size() == 1);
+  REQUIRE(account.rows[0].overlaps.size() == 1);
+  CHECK(account.rows[0].overlaps[0] == 500);
+  CHECK(account.rows[0].overlap == doctest::Approx(0.5));  // of the rank that has a share
+}
+
 TEST_CASE("transfers next to compute for a share of their time take longer by that share of their rate") {
   Row row;
   CHECK(slowed_by(row, 2) == 1);  // nothing is known
