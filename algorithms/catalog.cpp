@@ -80,8 +80,8 @@ const std::vector<Algorithm> catalog{
      .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
      .ops = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather},
      .parameters = {{.name = "fold",
-                     .doc = "all_reduce: what to do with the ranks beyond the largest power of two; binary_blocks: "
-                            "nobody is folded",
+                     .doc = "all_reduce: what to do with the ranks beyond the largest power of two; binary_blocks: no "
+                            "rank is folded",
                      .choices = {"rabenseifner", "naive", "binary_blocks"}}},
      .make = make_halving_doubling,
      .helpers = no_helpers},
@@ -106,7 +106,7 @@ const std::vector<Algorithm> catalog{
      .make = make_pairwise,
      .helpers = no_helpers},
     {.name = "binomial_tree",
-     .summary = "those who have the data, or a sum, double with every step",
+     .summary = "the ranks that have the data, or a sum, double with every step",
      .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
      .ops = {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::scatter, CollectiveOp::gather,
              CollectiveOp::all_reduce, CollectiveOp::barrier},
@@ -137,7 +137,7 @@ const std::vector<Algorithm> catalog{
      .helpers = no_helpers,
      .rooted = true},
     {.name = "double_binary_tree",
-     .summary = "half the buffer over each of two trees; who passes on in one is a leaf of the other",
+     .summary = "half the buffer over each of two trees; ranks that pass data on in one are leaves of the other",
      .source = "Sanders, Speck & Traff, Parallel Computing 35 (2009); NCCL 2.4",
      .ops = {CollectiveOp::all_reduce, CollectiveOp::broadcast, CollectiveOp::reduce},
      .parameters = {segments_of_tree(),

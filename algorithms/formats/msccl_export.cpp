@@ -34,7 +34,7 @@ std::string collective_name(const StoredSchedule& stored) {
     case CollectiveOp::all_to_all:
       return "alltoall";
     default:
-      refuse(stored, fmt::format("it has no name for {}, or does not tell its root", to_string(stored.op)),
+      refuse(stored, fmt::format("it has no name for {}, or does not state its root", to_string(stored.op)),
              "--to json holds every collective");
   }
 }

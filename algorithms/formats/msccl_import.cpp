@@ -144,7 +144,7 @@ class Reader {
     if (found == known.end())
       fail(algo_,
            fmt::format("expected coll to be allreduce, allgather, reducescatter or alltoall, found \"{}\"", name),
-           "for the others MSCCL does not tell the root, or the peers");
+           "for the others MSCCL does not state the root or the peers");
     out_.op = found->second;
     if (out_.op != CollectiveOp::all_reduce && chunks_ % out_.ranks != 0)
       fail(algo_, fmt::format("expected nchunksperloop of {} to be a multiple of its {} gpus, found {}", name,

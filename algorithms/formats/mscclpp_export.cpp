@@ -43,7 +43,7 @@ std::string word_for(const StoredSchedule& stored) {
     case CollectiveOp::send_recv:
       return "sendrecv";
     default:
-      refuse_plan(stored, fmt::format("it has no name for {}, or does not tell its root", to_string(stored.op)),
+      refuse_plan(stored, fmt::format("it has no name for {}, or does not state its root", to_string(stored.op)),
                   "--to json holds every collective");
   }
 }

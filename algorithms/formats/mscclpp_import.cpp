@@ -435,7 +435,7 @@ class Follower {
       if (channel.taken < static_cast<int>(channel.posts.size())) ++unheard;
     if (unheard > 0)
       out.warnings.push_back(fmt::format(
-          "{}: on {} channel{} a signal is left that nobody waits for; the plan's next run would find it there", file_,
+          "{}: on {} channel{} a signal is left that no rank waits for; the plan's next run would find it there", file_,
           unheard, unheard == 1 ? "" : "s"));
     std::size_t lanes = 1;
     for (const auto& each : lanes_) lanes = std::max(lanes, each.size());

@@ -102,7 +102,7 @@ Mismatch file_serves(const StoredSchedule& stored, const CollectiveRequest& requ
 
 std::string outside_of_range(const StoredSchedule& stored, Bytes bytes) {
   if (bytes.count >= stored.min_bytes && (stored.max_bytes == 0 || bytes.count <= stored.max_bytes)) return "";
-  return fmt::format("{} is meant for {} to {} B; it is timed for {} B all the same", stored.name, stored.min_bytes,
+  return fmt::format("{} is meant for {} to {} B; it is timed for {} B anyway", stored.name, stored.min_bytes,
                      stored.max_bytes == 0 ? "any number of" : fmt::to_string(stored.max_bytes), bytes.count);
 }
 

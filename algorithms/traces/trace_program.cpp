@@ -77,10 +77,10 @@ struct TraceJob::Matcher {
     job.exchanges_.assign(kinds.begin(), kinds.end());
     if (unequal > 0)
       job.warnings_.push_back(
-          fmt::format("{} all_to_all calls have sizes that differ by rank: the largest stands for all", unequal));
+          fmt::format("{} all_to_all calls have sizes that differ by rank: the largest represents all", unequal));
     if (rootless > 0)
       job.warnings_.push_back(
-          fmt::format("{} calls do not say their root: it is taken as the first rank of their group", rootless));
+          fmt::format("{} calls do not state their root: it is assumed to be the first rank of their group", rootless));
   }
 
   /// The groups of a name; made when it first comes up.
@@ -97,8 +97,9 @@ struct TraceJob::Matcher {
     }
     if (lists.empty()) {
       if (!name.empty())
-        job.warnings_.push_back(fmt::format(
-            "{} is not listed in the traces: it is taken as all ranks; \"groups\" states others", group_text(name)));
+        job.warnings_.push_back(
+            fmt::format("{} is not listed in the traces: it is assumed to have all ranks; set \"groups\" for others",
+                        group_text(name)));
       std::vector<Actor> all(static_cast<std::size_t>(job.n_ranks_));
       std::iota(all.begin(), all.end(), 0);
       lists.insert(std::move(all));
@@ -132,14 +133,14 @@ struct TraceJob::Matcher {
     throw InputError(
         job.of(rank).file,
         fmt::format("expected calls of groups that rank {} is in, found one of {}", rank, group_text(stream.group)),
-        is_one() ? "one rank's trace stands for all: each group must have all ranks, in groups of one size"
+        is_one() ? "one rank's trace represents all: each group must have all ranks, in groups of one size"
                  : "\"groups\" of the scenario says which ranks a group has");
   }
 
   std::size_t pair_of(Actor rank, const TracedStream& stream) {
     if (is_one())
       throw InputError(job.of(rank).file,
-                       "expected collectives, as one rank's trace stands for all, found sends or receives",
+                       "expected collectives, as one rank's trace represents all, found sends or receives",
                        "give a file per rank: \"files\": \"job.{rank}.et\"");
     std::int64_t from = stream.from, to = stream.to;
     const std::uint64_t node = job.of(rank).calls[static_cast<std::size_t>(stream.tasks.front().call)].node;
@@ -190,7 +191,7 @@ struct TraceJob::Matcher {
         if (groups[group].members.size() != groups[its.front()].members.size())
           throw InputError(
               "/groups",
-              fmt::format("expected groups of one size, as one rank's trace stands for all, found "
+              fmt::format("expected groups of one size, as one rank's trace represents all, found "
                           "{} of {} and of {} ranks",
                           group_text(name), groups[its.front()].members.size(), groups[group].members.size()),
               "give a file per rank: \"files\": \"job.{rank}.et\"");

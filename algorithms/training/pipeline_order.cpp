@@ -59,7 +59,8 @@ std::vector<PipelinePass> with_weights(const std::vector<PipelinePass>& order, i
 std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, int stage) {
   ensure(0 <= stage && stage < shape.stages && shape.micro_batches >= 1 && shape.chunks >= 1, "a stage has passes");
   ensure(shape.chunks == 1 || shape.schedule == PipelineSchedule::interleaved, "interleaved stages have chunks");
-  ensure(shape.chunks == 1 || shape.micro_batches % shape.stages == 0, "each stage gets equally many micro-batches");
+  ensure(shape.chunks == 1 || shape.micro_batches % shape.stages == 0,
+         "each stage gets the same number of micro-batches");
   const std::vector<PipelinePass> forward = passes_of(shape, false);
   std::vector<PipelinePass> backward = passes_of(shape, true);
   if (shape.schedule == PipelineSchedule::gpipe) std::reverse(backward.begin(), backward.end());

@@ -54,7 +54,7 @@ const std::vector<Regime> all_regimes{
     {.kind = Regime::Kind::model_parallel,
      .name = "model_parallel",
      .summary = "every GPU has some of the layers; microbatches pass through all GPUs, there and back",
-     .travels = "per step: from each GPU to the next what its last layer puts out for the whole batch, and back its "
+     .travels = "per step: from each GPU to the next the output of its last layer for the whole batch, and back its "
                 "gradients; no gradients of weights",
      .computes = "both passes and the update of a layer on the GPU that has it, of one batch for all GPUs",
      .source = "Huang et al., NeurIPS 2019 (GPipe)"}};

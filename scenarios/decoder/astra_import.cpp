@@ -270,9 +270,9 @@ AstraSystem read_system(const AstraFile& file, const AstraOptions& options, cons
       has_splits = true;
       must_be(place, 1, key,
               "with one active chunk the chunks follow one another: give --bytes of one chunk and multiply the time; "
-              "--ignore preferred-dataset-splits takes it for 1");
+              "--ignore preferred-dataset-splits assumes 1");
     } else if (key == "roofline-enabled" || key == "model-shared-bus" || key == "replay-only") {
-      must_be(place, 0, key, fmt::format("--ignore {} takes it for 0", key));
+      must_be(place, 0, key, fmt::format("--ignore {} assumes 0", key));
     } else if (std::find(without_effect.begin(), without_effect.end(), key) != without_effect.end()) {
       idle.push_back(key);
     } else if (!ignored.has(key)) {

@@ -71,7 +71,7 @@ Field algorithm_field() {
        .doc = file.summary,
        .members = {{.name = "file",
                     .type = Type::file,
-                    .doc = "The schedule: MSCCL XML, MSCCL++'s or ringsim's JSON, or GOAL, as its content tells.",
+                    .doc = "The schedule: MSCCL XML, MSCCL++'s or ringsim's JSON, or GOAL; the content decides which.",
                     .required = true,
                     .min = 1,
                     .examples = {R"("allreduce.xml")"}},
@@ -118,7 +118,7 @@ Field collective_field() {
           {{.name = "op",
             .type = Type::text,
             .doc =
-                "The operation, in the words of MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
+                "The operation, by its name in MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
             .required = true,
             .choices = op_names(),
             .aliases = op_aliases(),
@@ -126,7 +126,7 @@ Field collective_field() {
            algorithm_of_collective(),
            {.name = "bytes",
             .type = Type::size,
-            .doc = "Size of the buffer, as nccl-tests counts it for the op; of a barrier 0 B.",
+            .doc = "Size of the buffer, as nccl-tests counts it for the op; 0 B for a barrier.",
             .required = true,
             .examples = {R"("64 MiB")", R"({"from": "1 MiB", "to": "1 GiB", "factor": 4})"},
             .words = {"size", "message_size", "msg_size", "nbytes", "message_bytes"}},
@@ -158,15 +158,15 @@ Field collective_field() {
            {.name = "split",
             .type = Type::text,
             .doc = "The same groups by a rule, as nccl-tests reads NCCL_TESTS_SPLIT: AND, OR, MOD or DIV and a number; "
-                   "ranks for which it gives one result are a group. DIV 8: ranks 0 to 7, ranks 8 to 15 ...; MOD 8: "
+                   "ranks with the same result are a group. DIV 8: ranks 0 to 7, ranks 8 to 15 ...; MOD 8: "
                    "ranks 0, 8, 16 ...",
             .min = 1,
             .examples = {R"("DIV 8")", R"(["DIV 8", "MOD 8"])"}},
            {.name = "order",
             .type = Type::text,
             .doc =
-                "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: "
-                "in that whose narrowest hop from rank to rank, closed, is widest; channel_rings: each channel of "
+                "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: in "
+                "the closed ring whose narrowest hop is widest; channel_rings: each channel of "
                 "`transport.channels` in an order of its own, so that together they use all links and NICs, as NCCL's "
                 "do.",
             .fallback = "given",
@@ -174,11 +174,11 @@ Field collective_field() {
            {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
            {.name = "both_ways",
             .type = Type::boolean,
-            .doc = "Of pairs: the second half of the ranks sends too.",
+            .doc = "With pairs: the second half of the ranks also sends.",
             .fallback = "false"},
            {.name = "servers_on",
             .type = Type::text,
-            .doc = "cpu: separate servers sit on CPUs, in the memory of each; the first of each node, then the second. "
+            .doc = "cpu: separate servers run on CPUs, in the memory of each: the first of each node, then the second. "
                    "Default: extra ports of a star.",
             .choices = {"cpu"}},
            {.name = "in_place",
@@ -194,7 +194,7 @@ Field make_scenario_field() {
           .doc =
               "A scenario of ringsim: which collective runs on which topology. Where one value is expected, a list or "
               "a range varies it.",
-          .members = {{.name = "$schema", .type = Type::ignored, .doc = "For editors; not looked at.", .varies = false},
+          .members = {{.name = "$schema", .type = Type::ignored, .doc = "For editors; ignored.", .varies = false},
                       {.name = "version",
                        .type = Type::whole,
                        .doc = "Version of this format.",
@@ -205,7 +205,7 @@ Field make_scenario_field() {
                        .varies = false},
                       {.name = "name",
                        .type = Type::text,
-                       .doc = "What results call the scenario; default: the file's name without its ending.",
+                       .doc = "The scenario's name in results; default: the file's name without its ending.",
                        .min = 1,
                        .examples = {R"("two DGX-1 over InfiniBand")"},
                        .varies = false},

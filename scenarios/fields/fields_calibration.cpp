@@ -46,7 +46,7 @@ Field calibration_field() {
                    .examples = {R"("calibration.json")"}},
                   {.name = "launch",
                    .type = Type::time,
-                   .doc = "Added to the time of each collective, on top of what transport and protocol say.",
+                   .doc = "Time that is added to each collective, beyond transport and protocol.",
                    .examples = {R"("5 us")"},
                    .into = &Calibration::launch},
                   factor_field("latency_scale", "On the latency of every link.", "1.2",

@@ -49,11 +49,14 @@ Field rate(std::string name, std::string doc, std::string example, Member into, 
 
 std::vector<Field> device_rates_fields() {
   return {
-      rate("copy", "What it sends over links and copies within itself, together. With a library: a rank's own part.",
+      rate("copy",
+           "The rate at which it sends over links and copies within itself, together. With a library: a rank's own "
+           "part.",
            R"("1088 GB/s")", &DeviceRates::copy, of_copy),
-      rate("reduce", "What it adds up, each message when it is there. With a library: a rank's own part.",
+      rate("reduce", "The rate at which it adds, each message once it has arrived. With a library: a rank's own part.",
            R"("1300 GB/s")", &DeviceRates::reduce, of_reduce),
-      rate("channel", "What one of its channels sends. With a library: a thread block, in rings and trees.",
+      rate("channel",
+           "The rate at which one of its channels sends. With a library: a thread block, in rings and trees.",
            R"("20 GB/s")", &DeviceRates::channel, of_channel),
       {.name = "start",
        .type = Type::time,
@@ -63,7 +66,7 @@ std::vector<Field> device_rates_fields() {
        .effect = of_start},
       {.name = "post",
        .type = Type::time,
-       .doc = "What it takes to post a message to another host, one after another: a library's proxy thread.",
+       .doc = "The time to post a message to another host, one after another: a library's proxy thread.",
        .examples = {R"("0.5 us")"},
        .into = &DeviceRates::post,
        .effect = of_post}};
@@ -85,8 +88,8 @@ Field devices_field() {
   return {.name = "devices",
           .type = Type::object,
           .doc =
-              "What devices take for work on their own data: no time, where nothing is said; with a library what its "
-              "model takes for the GPUs' generation.",
+              "The time that devices take for work on their own data. Default: none; with a library, what its model "
+              "has for the generation of GPU.",
           .members = {{.name = "gpu",
                        .type = Type::object,
                        .doc = "Every GPU.",
@@ -94,7 +97,7 @@ Field devices_field() {
                        .into = &DeviceSpec::gpu},
                       {.name = "cpu",
                        .type = Type::object,
-                       .doc = "Every CPU, and the memory in which a server of its sits.",
+                       .doc = "Every CPU, and the memory of the servers on it.",
                        .members = device_rates_fields(),
                        .into = &DeviceSpec::cpu}}};
 }

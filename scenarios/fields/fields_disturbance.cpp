@@ -75,20 +75,20 @@ Field faults_field() {
       .name = "fault",
       .type = Type::object,
       .doc = "A link that has less bandwidth, is down, or is restored.",
-      .members = {name_field("link", "FROM -> TO, one direction; or a node's name: all links from and to it.",
-                             R"("node1.nic0")"),
-                  {.name = "bandwidth",
-                   .type = Type::portion,
-                   .doc = "From then on: a share of what the link has without faults, or a rate.",
-                   .examples = {R"("25%")"}},
-                  {.name = "state",
-                   .type = Type::text,
-                   .doc = "down: nothing takes the link, and what was on it takes another way; restored: as it was at "
-                          "first.",
-                   .choices = {"down", "restored"}},
-                  time_field("at", "When.", "0 us"),
-                  time_field("until", "When the link is restored; default: never.")}};
-  return list_of("faults", "What becomes of links; of several faults of a link the latest counts.", fault,
+      .members = {
+          name_field("link", "FROM -> TO, one direction; or a node's name: all links from and to it.",
+                     R"("node1.nic0")"),
+          {.name = "bandwidth",
+           .type = Type::portion,
+           .doc = "From then on: a share of what the link has without faults, or a rate.",
+           .examples = {R"("25%")"}},
+          {.name = "state",
+           .type = Type::text,
+           .doc = "down: nothing uses the link, and messages on it take another path; restored: as at the start.",
+           .choices = {"down", "restored"}},
+          time_field("at", "When.", "0 us"),
+          time_field("until", "When the link is restored; default: never.")}};
+  return list_of("faults", "Faults of links; of several faults of one link the latest counts.", fault,
                  R"([{"link": "node1.nic0", "bandwidth": "25%", "at": "3 ms"}])");
 }
 
@@ -98,15 +98,14 @@ Field disturbance_field() {
       .type = Type::object,
       .doc = "A rank that begins late.",
       .members = {rank_field(), required(time_field("by", "It begins no earlier than that.")), job_field()}};
-  const Field slow{.name = "slow_rank",
-                   .type = Type::object,
-                   .doc = "A rank that is slow.",
-                   .members = {rank_field(),
-                               required(time_field("step_delay", "Each of its steps begins that much after it could.")),
-                               job_field()}};
+  const Field slow{
+      .name = "slow_rank",
+      .type = Type::object,
+      .doc = "A rank that is slow.",
+      .members = {rank_field(), required(time_field("step_delay", "The delay of each of its steps.")), job_field()}};
   const Field jitter{.name = "jitter",
                      .type = Type::object,
-                     .doc = "Each step of each rank begins later by a time drawn evenly from 0 to `most`.",
+                     .doc = "Each step of each rank begins later by a time drawn uniformly from 0 to `most`.",
                      .members = {required(into(&Disturbance::Jitter::most, time_field("most", "The longest."))),
                                  {.name = "seed",
                                   .type = Type::whole,
@@ -131,7 +130,7 @@ Field disturbance_field() {
           into(of_message(&Message::every),
                time_field("every", "Time between the starts of two; default: each when the one before is delivered.")),
           into(of_message(&Message::until),
-               time_field("until", "None starts later; default: until the collective is done."))}};
+               time_field("until", "No message starts later than this; default: until the collective is done."))}};
   return {.name = "disturbance",
           .type = Type::object,
           .doc = "What else delays the collective.",
@@ -150,13 +149,13 @@ Field jobs_field(Field collective, Field training) {
       .name = "job",
       .type = Type::object,
       .doc = "Another collective at the same time, or after others, or another training step.",
-      .members = {name_field("name", "What results call it.", R"("second")"),
+      .members = {name_field("name", "Its name in results.", R"("second")"),
                   std::move(collective),
                   std::move(training),
-                  time_field("start", "When its ranks begin; its time counts from there.", "0 us"),
+                  time_field("start", "When its ranks begin; its time counts from then.", "0 us"),
                   {.name = "after",
                    .type = Type::list,
-                   .doc = "main, or jobs further up: a GPU begins when it is done with them, as in a CUDA "
+                   .doc = "main, or earlier jobs: a GPU begins when it is done with them, as in a CUDA "
                           "stream; the job's time counts from the first GPU that begins. One more result, of the job "
                           "\"all\", has the time of all together.",
                    .min = 1,

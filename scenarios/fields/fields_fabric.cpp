@@ -18,7 +18,7 @@ Field link_field(std::string name, std::string doc, Member into) {
           .examples = {R"({"bandwidth": "25 GB/s", "latency": "1 us"})"},
           .members = {{.name = "bandwidth",
                        .type = Type::rate,
-                       .doc = "What payload can reach, one direction.",
+                       .doc = "The rate that payload can reach, in one direction.",
                        .required = true,
                        .examples = {R"("25 GB/s")", R"("200 Gb/s")"},
                        .words = {"bw", "rate", "speed"},
@@ -68,8 +68,8 @@ Effect of_cables_between(const EffectOf& of) { return of_cables(of, FabricCables
 
 Field oversubscription_field(Member into) {
   Field field = count_field("oversubscription",
-                            "n: the cables to the nodes have n times the rate of those up, where a switch is full.", 1,
-                            1, std::move(into));
+                            "n: if a switch is full, its cables to the nodes have n times the rate of its cables up.",
+                            1, 1, std::move(into));
   field.effect = of_cables_up;
   return field;
 }
@@ -100,15 +100,15 @@ Field cables_field() {
                   end("to", "Name of the other end.", R"("spine1")", &CableChange::to),
                   {.name = "bandwidth",
                    .type = Type::rate,
-                   .doc = "In place of the cable's rate; of each of them.",
+                   .doc = "Replaces the rate of each of these cables.",
                    .into = &CableChange::bandwidth},
                   {.name = "latency",
                    .type = Type::time,
-                   .doc = "In place of the cable's latency.",
+                   .doc = "Replaces the latency of these cables.",
                    .into = &CableChange::latency}}};
   return {.name = "cables",
           .type = Type::list,
-          .doc = "Cables of the fabric that are not as the others.",
+          .doc = "Cables of the fabric that differ from the others.",
           .min = 1,
           .max = 4096,
           .examples = {R"([{"from": "leaf0", "to": "spine1", "bandwidth": "100 Gb/s"}])"},
@@ -125,8 +125,8 @@ Field dimensions_field(Member into) {
   return {.name = "dimensions",
           .type = Type::list,
           .doc =
-              "Nodes along each dimension, the last counting fastest; switches beyond the last node stand without "
-              "one. Use `sweep` to vary it.",
+              "Nodes along each dimension, the last counting fastest; switches beyond the last node have none. Use "
+              "`sweep` to vary it.",
           .required = true,
           .min = 1,
           .max = 16,
@@ -200,7 +200,7 @@ Keys keys_of(const std::string& kind) {
 Field fabric_field() {
   Field field{.name = "fabric",
               .type = Type::variant,
-              .doc = "What joins the nodes; needed where there is more than one.",
+              .doc = "What connects the nodes; required if there is more than one.",
               .examples = {R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
               .discriminator = "kind",
               .named_by = "kind"};

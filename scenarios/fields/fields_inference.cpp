@@ -80,7 +80,7 @@ Field inference_field(Field algorithm) {
           ranks_field("Names of the gpus that serve, in rank order; default: the first tensor times expert of all."),
           {.name = "gpu_memory",
            .type = Type::size,
-           .doc = "What a GPU has for weights and the KV cache; default: what its machine's file says.",
+           .doc = "A GPU's memory for weights and the KV cache; default: that of its machine's file.",
            .min = 1,
            .examples = {R"("80 GiB")"}},
           {.name = "memory",

@@ -42,48 +42,48 @@ Field accepted_alone(std::string name, std::string doc) {
 }
 
 Field nccl_env(const std::vector<Field>& transport) {
-  Field env{
-      .name = "env",
-      .type = Type::object,
-      .doc = "NCCL's environment variables, in its own spelling.",
-      .members = {variable("NCCL_ALGO", "Algorithms that may be chosen; ^NAME: all but that.", {}, R"("Ring,Tree")"),
-                  variable("NCCL_PROTO", "Protocols that may be chosen; ^NAME: all but that.", {}, R"("^LL128")"),
-                  count("NCCL_MIN_NCHANNELS", "Least channels of rings and trees.", 1, 64),
-                  count("NCCL_MAX_NCHANNELS", "Most channels of rings and trees.", 1, 64),
-                  count("NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS by its older name.", 1, 64),
-                  count("NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS by its older name.", 1, 64),
-                  count("NCCL_MIN_CTAS", "As NCCL_MIN_NCHANNELS; the larger counts. From 2.17 on.", 1, 64),
-                  count("NCCL_MAX_CTAS", "As NCCL_MAX_NCHANNELS; the smaller counts. From 2.17 on.", 1, 64),
-                  count("NCCL_MIN_P2P_NCHANNELS", "Least channels of sends and receives.", 1, 64),
-                  count("NCCL_MAX_P2P_NCHANNELS", "Most channels of sends and receives.", 1, 64),
-                  count("NCCL_NCHANNELS_PER_NET_PEER",
-                        "Channels of sends and receives to a peer on another node. From 2.12 on.", 1, 64),
-                  count("NCCL_P2P_LL_THRESHOLD",
-                        "Most bytes of a channel that sends and receives take LL for; \"0\": never LL. From 2.14 on.",
-                        0, 1LL << 40),
-                  count("NCCL_P2P_NET_CHUNKSIZE",
-                        "Bytes of a chunk of sends and receives to another node, by Simple. From 2.14 on.", 1LL << 12,
-                        1LL << 30),
-                  variable("NCCL_NET_GDR_C2C",
-                           "\"0\", \"1\": GPUDirect over a chip-to-chip link. From 2.26 on; default: on from 2.27 on.",
-                           {"0", "1"}),
-                  count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
-                  variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
-                  variable("NCCL_CROSS_NIC",
-                           "\"0\": rings leave a node by the NIC by which they enter it, and graphs of NCCL_GRAPH_FILE "
-                           "with crossnic 1 are left out; else not modeled, and a warning says so.",
-                           {"0", "1", "2"}),
-                  variable("NCCL_IB_HCA",
-                           "NICs between nodes: what their names, or their adapters' (mlx5_0), begin with, and a port "
-                           "(:1); =NAMES: whole names, ^NAMES: all but those.",
-                           {}, R"("=nic0,nic1")"),
-                  {.name = "NCCL_GRAPH_FILE",
-                   .type = Type::file,
-                   .doc = "NCCL's graph XML, as NCCL_GRAPH_DUMP_FILE writes it: rings, trees and NVLS heads that take "
-                          "the place of the search's.",
-                   .min = 1,
-                   .examples = {R"("graph.xml")"}},
-                  count("NCCL_BUFFSIZE", "Read, but not modeled: a warning says so.", 1, 1LL << 40)}};
+  Field env{.name = "env",
+            .type = Type::object,
+            .doc = "NCCL's environment variables, in its own spelling.",
+            .members = {
+                variable("NCCL_ALGO", "Algorithms that may be chosen; ^NAME: all but that.", {}, R"("Ring,Tree")"),
+                variable("NCCL_PROTO", "Protocols that may be chosen; ^NAME: all but that.", {}, R"("^LL128")"),
+                count("NCCL_MIN_NCHANNELS", "Minimum number of channels of rings and trees.", 1, 64),
+                count("NCCL_MAX_NCHANNELS", "Maximum number of channels of rings and trees.", 1, 64),
+                count("NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS by its older name.", 1, 64),
+                count("NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS by its older name.", 1, 64),
+                count("NCCL_MIN_CTAS", "As NCCL_MIN_NCHANNELS; the larger counts. From 2.17 on.", 1, 64),
+                count("NCCL_MAX_CTAS", "As NCCL_MAX_NCHANNELS; the smaller counts. From 2.17 on.", 1, 64),
+                count("NCCL_MIN_P2P_NCHANNELS", "Minimum number of channels of sends and receives.", 1, 64),
+                count("NCCL_MAX_P2P_NCHANNELS", "Maximum number of channels of sends and receives.", 1, 64),
+                count("NCCL_NCHANNELS_PER_NET_PEER",
+                      "Channels of sends and receives to a peer on another node. From 2.12 on.", 1, 64),
+                count("NCCL_P2P_LL_THRESHOLD",
+                      "The most bytes of a channel for which sends and receives use LL; \"0\": never LL. From 2.14 on.",
+                      0, 1LL << 40),
+                count("NCCL_P2P_NET_CHUNKSIZE",
+                      "Bytes of a chunk of sends and receives to another node, by Simple. From 2.14 on.", 1LL << 12,
+                      1LL << 30),
+                variable("NCCL_NET_GDR_C2C",
+                         "\"0\", \"1\": GPUDirect over a chip-to-chip link. From 2.26 on; default: on from 2.27 on.",
+                         {"0", "1"}),
+                count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
+                variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
+                variable("NCCL_CROSS_NIC",
+                         "\"0\": rings leave a node by the NIC by which they enter it, and graphs of NCCL_GRAPH_FILE "
+                         "with crossnic 1 are left out; else not modeled, and a warning says so.",
+                         {"0", "1", "2"}),
+                variable("NCCL_IB_HCA",
+                         "NICs between nodes: what their names, or their adapters' (mlx5_0), begin with, and a port "
+                         "(:1); =NAMES: whole names, ^NAMES: all but those.",
+                         {}, R"("=nic0,nic1")"),
+                {.name = "NCCL_GRAPH_FILE",
+                 .type = Type::file,
+                 .doc = "NCCL's graph XML, as NCCL_GRAPH_DUMP_FILE writes it: rings, trees and NVLS heads that replace "
+                        "those of the search.",
+                 .min = 1,
+                 .examples = {R"("graph.xml")"}},
+                count("NCCL_BUFFSIZE", "Read, but not modeled: a warning says so.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);
   for (const nccl::OtherVariable& each : nccl::other_variables())
@@ -109,10 +109,10 @@ Field rccl_env(const Field& of_nccl) {
     if (acts || each.type == Type::ignored)
       env.members.push_back(each);
     else
-      env.members.push_back(accepted_alone(each.name, "Not modeled of RCCL."));
+      env.members.push_back(accepted_alone(each.name, "Not modeled for RCCL."));
   }
   for (const auto& [begin, hint] : of_nccl.foreign)
-    env.foreign.emplace_back(begin, begin == "RCCL_" ? "what it changes in RCCL is not modeled; leave it out" : hint);
+    env.foreign.emplace_back(begin, begin == "RCCL_" ? "its effect on RCCL is not modeled; leave it out" : hint);
   return env;
 }
 
@@ -147,8 +147,8 @@ Field library_field(const std::vector<Field>& transport) {
                                  .choices = {"aws-ofi-nccl"}},
                                 {.name = "costs",
                                  .type = Type::file,
-                                 .doc = "Constants of the kernels' costs that are to be others than the fitted "
-                                        "ones: JSON, names as `ringsim list costs --format json` has them.",
+                                 .doc = "Constants of the kernels' costs that replace fitted ones: JSON, with the "
+                                        "names that `ringsim list costs --format json` prints.",
                                  .min = 1,
                                  .examples = {R"("costs.json")"}},
                                 std::move(env)}},
@@ -157,7 +157,7 @@ Field library_field(const std::vector<Field>& transport) {
                     .doc = "AMD's RCCL on eight GPUs of gfx942 (MI300X) in each node.",
                     .members = {{.name = "version",
                                  .type = Type::text,
-                                 .doc = fmt::format("Its release; {} is modeled alone.", rccl::modeled_version),
+                                 .doc = fmt::format("Its release; only {} is modeled.", rccl::modeled_version),
                                  .fallback = std::string(rccl::modeled_version),
                                  .min = 1,
                                  .examples = {fmt::format("\"{}\"", rccl::modeled_version)}},
@@ -172,7 +172,8 @@ Field harness_field() {
                       count("threads_per_process", "Threads of a process, as -t of nccl-tests.", 1, 1024),
                       count("gpus_per_thread", "GPUs that one thread calls in turn, as -g of nccl-tests.", 1, 1024),
                       count("warmup", "Runs that do not count; the model has no cold start.", 0, 1'000'000),
-                      count("iterations", "Runs over which the time is a mean; the model's are alike.", 1, 1'000'000)}};
+                      count("iterations", "Runs over which the time is averaged; in the model all runs are equal.", 1,
+                            1'000'000)}};
 }
 
 }  // namespace ringsim::scenarios

@@ -22,16 +22,16 @@ void read_level(const Field&, const nlohmann::json& name, PathType& out) {
 }
 
 Effect of_pxn(const EffectOf& of) {
-  return {"false (NCCL_PXN_DISABLE=1)", of.run.would_use_pxn() ? "" : "no message of this run would go by PXN"};
+  return {"false (NCCL_PXN_DISABLE=1)", of.run.would_use_pxn() ? "" : "no message of this run would use PXN"};
 }
 
 Effect of_acs(const EffectOf& of) {
   return {"true",
-          of.run.is_turned_by_acs() ? "" : "no message of this run turns round in a PCIe switch below a root complex"};
+          of.run.is_turned_by_acs() ? "" : "no message of this run turns around in a PCIe switch below a root complex"};
 }
 
 Effect of_depth(const EffectOf& of) {
-  return {std::to_string(of.of<Staging>().depth), of.run.stages() ? "" : "no message of this run rests on its way"};
+  return {std::to_string(of.of<Staging>().depth), of.run.stages() ? "" : "no message of this run is staged in memory"};
 }
 
 Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels,
@@ -69,7 +69,7 @@ std::vector<std::string> protocol_names() {
 Field transport_field() {
   const Field staging{.name = "staging",
                       .type = Type::object,
-                      .doc = "The slots in which data rests on its way through a memory.",
+                      .doc = "The slots in which data is staged in memory.",
                       .members = {{.name = "size",
                                    .type = Type::size,
                                    .doc = "Bytes of a slot.",
@@ -94,7 +94,7 @@ Field transport_field() {
           {.name = "gpudirect",
            .type = Type::boolean,
            .doc = "GPUDirect RDMA: NIC and GPU exchange data without a copy in host memory; false: gdr_level LOC. If "
-                  "you say true, GPUs and NICs that say gdr=\"0\" in the machine's file are taken to have it as well.",
+                  "set to true, GPUs and NICs with gdr=\"0\" in the machine's file have it as well.",
            .fallback = "true",
            .words = {"gdr", "gpudirect_rdma"},
            .only_said = true,
@@ -104,9 +104,8 @@ Field transport_field() {
               "The farthest at which NIC and GPU exchange data directly; P2C: PXB, or behind a chip-to-chip link.",
               "P2C", {"LOC", "PIX", "PXB", "P2C", "PHB", "SYS"}, {&Transport::gdr_level, read_level}),
           level_field(
-              "p2p_level",
-              "The farthest at which GPUs of a host reach each other's memory, as far as the machine lets them.", "SYS",
-              {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS"}, {&Transport::p2p_level, read_level}),
+              "p2p_level", "The farthest at which GPUs of a host reach each other's memory, if the machine allows it.",
+              "SYS", {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PHB", "SYS"}, {&Transport::p2p_level, read_level}),
           {.name = "pxn",
            .type = Type::boolean,
            .doc = "A GPU may send through the NIC of another GPU to which it has NVLink.",
@@ -116,7 +115,7 @@ Field transport_field() {
           {.name = "acs",
            .type = Type::boolean,
            .doc = "PCIe switches have ACS on: what goes from one device below a switch to another goes up to the root "
-                  "complex and down again, as NCCL does not know.",
+                  "complex and down again, which NCCL does not know.",
            .fallback = "false",
            .into = &Transport::acs,
            .effect = of_acs},
@@ -138,7 +137,7 @@ Field transport_field() {
            .words = {"proto"}},
           {.name = "launch",
            .type = Type::time,
-           .doc = "What passes before the first step; default: the protocol's.",
+           .doc = "The time before the first step; default: the protocol's.",
            .examples = {R"("8.4 us")"}},
           {.name = "channels",
            .type = Type::whole,
@@ -149,7 +148,8 @@ Field transport_field() {
            .words = {"nchannels", "n_channels", "num_channels"}},
           {.name = "chunk",
            .type = Type::size,
-           .doc = "Most bytes of the buffer that a channel takes at a time, piece after piece; default: all its part.",
+           .doc = "The most bytes of the buffer that a channel processes at a time, piece by piece; default: its whole "
+                  "part.",
            .min = 1,
            .examples = {R"("512 KiB")"}},
           staging}};
@@ -182,7 +182,7 @@ Field network_field() {
       .members =
           {{.name = "mtu",
             .type = Type::size,
-            .doc = "Bytes of a packet. Larger ones simulate faster, and are less exact by as much.",
+            .doc = "Bytes of a packet. Larger packets simulate faster and are less exact.",
             .fallback = "4 KiB",
             .min = 1,
             .max = 64LL << 20,
@@ -190,25 +190,23 @@ Field network_field() {
             .into = &PacketOptions::mtu},
            {.name = "buffer",
             .type = Type::size,
-            .doc =
-                "Room at the end of each link; default: what keeps the link busy for its latency there and back (with "
-                "pause twice that), and 16 packets.",
+            .doc = "Room at the end of each link; default: what keeps the link busy for a round trip (with "
+                   "pause twice that), and 16 packets.",
             .min = 1,
             .max = 1LL << 40,
             .examples = {R"("256 KiB")"},
             .into = &PacketOptions::buffer},
            {.name = "lanes",
             .type = Type::whole,
-            .doc = "Most virtual lanes over which routes are laid so that none wait for each other in a circle.",
+            .doc = "The most virtual lanes over which routes are divided so that none wait for each other in a circle.",
             .fallback = "15",
             .min = 1,
             .max = 256,
             .into = &PacketOptions::lanes},
            {.name = "flow_control",
             .type = Type::text,
-            .doc =
-                "credit: a packet starts where room is kept for it (InfiniBand); pause: a receiver that fills up stops "
-                "its sender (RoCE).",
+            .doc = "credit: a packet starts if room is reserved for it (InfiniBand); pause: a receiver that fills up "
+                   "stops its sender (RoCE).",
             .fallback = "credit",
             .choices = {"credit", "pause"},
             .into = {&PacketOptions::flow_control,
@@ -217,7 +215,7 @@ Field network_field() {
   return {
       .name = "network",
       .type = Type::object,
-      .doc = "How flows share links, and which of several equally short ways they take.",
+      .doc = "How flows share links, and which of several equally short paths they take.",
       .members =
           {{.name = "model",
             .type = Type::text,
@@ -232,7 +230,7 @@ Field network_field() {
             .type = Type::text,
             .doc =
                 "static: tables (D-mod-k in fabrics of switches); ecmp: a seeded hash for each connection; "
-                "flow_spray: message after message in turn; packet_spray: all ways at once; auto: as the network of "
+                "flow_spray: message after message in turn; packet_spray: all paths at once; auto: as the network of "
                 "the machines' NICs does (InfiniBand static, RoCE and TCP ecmp, EFA and Slingshot packet_spray), and "
                 "static without NICs.",
             .fallback = "auto",
@@ -244,8 +242,8 @@ Field network_field() {
             .into = Member::through<Scenario>([](Scenario& to) -> std::uint64_t& { return to.routing.seed; })},
            {.name = "table",
             .type = Type::list,
-            .doc =
-                "Makes routing static: entries that replace those of the tables; one for a NIC wins over one for all.",
+            .doc = "Makes routing static: entries that replace those of the tables; one for a NIC takes precedence "
+                   "over one for all.",
             .min = 1,
             .examples = {R"([{"at": "leaf0", "to": "node3.nic0", "via": "spine1"}])"},
             .members = {entry}}},

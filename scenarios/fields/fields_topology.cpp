@@ -37,9 +37,8 @@ Field graph_topology() {
   std::vector<Field> rates = device_rates_fields();
   rates.push_back({.name = "over",
                    .type = Type::text,
-                   .doc =
-                       "A link, FROM -> TO, that its copies and additions draw on: a memory that several ranks share. "
-                       "Without: each device's are its own.",
+                   .doc = "A link, FROM -> TO, whose bandwidth its copies and additions use: a memory that several "
+                          "ranks share. Default: each device has its own.",
                    .min = 1,
                    .examples = {R"("memory_out -> memory_in")"}});
   const Field node{.name = "node",
@@ -163,7 +162,7 @@ Field cluster_topology() {
                    .one_of = {{"node", "node_file"}}};
   return {.name = "cluster",
           .type = Type::object,
-          .doc = "Nodes joined by a fabric: `node` or `node_file` with `nodes` where they are equal, else `parts`.",
+          .doc = "Nodes joined by a fabric: `node` or `node_file` with `nodes` if they are equal, else `parts`.",
           .members = {node_field(),
                       node_file_field(),
                       nodes_field(),
@@ -195,21 +194,22 @@ Field nccl_xml_topology() {
                       nodes_field("1"),
                       {.name = "gpu",
                        .type = Type::text,
-                       .doc = "The GPUs' model, where the file does not tell their compute capability.",
+                       .doc = "The GPUs' model, if the file does not state their compute capability.",
                        .choices = nccl::gpu_models(),
                        .numbers = Numbers::exact},
-                      preset_field("nvlink", "A preset whose NVLinks the GPUs have, where the file lists none."),
-                      nic_field("What a NIC offers whose speed the file does not tell."),
+                      preset_field("nvlink", "A preset whose NVLinks the GPUs have, if the file lists none."),
+                      nic_field("The rate of NICs whose speed the file does not state."),
                       fabric_field()}};
 }
 
 Field nvidia_smi_topology() {
-  return {.name = "nvidia_smi",
-          .type = Type::object,
-          .doc = "Nodes as the matrix of `nvidia-smi topo -m` shows one of them, joined by a fabric.",
-          .members = {file_field("file", "What `nvidia-smi topo -m` printed.", true, R"("topo.txt")"),
-                      preset_field("like", "A preset whose links have the speeds that the matrix does not tell.", true),
-                      nodes_field("1"), nic_field("What a NIC offers; default: as those of `like`."), fabric_field()}};
+  return {
+      .name = "nvidia_smi",
+      .type = Type::object,
+      .doc = "Nodes as the matrix of `nvidia-smi topo -m` shows one of them, joined by a fabric.",
+      .members = {file_field("file", "What `nvidia-smi topo -m` printed.", true, R"("topo.txt")"),
+                  preset_field("like", "A preset whose links have the speeds that the matrix does not state.", true),
+                  nodes_field("1"), nic_field("The rate of the NICs; default: that of `like`'s."), fabric_field()}};
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace ringsim::scenarios {
 Field trace_field(Field algorithm) {
   algorithm.required = false;
   algorithm.doc =
-      "The schedule of the collectives, without a library; default: ring. Operations that it does not do are done by "
+      "The schedule of the collectives, without a library; default: ring. Operations that it does not support run with "
       "direct.";
   const Field rank{
       .name = "rank", .type = Type::whole, .doc = "A rank of the job.", .max = most_ranks - 1, .varies = false};
@@ -16,13 +16,14 @@ Field trace_field(Field algorithm) {
       .name = "trace",
       .type = Type::object,
       .doc =
-          "The step of a real job, instead of `collective`: Chakra execution traces. Computations take what was "
-          "recorded, collectives are simulated.",
+          "The step of a real job, instead of `collective`: Chakra execution traces. Computations take their recorded "
+          "times, collectives are simulated.",
       .members = {
           {.name = "files",
            .type = Type::file,
-           .doc = "The traces, .et or .et.gz, a file per rank: {rank} stands for 0, 1, 2 ..., as many as there are. A "
-                  "name without {rank} is one rank's trace, which stands for all.",
+           .doc =
+               "The traces, .et or .et.gz, a file per rank: {rank} is replaced by 0, 1, 2 ..., as many as there are. A "
+               "name without {rank} is one rank's trace, which represents all.",
            .required = true,
            .min = 1,
            .examples = {R"("job.{rank}.et")"},
@@ -62,8 +63,7 @@ Field trace_field(Field algorithm) {
           {.name = "missing",
            .type = Type::text,
            .doc =
-               "drop: take a trace of which more than 1 % of the dependencies name nodes that are not there; default: "
-               "refuse.",
+               "drop: accept a trace in which more than 1 % of the dependencies name missing nodes; default: refuse.",
            .choices = {"refuse", "drop"}},
           {.name = "sync",
            .type = Type::text,

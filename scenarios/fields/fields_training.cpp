@@ -79,7 +79,7 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
            .into = &TrainingSpec::servers},
           {.name = "servers_on",
            .type = Type::text,
-           .doc = "Where separate servers sit; default: on extra ports of a star. cpu: the first CPU of each node, "
+           .doc = "Where separate servers run; default: on extra ports of a star. cpu: the first CPU of each node, "
                   "then the second.",
            .choices = {"cpu"}},
           rank("The rank that is the server, if there are no separate ones; default: 0."),
@@ -108,7 +108,7 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
       return {std::move(algorithm),
               {.name = "servers_on",
                .type = Type::text,
-               .doc = "Where the separate servers of an algorithm sit; default: on extra ports of a star. cpu: the "
+               .doc = "Where the separate servers of an algorithm run; default: on extra ports of a star. cpu: the "
                       "first CPU of each node, then the second.",
                .choices = {"cpu"}},
               buckets_field(),
@@ -169,10 +169,10 @@ std::vector<KnownName> other_regimes() {
   const std::string hint = fmt::format("there are {}", fmt::join(here, ", "));
   std::vector<KnownName> names;
   names.push_back({"zero_bubble", "which is a schedule of plans, training.parallel.schedule",
-                   R"(in place of "regime" write "parallel": {"pipeline": 8, "schedule": "zero_bubble_h1"})"});
+                   R"(instead of "regime" write "parallel": {"pipeline": 8, "schedule": "zero_bubble_h1"})"});
   for (const char* name : {"expert_parallel", "moe"})
     names.push_back(
-        {name, "which is a plan, training.parallel.expert", R"(in place of "regime" write "parallel": {"expert": 8})"});
+        {name, "which is a plan, training.parallel.expert", R"(instead of "regime" write "parallel": {"expert": 8})"});
   for (const auto& [name, shard] : {std::pair{"fsdp", "full"},
                                     {"fsdp2", "full"},
                                     {"hsdp", "full"},
@@ -183,13 +183,13 @@ std::vector<KnownName> other_regimes() {
                                     {"zero2", "optimizer_gradients"},
                                     {"zero1", "optimizer"}})
     names.push_back({name, "which is a plan, training.parallel.shard",
-                     fmt::format(R"(in place of "regime" write "parallel": {{"shard": "{}"}})", shard)});
+                     fmt::format(R"(instead of "regime" write "parallel": {{"shard": "{}"}})", shard)});
   names.push_back({"context_parallel", "which is a plan, training.parallel.context",
-                   R"(in place of "regime" write "parallel": {"context": 2, "cp_comm": "all_gather"})"});
+                   R"(instead of "regime" write "parallel": {"context": 2, "cp_comm": "all_gather"})"});
   for (const char* name : {"tensor_parallel", "tp", "megatron", "megatron_lm", "sequence_parallel", "hybrid_parallel",
                            "3d", "3d_parallel", "parallel_3d", "1f1b", "pipedream", "interleaved_1f1b"})
     names.push_back({name, "which is a plan, training.parallel",
-                     R"(in place of "regime" write "parallel": {"tensor": 8, "pipeline": 2})"});
+                     R"(instead of "regime" write "parallel": {"tensor": 8, "pipeline": 2})"});
   for (const char* name : {"pipeline", "pipeline_parallel", "pp", "gpipe"})
     names.push_back(
         {name, "which is called model_parallel here",
@@ -251,7 +251,7 @@ Field training_field(Field algorithm) {
                         .into = &Slow::rank},
                        {.name = "factor",
                         .type = Type::factor,
-                        .doc = "Everything that it computes takes so many times as long.",
+                        .doc = "The factor by which everything that it computes takes longer.",
                         .required = true,
                         .min = 1,
                         .max = 1'000'000'000,
@@ -262,7 +262,7 @@ Field training_field(Field algorithm) {
   const Field jitter{
       .name = "jitter",
       .type = Type::object,
-      .doc = "A random time that each rank computes longer in each step.",
+      .doc = "A random time that is added to each rank's computation in each step.",
       .members = {{.name = "distribution",
                    .type = Type::text,
                    .doc = "uniform: from 0 to spread; exponential: of mean spread.",
@@ -336,8 +336,8 @@ Field training_field(Field algorithm) {
                   ranks_field("Names of the gpus that take part, in rank order; default: all, of single the first."),
                   {.name = "gpu_memory",
                    .type = Type::size,
-                   .doc = "What a GPU has, for a warning if weights, gradients and the optimizer's state need more; "
-                          "default: what its machine's file says.",
+                   .doc = "The memory of a GPU, for a warning if weights, gradients and the optimizer's state need "
+                          "more; default: that of its machine's file.",
                    .min = 1,
                    .examples = {R"("80 GiB")"},
                    .into = &TrainingSpec::gpu_memory},

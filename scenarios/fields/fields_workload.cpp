@@ -73,8 +73,8 @@ Field transformer_field() {
               figure("expert_ffn", "Inner size of one of them; default: ffn.", 10'000'000, false),
               figure("shared_ffn", "Inner size of an expert that all tokens meet; default: there is none.", 10'000'000,
                      false),
-              figure("dense_layers", "The first so many layers have an MLP in place of experts; default: none.",
-                     100'000, false),
+              figure("dense_layers", "This many first layers have an MLP instead of experts; default: none.", 100'000,
+                     false),
               flag("gated", "The MLP has two matrices up to its inner size, as SwiGLU has.", "true"),
               flag("tied", "The head is the embedding.", "false"),
               flag("biases", "Matrices have biases, norms are LayerNorm, Q, K and V one matrix, as in GPT.", "false")}};
@@ -89,7 +89,7 @@ Field measured_field(Field parallel) {
   return {.name = "measured",
           .type = Type::object,
           .doc =
-              "parallel: one measured plan of the same model and GPUs, in place of `gemm`, which is solved from it by "
+              "parallel: one measured plan of the same model and GPUs, instead of `gemm`, which is solved from it by "
               "simulation.",
           .examples = {R"({"step": "14.6 s", "parallel": {"tensor": 8}})"},
           .members = {duration("step", "Its step, as measured.", R"("14.6 s")"), std::move(parallel),
@@ -116,7 +116,7 @@ Field serving_workload_field() {
       .members = {
           share("gemm", "The share of `peak` that matrix products reach. No share has a default.", R"("70%")"),
           share("attention", "The share of `peak` that attention reaches.", R"("50%")"),
-          share("memory", "The share of `hbm` that kernels reach which memory limits.", R"("80%")"),
+          share("memory", "The share of `hbm` that memory-limited kernels reach.", R"("80%")"),
           {.name = "peak",
            .type = Type::text,
            .doc = "Operations per second of the GPU's tensor cores at this precision.",
@@ -178,12 +178,12 @@ Field workload_field(Field parallel) {
            .examples = {R"("125 TFLOP/s")"}},
           {.name = "efficiency",
            .type = Type::portion,
-           .doc = "The share of the peak that is reached. There is no default: it is the user's statement.",
+           .doc = "The share of the peak that is reached. There is no default: state it.",
            .examples = {R"("40%")"}},
           share("gemm", "parallel: the share of `peak` that matrix products reach. No share has a default.",
                 R"("72%")"),
           share("attention", "parallel: the share of `peak` that the attention core reaches.", R"("35%")"),
-          share("memory", "parallel: the share of `hbm` that kernels reach which memory limits.", R"("80%")"),
+          share("memory", "parallel: the share of `hbm` that memory-limited kernels reach.", R"("80%")"),
           {.name = "peak",
            .type = Type::text,
            .doc = "parallel: operations per second of the GPU's tensor cores at this precision.",
@@ -273,7 +273,7 @@ Field workload_field(Field parallel) {
             .examples = {R"("4000 B")"}},
            {.name = "activation_bytes",
             .type = Type::size,
-            .doc = "model_parallel: of what a GPU's last layer puts out for a sample; their gradients are as large.",
+            .doc = "model_parallel: of the output of a GPU's last layer for a sample; its gradient is as large.",
             .min = 1,
             .examples = {R"("784 KiB")"}},
            {.name = "bytes_per_parameter",

@@ -80,8 +80,8 @@ Decider rccl_decider_of(const Canonical& canonical, const Canonical& part, const
   own.link = known.link;
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
   if (canonical.contains("harness") && in_turn_of(canonical["harness"], gpus_called(part, cluster), blame) > 1)
-    blame.fail("/harness/gpus_per_thread", "expected one GPU for each thread next to RCCL, found several",
-               "how long a thread takes to call several in turn is not known of RCCL; leave it out");
+    blame.fail("/harness/gpus_per_thread", "expected one GPU per thread with RCCL, found several",
+               "for RCCL it is not known how long a thread takes to call several GPUs in turn; leave it out");
   return out;
 }
 
@@ -181,7 +181,7 @@ std::optional<int> threads_said(const Canonical& env, const Blame& blame, Scenar
   const int said = env["NCCL_NTHREADS"].get<int>();
   if (said % warp == 0) return said;
   warn_of_variable("NCCL_NTHREADS",
-                   fmt::format("it counts as {}: NCCL takes multiples of {} only, found {}", most, warp, said), blame,
+                   fmt::format("it counts as {}: NCCL accepts only multiples of {}, found {}", most, warp, said), blame,
                    scenario);
   return most;
 }

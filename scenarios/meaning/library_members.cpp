@@ -45,9 +45,9 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const st
   for (const auto& [node, gpus] : by_node)
     if (gpus != out.gpus)
       blame.fail(pointer,
-                 fmt::format("expected the same GPUs of every node next to a library, found others of {} than of {}",
+                 fmt::format("expected the same GPUs on every node with a library, found different ones on {} and {}",
                              node, order.front()),
-                 "how NCCL joins unlike nodes is not modeled");
+                 "how NCCL connects different kinds of nodes is not modeled");
   return out;
 }
 
@@ -55,7 +55,7 @@ const Cluster& one_kind(const TopologySpec& topology, const Blame& blame) {
   const auto* cluster = std::get_if<Cluster>(&topology);
   if (cluster == nullptr || cluster->parts.size() != 1)
     blame.fail("/library",
-               fmt::format("expected a topology of kind cluster with one kind of node next to a library, found {}",
+               fmt::format("expected a topology of kind cluster with one kind of node for a library, found {}",
                            cluster == nullptr ? "another kind" : "several kinds of nodes"),
                "NCCL decides by the GPUs, links and NICs of a machine");
   return *cluster;
@@ -117,7 +117,7 @@ int in_turn_of(const Canonical& harness, int gpus, const Blame& blame) {
     blame.fail("/harness/gpus_per_thread",
                fmt::format("expected a number that divides the {} GPU{} of a node that take part, found {}", gpus,
                            gpus == 1 ? "" : "s", each),
-               "each thread calls as many, and none of another node: it is nccl-tests' -g");
+               "each thread calls this many, all on its node: it is -g of nccl-tests");
   return each;
 }
 

@@ -25,7 +25,7 @@ using nccl::TunerProtocol;
 std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op, const LibraryRun& run) {
   std::vector<std::pair<const char*, std::string>> out;
   if (run.machine.nodes == 1)
-    out.emplace_back("NCCL_NET_GDR_C2C", "there is one node, and it is about NICs");
+    out.emplace_back("NCCL_NET_GDR_C2C", "there is one node, and it applies to NICs");
   else if (!run.machine.arm)
     out.emplace_back("NCCL_NET_GDR_C2C", "no chip-to-chip link joins GPUs and CPUs here");
   if (nccl::sends_to_peers(op)) {
@@ -38,21 +38,21 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
   }
   for (const char* name : {"NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_NET_PEER",
                            "NCCL_P2P_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE"})
-    out.emplace_back(name, fmt::format("it is about sends and receives to peers, and {} is none", to_string(op)));
+    out.emplace_back(name, fmt::format("it applies to sends and receives to peers, and {} uses none", to_string(op)));
   const auto chosen = fmt::format("the library chooses {}", to_string(run.call.plan.algorithm));
   if (run.call.plan.algorithm == TunerAlgorithm::nvls || run.call.plan.algorithm == TunerAlgorithm::nvls_tree) {
     for (const char* name :
          {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_NTHREADS"})
-      out.emplace_back(name, chosen + ", and it is about rings and trees");
+      out.emplace_back(name, chosen + ", and it applies to rings and trees");
     for (const char* name : {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"})
       out.emplace_back(name, chosen + ", and how it bounds the thread blocks of NVLS is not modeled");
   } else if (run.call.plan.protocol == TunerProtocol::ll128) {
-    out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it is about LL and Simple");
+    out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it applies to LL and Simple");
   }
   if (op != CollectiveOp::all_reduce)
-    out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("of {} NVLS is not modeled", to_string(op)));
+    out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("NVLS is not modeled for {}", to_string(op)));
   else if (run.machine.nvls.count < 2 || nccl::release_of_version(run.version) < nccl::Release::v2_18)
-    out.emplace_back("NCCL_NVLS_ENABLE", "the machine has no NVLS by this release");
+    out.emplace_back("NCCL_NVLS_ENABLE", "the machine has no NVLS in this release");
   return out;
 }
 
@@ -197,7 +197,7 @@ void warn_of_nccl(const Canonical& canonical, const Json& written, const std::ve
       (env.contains("NCCL_GRAPH_FILE") || (scenario.library && scenario.library->machine.may_cross_nics));
   for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
     if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
-      warn(fmt::format("/library/env/{}", name), "what it changes is not modeled");
+      warn(fmt::format("/library/env/{}", name), "it is not modeled");
   warn_of_other_variables(written, uses, blame, scenario);
   warn_of_releases(env, canonical["library"]["version"], blame, scenario);
   if (uses.empty()) return;
@@ -208,7 +208,7 @@ void warn_of_nccl(const Canonical& canonical, const Json& written, const std::ve
       idle.begin(), idle.end(), [](const auto& each) { return each.first == std::string_view("NCCL_NVLS_ENABLE"); });
   if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
       nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
-    warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it, too");
+    warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it");
   const auto chosen =
       std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
   if (env.contains("NCCL_ALGO") && chosen != uses.end())
@@ -238,15 +238,15 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
     for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"})
       if (env.contains(name))
         warn(name, fmt::format("it has no effect, because {}; RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner",
-                               is_msccl(uses.front()) ? "a schedule of MSCCL comes first at this size"
-                                                      : "sends and receives to peers do it"));
+                               is_msccl(uses.front()) ? "a schedule of MSCCL takes precedence at this size"
+                                                      : "sends and receives to peers are used"));
   if (const auto chosen = std::find_if(uses.begin(), uses.end(), is_chosen);
       env.contains("NCCL_ALGO") && chosen != uses.end())
     warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
   if (env.contains("RCCL_MSCCL_ENABLE") && std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) {
         return rccl::msccl_schedule(use.op, use.bytes, use.run.machine, {}) != nullptr;
       }))
-    warn("RCCL_MSCCL_ENABLE", "it has no effect, because no schedule of MSCCL is for this");
+    warn("RCCL_MSCCL_ENABLE", "it has no effect, because no schedule of MSCCL applies here");
 }
 
 }  // namespace
@@ -266,16 +266,17 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
       warn_of_own_part(canonical["devices"]["gpu"], uses, blame, scenario);
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
-        if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "what it changes is not modeled");
+        if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "it is not modeled");
     if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
     const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
-    if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels have it already");
+    if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels already include it");
     const auto is_bound = [](const LibraryUse& use) {
       return is_bound_by_blocks(use.run.call.plan, use.run.call.channel);
     };
     if (gpu_says("channel") && scenario.library && std::none_of(uses.begin(), uses.end(), is_bound))
       warn("/devices/gpu/channel",
-           "what thread blocks send counts in rings and trees by Simple over NVLink; here the library's costs have it");
+           "the rate of thread blocks counts in rings and trees by Simple over NVLink; here the library's costs "
+           "include it");
     return;
   }
   const std::string because = "no library's kernels run: the scenario has no key \"library\"";

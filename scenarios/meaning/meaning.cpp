@@ -76,7 +76,7 @@ void check_spellings(const Json& written, const Blame& blame) {
                                                           {"pxn", "NCCL_PXN_DISABLE"}};
   const auto refuse = [&](const char* one, const char* other) {
     blame.fail(fmt::format("/transport/{}", other), fmt::format("cannot be combined with {}", one),
-               "they set the same; leave one out");
+               "they set the same thing; leave one out");
   };
   for (const auto& [one, other] : same)
     if (said.contains(one) && said.contains(other)) refuse(one, other);
@@ -89,7 +89,7 @@ void check_spellings(const Json& written, const Blame& blame) {
 
 void check_buffer(const PacketOptions& packet, const Blame& blame) {
   if (packet.buffer && *packet.buffer < packet.mtu)
-    blame.fail("/network/packet/buffer", fmt::format("expected room for a packet at least, {}, found {}",
+    blame.fail("/network/packet/buffer", fmt::format("expected room for at least one packet, {}, found {}",
                                                      format(packet.mtu), format(*packet.buffer)));
 }
 
@@ -268,7 +268,7 @@ void warn_of_denied_gpudirect(const Blame& blame, Scenario& scenario) {
     const std::string denied = without_gpudirect(*part.machine);
     if (denied.empty()) continue;
     scenario.warnings.push_back(scenario.transport.assumes_gpudirect
-                                    ? fmt::format("{}: {} has {}; they are used with GPUDirect all the same",
+                                    ? fmt::format("{}: {} has {}; they are used with GPUDirect anyway",
                                                   blame.where("/transport/gpudirect"), part.machine->name, denied)
                                     : fmt::format("{}: {}", part.machine->name, what_denied_gpudirect_means(denied)));
   }
@@ -309,10 +309,11 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
       for (const NodeId from : {ranks[i - 1], ranks.front()}) {
         const std::uint32_t ways = routes.find(from, ranks[i]).turns;
         if (ways < 2) continue;
-        scenario.warnings.push_back(fmt::format(
-            "{}: static takes the first of equal ways in the order of the links, for all messages of a graph; {} to {} "
-            "has {} and uses one. ecmp and flow_spray spread messages over them",
-            blame.where("/network/routing"), topology.node(from).name, topology.node(ranks[i]).name, ways));
+        scenario.warnings.push_back(
+            fmt::format("{}: static takes the first of equally short paths, in the order of the links, for all "
+                        "messages of a graph; {} to {} "
+                        "has {} and uses one. ecmp and flow_spray spread messages over them",
+                        blame.where("/network/routing"), topology.node(from).name, topology.node(ranks[i]).name, ways));
         return;
       }
     }
@@ -326,10 +327,10 @@ void expect_no_flow_spray(const Scenario& scenario, const Blame& blame) {
   if (!scenario.library || scenario.routing.policy != Routing::Policy::flow_spray) return;
   const std::vector<const LibraryCall*> calls = calls_of(scenario);
   if (calls.size() > 1)
-    blame.fail("/network/routing", "expected another policy next to calls that differ in protocol, found flow_spray",
+    blame.fail("/network/routing", "expected another policy for calls that differ in protocol, found flow_spray",
                "flow_spray tells messages of a pair apart by their number, calls by their channels");
   if (calls.front()->channel.bytes_per_second > 0)
-    blame.fail("/network/routing", "expected another policy next to this library's channels, found flow_spray",
+    blame.fail("/network/routing", "expected another policy for this library's channels, found flow_spray",
                "flow_spray tells messages of a pair apart by their number, thread blocks by their channel");
 }
 

@@ -30,7 +30,7 @@ DeviceSpec devices_of(const nlohmann::json& canonical, const Blame& blame, const
       check(node.rates, pointer);
       if (!node.over.empty() && !node.rates->reduce && !node.rates->copy)
         blame.fail(pointer + "/over", "expected reduce or copy next to it, found neither",
-                   "it says what additions and copies draw on");
+                   "it states what additions and copies use");
     }
   return spec;
 }

@@ -40,7 +40,7 @@ FaultSpec fault_of(const Canonical& fault, const std::string& pointer, const Bla
   out.until = SimTime{time_of(fault["until"])};
   if (out.change.to == LinkChange::To::restored) {
     blame.fail(pointer + "/until", "cannot be combined with the state restored",
-               "leave \"until\" out, or say what becomes of the link before");
+               "leave \"until\" out, or state what happens to the link before");
   }
   if (*out.until <= out.change.at) {
     blame.fail(pointer + "/until",
@@ -95,7 +95,7 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
       if (!takes_back(scenario.model) && scenario.faults.back().change.to == LinkChange::To::down) {
         blame.fail(pointer + "/state",
                    fmt::format("down cannot be combined with the network model {}", to_string(scenario.model)),
-                   "packets cannot be taken back from the buffers they wait in: take the model fair");
+                   "packets cannot be removed from the buffers in which they wait: use the model fair");
       }
     }
   }

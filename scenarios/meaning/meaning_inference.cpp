@@ -81,7 +81,7 @@ void expect_countable(const InferencePlan& plan, const Blame& blame) {
     if (bytes > most)
       blame.fail("/inference/batch",
                  fmt::format("expected a batch and a context of at most 4e18 bytes, found {:.2g}", bytes),
-                 "take fewer sequences, or a shorter context");
+                 "use fewer sequences or a shorter context");
 }
 
 /// One algorithm does all all-reduces that no library decides; logits are gathered by `direct`.
@@ -129,8 +129,8 @@ void name_serving_ranks(Canonical& canonical, const std::vector<std::string>& gp
   if (gpus.size() < n)
     blame.fail(parallel["tensor"] == 1 ? "/inference/parallel/expert" : "/inference/parallel/tensor",
                fmt::format("expected at most the GPUs of the topology, {}, found {}", gpus.size(), n),
-               parallel["tensor"] == 1 ? "one copy of the model serves: take fewer expert ranks, or more nodes"
-                                       : "pipeline parallel inference is not modeled: take fewer tensor ranks");
+               parallel["tensor"] == 1 ? "one copy of the model serves: use fewer expert ranks or more nodes"
+                                       : "pipeline parallel inference is not modeled: use fewer tensor ranks");
   canonical["ranks"] = std::vector<std::string>(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(n));
 }
 

@@ -248,7 +248,7 @@ std::vector<std::size_t> after_of(const Canonical& names, const std::vector<Job>
       std::vector<std::string> known;
       for (const Job& job : jobs) known.push_back(job.name);
       blame.fail(fmt::format("{}/{}", pointer, i),
-                 fmt::format("expected main or the name of a job further up, found {}", in_quotes(name)),
+                 fmt::format("expected main or the name of an earlier job, found {}", in_quotes(name)),
                  fmt::format("here that is {}", fmt::join(known, " or ")));
     }
     after.push_back(*found);
@@ -353,8 +353,8 @@ void take_jobs(const Canonical& canonical, const Json& written, std::size_t gpus
                    "\"start\" says when a job begins");
   for (std::size_t j = 1; j < out.jobs.size() && out.has_total(); ++j)
     if (out.jobs[j].name == "all")
-      blame.fail(fmt::format("/jobs/{}/name", j - 1), "expected another name than \"all\", found it",
-                 "where there are groups, or jobs after others, all is the result of all together");
+      blame.fail(fmt::format("/jobs/{}/name", j - 1), "expected a name other than \"all\", found \"all\"",
+                 "if there are groups, or jobs that follow others, all is their common result");
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = 0;
   for (const Job& job : out.jobs) helpers += helpers_of(job, out, kind, job.pointer, blame) * job.n_groups();

@@ -318,7 +318,7 @@ void share_variables(Canonical& canonical, const Json& written, const Blame& bla
     for (const char* said : {variable, key})
       if (written.contains("transport") && written["transport"].contains(said))
         blame.fail(fmt::format("/library/env/{}", variable), fmt::format("cannot be combined with /transport/{}", said),
-                   "they set the same; leave one out");
+                   "they set the same thing; leave one out");
     canonical["transport"][variable] = env[variable];
   }
 }

@@ -91,7 +91,7 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
   }
   if (!unknown.empty())
     warnings.push_back(
-        fmt::format("{}: no NIC has the name {}, so that says nothing; `ringsim topology show` lists them",
+        fmt::format("{}: no NIC has the name {}, so this selects nothing; `ringsim topology show` lists them",
                     blame.where(ib_hca), fmt::join(unknown, ", ")));
 }
 

@@ -73,7 +73,7 @@ KernelSpeeds speeds_of(const Canonical& compute, double speed, TrainingSpec& out
     for (const char* key : {"gemm", "attention", "memory", "peak", "hbm"})
       if (compute.contains(key))
         blame.fail(fmt::format("{}/{}", at_compute, key), "cannot be combined with flops and efficiency",
-                   "one efficiency stands for all kernels");
+                   "one efficiency represents all kernels");
     for (const char* key : {"flops", "efficiency"})
       if (!compute.contains(key))
         blame.fail(at_compute, fmt::format("expected the key \"{}\", found none", key),
@@ -137,7 +137,7 @@ PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, bool has_experts
                fmt::format("expected expert times expert_tensor to divide the {} ranks of a stage, found {} x {} = {}",
                            stage, expert, expert_tensor, expert * expert_tensor),
                expert_tensor > 1
-                   ? "expert ranks are data and context ranks; \"expert_tensor\": 1 takes tensor ranks, too"
+                   ? "expert ranks are data and context ranks; \"expert_tensor\": 1 also takes tensor ranks"
                    : "expert ranks are tensor, data and context ranks");
   return {static_cast<int>(tensor),  static_cast<int>(pipeline), static_cast<int>(data * context), order,
           static_cast<int>(context), static_cast<int>(expert),   static_cast<int>(expert_tensor)};
@@ -169,7 +169,7 @@ void expect_experts(const Canonical& parallel, const TransformerPlan& plan, cons
   if (plan.tensor > 1 && !plan.sequence_parallel)
     blame.fail(at_parallel + "/sequence_parallel",
                fmt::format("expected sequence_parallel with experts and tensor {}, found none", plan.tensor),
-               "without it each tensor rank would send the same tokens; Megatron-LM refuses it, too "
+               "without it each tensor rank would send the same tokens; Megatron-LM also refuses it "
                "(transformer/moe/moe_layer.py)");
   if (plan.has_experts_apart() && !grid.experts_fit())
     blame.fail(at_parallel + "/order",
@@ -353,7 +353,7 @@ void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& bl
     blame.fail(
         at_parallel + "/shard",
         fmt::format("expected optimizer_gradients only with pipeline 1, found pipeline {}", program.grid.pipeline()),
-        "each micro-batch's gradients would be reduced; DeepSpeed refuses it, too: take optimizer or full");
+        "each micro-batch's gradients would be reduced; DeepSpeed also refuses it: use optimizer or full");
   take_full_sharding(parallel, program, blame);
   if (is_full && program.grid.pipeline() > 1 && program.tied > 0)
     blame.fail(at_parallel + "/shard",

@@ -169,7 +169,7 @@ class Clusters {
           "/topology",
           fmt::format("expected nodes with a NIC that can be cabled where there is more than one, found none in {}",
                       part.machine->name),
-          topology_["kind"] == "cluster" ? "" : "where the file does not tell the speed of NICs, say \"nic\"");
+          topology_["kind"] == "cluster" ? "" : "if the file does not state the speed of NICs, set \"nic\"");
     }
   }
 

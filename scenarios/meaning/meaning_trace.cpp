@@ -76,7 +76,7 @@ void expect_used(const traces::NamedGroups& stated, const std::vector<std::share
     if (called.contains(each.first)) continue;
     std::string all;
     for (const std::string& name : called) all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", name);
-    blame.fail("/trace/groups", fmt::format("expected names of groups that the traces call, found \"{}\"", each.first),
+    blame.fail("/trace/groups", fmt::format("expected names of groups that the traces use, found \"{}\"", each.first),
                called.empty() ? "they call none" : "they call " + all);
   }
 }
@@ -88,7 +88,7 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
     warnings.push_back(fmt::format("{}: {}", blame.where(fmt::format("/trace/{}", key)), what));
   };
   if (ranks.size() == 1 && job.n_ranks() > 1)
-    warn("files", fmt::format("one rank's trace stands for all {}", job.n_ranks()));
+    warn("files", fmt::format("one rank's trace represents all {}", job.n_ranks()));
   for (const std::string& each : job.warnings()) warn("files", each);
   std::size_t collectives = 0, unwaited = 0, missing = 0, dropped = 0, counted = 0, cpu = 0, no_times = 0, memory = 0;
   for (const auto& rank : ranks) {
@@ -107,7 +107,7 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
          fmt::format("in the trace, nothing waits for {} of {} collectives: a slower one delays only later tasks "
                      "of its stream",
                      unwaited, collectives));
-  if (missing > 0) warn("files", fmt::format("{} dependencies on nodes that are not there are dropped", missing));
+  if (missing > 0) warn("files", fmt::format("{} dependencies on missing nodes are dropped", missing));
   if (dropped > 0) warn("files", fmt::format("{} control dependencies in cycles are dropped", dropped));
   if (counted > 0)
     warn("files", fmt::format("{} nodes count operations and have no duration: they take no time", counted));
@@ -128,7 +128,7 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
                  fmt::format("expected part of a kernel's name, found \"{}\", which no kernel of {} has",
                              canonical["sync"].get<std::string>(), rank->file),
                  "`ringsim run --trace step.pftrace` without it shows the names");
-  warn("sync", fmt::format("{} waits for all collectives before it, which the trace does not say", first.synced_at));
+  warn("sync", fmt::format("{} waits for all collectives before it, which is not in the trace", first.synced_at));
 }
 
 /// The algorithm of all groups; ring unless stated.
@@ -168,7 +168,7 @@ void name_traced_ranks(Canonical& canonical, const std::vector<std::string>& gpu
   if (gpus.size() < n)
     blame.fail("/trace/files",
                fmt::format("expected at most as many traces as the topology has GPUs, {}, found {}", gpus.size(), n),
-               "take a topology of as many GPUs");
+               "use a topology with that many GPUs");
   canonical["ranks"] = std::vector<std::string>(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
@@ -191,7 +191,7 @@ TrainingSpec trace_of(const Canonical& canonical, double speed, const Blame& bla
       tasks += ranks.back()->n_tasks();
       if (tasks > traces::most_tasks)
         throw InputError(path, fmt::format("expected at most {} tasks of all ranks, found more", traces::most_tasks),
-                         "take traces of fewer steps, or of fewer ranks");
+                         "use traces of fewer steps or of fewer ranks");
     }
     const traces::NamedGroups groups = groups_of(canonical, n_ranks, blame);
     expect_used(groups, ranks, blame);

@@ -74,7 +74,7 @@ Picoseconds work_of(const Canonical& compute, const Workload& workload, std::int
   }
   if (!compute.contains("efficiency"))
     blame.fail(at, "expected the key \"efficiency\" with flops, a share such as \"40%\", found none",
-               "no GPU reaches its peak, and no number fits all models: it is yours to state");
+               "no GPU reaches its peak, and no number fits all models: state the share yourself");
   if (!compute["efficiency"].is_object())
     blame.fail(at + "/efficiency", "expected a share such as \"40%\", found a rate");
   std::int64_t flops = 0;
@@ -229,7 +229,7 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
     if (!workload.contains(key))
       blame.fail("/training/workload",
                  fmt::format("expected the key \"{}\" with the regime data_parallel, found none", key),
-                 "the master sends samples and collects outputs: how large they are is yours to state");
+                 "the master sends samples and collects outputs: state how large they are");
   out.sample = Bytes{workload["sample_bytes"].get<std::int64_t>()};
   out.output = Bytes{workload["output_bytes"].get<std::int64_t>()};
 }
@@ -244,12 +244,12 @@ void take_pipeline(const Canonical& canonical, std::int64_t ranks, TrainingSpec&
                "each GPU has one layer at least; `training.ranks` names those that take part");
   if (!workload.contains("activation_bytes"))
     blame.fail("/training/workload", "expected the key \"activation_bytes\" with the regime model_parallel, found none",
-               "each GPU sends what its last layer puts out: how large that is for a sample is yours to state");
+               "each GPU sends the output of its last layer: state how large that is for a sample");
   const std::int64_t samples = out.batch * ranks;
   if (samples % out.microbatches != 0)
     blame.fail("/training/regime/microbatches",
                fmt::format("expected a divisor of the samples of all GPUs, {}, found {}", samples, out.microbatches),
-               "all microbatches have equally many samples");
+               "all microbatches have the same number of samples");
   out.activations = Bytes{workload["activation_bytes"].get<std::int64_t>()} * (samples / out.microbatches);
 }
 
@@ -329,7 +329,7 @@ void divide_batch(const Canonical& workload, std::int64_t ranks, TrainingSpec& o
   if (out.batch % ranks != 0)
     blame.fail("/training/workload/global_batch",
                fmt::format("expected a multiple of the number of GPUs, {}, found {}", ranks, out.batch),
-               "all GPUs compute equally many samples");
+               "all GPUs compute the same number of samples");
   out.batch /= ranks;
   for (LayerCost& layer : out.step.layers) {
     layer.forward /= ranks;
@@ -456,7 +456,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   if (kind == Regime::Kind::model_parallel) take_pipeline(canonical, ranks, out, blame);
   if (canonical["host"].contains("order") && kind != Regime::Kind::data_parallel)
     blame.fail("/training/host/order", "expected order only with the regime data_parallel, found it without",
-               "there alone one thread launches the kernels of several GPUs");
+               "only there does one thread launch the kernels of several GPUs");
   take_async(canonical, ranks, out, blame, warnings);
   training_detail::take_stragglers(canonical, ranks, out, blame, warnings);
   if (canonical.contains("slowdown") && out.async)

@@ -45,7 +45,7 @@ double share_of(const Canonical& compute, const char* key, const RooflinePlace& 
   if (!compute.contains(key))
     blame.fail(place.compute(), fmt::format("expected the key \"{}\" {}, found none", key, place.user),
                R"({"gemm": "72%", "attention": "35%", "memory": "80%", "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}: no )"
-               "share fits all software, so they are yours to state" +
+               "share fits all software, so state them yourself" +
                    place.otherwise);
   if (!compute[key].is_object()) blame.fail(at, "expected a share such as \"72%\", found a rate");
   const double share = static_cast<double>(compute[key]["millionths"].get<std::int64_t>()) / 1e6;

@@ -25,7 +25,7 @@ TransformerCard transformer_of(const nlohmann::json& card) {
   if (!card.contains("head_dim") && out.hidden % out.heads != 0)
     throw InputError("/heads",
                      fmt::format("expected a number that divides hidden, {}, found {}", out.hidden, out.heads),
-                     "say the size of a head with head_dim");
+                     "set the size of a head with head_dim");
   out.head_dim = figure("head_dim", out.hidden / out.heads);
   if (out.heads % out.kv_heads != 0)
     throw InputError("/kv_heads",
@@ -50,7 +50,7 @@ TransformerCard transformer_of(const nlohmann::json& card) {
     throw InputError(
         "/dense_layers",
         fmt::format("expected fewer layers without experts than layers, {}, found {}", out.layers, out.dense_layers),
-        "dense_layers: the first so many have an MLP in place of experts");
+        "dense_layers: this many first layers have an MLP instead of experts");
   out.gated = card.value("gated", true);
   out.tied = card.value("tied", false);
   out.biases = card.value("biases", false);
@@ -127,7 +127,7 @@ void expect_countable(const TransformerCard& card, const Layer& layer, std::int6
         "",
         fmt::format("expected at most 4e18 parameters and multiply-adds of a sequence, found {:.2g} and {:.2g}",
                     parameters, macs),
-        "take fewer layers, or a shorter sequence");
+        "use fewer layers or a shorter sequence");
 }
 
 }  // namespace

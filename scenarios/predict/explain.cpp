@@ -60,11 +60,11 @@ std::string fault_of(const Topology& topology, ResourceId resource, const Distur
     if (!hits || change.at < latest || change.to == LinkChange::To::restored) continue;
     latest = change.at;
     const std::string since =
-        change.at == SimTime{} ? "" : fmt::format(" from {} us on", microseconds(change.at.time_since_epoch()));
+        change.at == SimTime{} ? "" : fmt::format(" at {} us", microseconds(change.at.time_since_epoch()));
     const Bandwidth nominal = topology.resource(resource).bandwidth;
     text = change.to == LinkChange::To::down
                ? fmt::format("a fault takes it down{}", since)
-               : fmt::format("a fault leaves it {} of {}{}", format(change.of(nominal)), format(nominal), since);
+               : fmt::format("a fault cuts it from {} to {}{}", format(nominal), format(change.of(nominal)), since);
   }
   return text;
 }

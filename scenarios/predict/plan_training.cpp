@@ -126,7 +126,7 @@ std::string smaller_batch(const InferencePlan& plan, Bytes has) {
   InferencePlan shorter = plan;
   shorter.batch = shorter.expert;
   shorter.context = 1;
-  if (inference_memory(shorter).weights > has) return "the weights alone do not fit: take more ranks, or fp8";
+  if (inference_memory(shorter).weights > has) return "the weights alone do not fit: use more ranks or fp8";
   return "not one sequence fits: take more tensor ranks, or a shorter context";
 }
 

@@ -271,7 +271,7 @@ std::optional<Timeline> Work::run_remembering(const Topology& topology, const Ru
                          "were simulated with them",
                          run->calls.remembered, run->calls.simulated, run->calls.met);
   if (run->calls.stand_ins > 0)
-    remembered += fmt::format("; {} of {} ranks stood for all", run->calls.stand_ins, run_of.program().ranks);
+    remembered += fmt::format("; {} of {} ranks represented all", run->calls.stand_ins, run_of.program().ranks);
   return std::move(run->timeline);
 }
 

@@ -25,10 +25,10 @@ std::string to_string(const Proof& proof) {
       how = "every operation of every actor was followed";
       break;
     case Proof::By::symmetry:
-      how = "one chunk stands for all; the symmetry was checked at every step of every rank";
+      how = "one chunk represents all; the symmetry was checked at every step of every rank";
       break;
     case Proof::By::symmetry_samples:
-      how = "one chunk stands for all; the symmetry was checked at sampled ranks";
+      how = "one chunk represents all; the symmetry was checked at sampled ranks";
       break;
     case Proof::By::parts:
       how = "each call was proved by itself, then their order, their data and what lies between them";

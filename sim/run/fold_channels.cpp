@@ -116,7 +116,7 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
   EqualChannels(schedule, made, options).expect();
   FoldingByChannels folding{
       .channels = made.channels,
-      .why = fmt::format("one of {} channels stands for all: they do the same, which follows from "
+      .why = fmt::format("one of {} channels represents all: they do the same, which follows from "
                          "how {} is made and proved, and their messages share links alike",
                          made.channels, schedule.algorithm),
       .one = schedule};

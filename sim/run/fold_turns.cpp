@@ -306,7 +306,7 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
       for (std::size_t i = 0; i < sending.size(); ++i)
         made.peers.push_back(sending[i].to >= 0 ? sending[i].to : static_cast<Actor>(i) / schedule.lanes);
       made.why = fmt::format(
-          "{} of {} ranks stand for all: rank r + {} does what r does, which follows from how {} is made and proved, "
+          "{} of {} ranks represent all: rank r + {} does what r does, which follows from how {} is made and proved, "
           "over links that are used alike",
           by, schedule.actors, by, schedule.algorithm);
       return made;

@@ -33,7 +33,7 @@ LinkFaults::LinkFaults(const Topology& topology, const RunOptions& options, int 
         throw InputError(
             "",
             fmt::format("links that go down cannot be combined with the network model {}", to_string(options.model)),
-            "packets cannot be taken back from the buffers they wait in: take the model fair");
+            "packets cannot be removed from the buffers in which they wait: use the model fair");
 }
 
 void LinkFaults::begin() {

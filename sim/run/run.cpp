@@ -89,7 +89,7 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
   }
   // If ranks have their own positions, fold() has said enough.
   if (may_run_ahead || checked.proof().positions.claimed())
-    why_not += fmt::format("; nor do the first ranks stand for all: {}", no_turns);
+    why_not += fmt::format("; nor do the first ranks represent all: {}", no_turns);
 
   std::string no_channels;
   if (const auto folding = fold_channels(topology, checked, options, no_channels)) {
@@ -99,7 +99,7 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
       no_channels = unsure.why;
     }
   }
-  if (!no_channels.empty()) why_not += fmt::format("; nor does one channel stand for all: {}", no_channels);
+  if (!no_channels.empty()) why_not += fmt::format("; nor does one channel represent all: {}", no_channels);
   return std::nullopt;
 }
 

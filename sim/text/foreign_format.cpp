@@ -20,7 +20,7 @@ constexpr const char* times_instead =
     "for times of collectives give a log of nccl-tests, or CSV with the columns collective, ranks, bytes, time_us; for "
     "a training step a scenario with \"training\"";
 constexpr const char* profiles_instead =
-    "`ringsim trace show` reads it; `ringsim trace compare` puts its collectives next to predictions";
+    "`ringsim trace show` reads it; `ringsim trace compare` compares its collectives with predictions";
 constexpr const char* astra_instead =
     "`ringsim topology import network.yml --system system.json --bytes 64MiB -o scenario.json` makes a scenario out of "
     "it";

@@ -328,7 +328,7 @@ TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
   CHECK(refusal(sharded_parameter_server(4, 64_B, 2)) ==
         "MSCCL XML cannot hold parameter_server: 2 helpers take part, and it knows only gpus that are ranks");
   CHECK(refusal(ring_broadcast(4, 64_B, 0, 4)) ==
-        "MSCCL XML cannot hold ring: it has no name for broadcast, or does not tell its root\n  hint: --to json "
+        "MSCCL XML cannot hold ring: it has no name for broadcast, or does not state its root\n  hint: --to json "
         "holds every "
         "collective");
   CHECK(

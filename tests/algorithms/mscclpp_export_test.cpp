@@ -252,7 +252,7 @@ TEST_CASE("what a plan cannot hold is refused by its name") {
   CHECK(refusal(sharded_parameter_server(4, 64_B, 2)) ==
         "an MSCCL++ plan cannot hold parameter_server: 2 helpers take part, and it knows only gpus that are ranks");
   CHECK(refusal(ring_broadcast(4, 64_B, 0, 4)) ==
-        "an MSCCL++ plan cannot hold ring: it has no name for broadcast, or does not tell its root\n  hint: --to json "
+        "an MSCCL++ plan cannot hold ring: it has no name for broadcast, or does not state its root\n  hint: --to json "
         "holds every collective");
   CHECK(refusal(ring_all_reduce(64, 64_KiB)) == "written");
   // 4 steps of a ring of 3, each 217 times: 868, of which a thread block holds 8. With 216 slices 108 blocks do.

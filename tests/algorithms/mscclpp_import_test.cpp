@@ -132,7 +132,7 @@ TEST_CASE("the sizes for which a plan is meant are read, kept when it is written
   for (const Bytes bytes : {4095_B, 65537_B}) {
     CAPTURE(bytes.count);
     CHECK(outside_of_range(stored, bytes) ==
-          fmt::format("{} is meant for 4096 to 65536 B; it is timed for {} B all the same", stored.name, bytes.count));
+          fmt::format("{} is meant for 4096 to 65536 B; it is timed for {} B anyway", stored.name, bytes.count));
   }
   StoredSchedule made = store(ring_all_reduce(4, 4096_B));
   CHECK(import_mscclpp(export_mscclpp(made), "again.json").min_bytes == 0);
@@ -257,7 +257,7 @@ TEST_CASE("a signal that nobody waits for is warned of") {
   const StoredSchedule stored = import_mscclpp(more, "plan.json");
   REQUIRE(stored.warnings.size() == 1);
   CHECK(stored.warnings[0] ==
-        "plan.json: on 1 channel a signal is left that nobody waits for; the plan's next run would find it there");
+        "plan.json: on 1 channel a signal is left that no rank waits for; the plan's next run would find it there");
 }
 
 TEST_CASE("a damaged plan is read or refused, in words") {

@@ -116,7 +116,7 @@ TEST_CASE("a file that does something else, or at another number of ranks or byt
         "expected a size that the 3 chunks of parts divide, found 7 B");
   const Scenario small = ScenarioFile::load(scenario("pair-2.xml", "all_reduce", 2, "8 kB")).point(0);
   REQUIRE(small.warnings.size() == 1);
-  CHECK(small.warnings[0].ends_with("pair & back is meant for 2 to 4096 B; it is timed for 8000 B all the same"));
+  CHECK(small.warnings[0].ends_with("pair & back is meant for 2 to 4096 B; it is timed for 8000 B anyway"));
 }
 
 TEST_CASE("a file's buffers are its own: in_place is refused both ways, also where it says what the op has anyhow") {
@@ -239,7 +239,7 @@ TEST_CASE("import, export and check go round: scenario, MSCCL XML, JSON, scenari
   // The JSON of the scenario itself keeps its symmetry, and needs no slots.
   const Outcome direct = run_command({"schedule", "check", temporary_file("direct.json", exported("json"))});
   CHECK(direct.out ==
-        "ring all_reduce, 4 ranks: proved; 48 operations, 0 slots needed: one chunk stands for all; the\n"
+        "ring all_reduce, 4 ranks: proved; 48 operations, 0 slots needed: one chunk represents all; the\n"
         "  symmetry was checked at every step of every rank\n");
   const Outcome goal = run_command({"schedule", "check", temporary_file("ring.goal", exported("goal"))});
   CHECK(goal.out.find("matching only") != std::string::npos);

@@ -249,8 +249,8 @@ TEST_CASE("what cannot be replayed is refused, with the reason") {
   WrittenSchedule sizes(stretched(ring_all_reduce(2, 2_B), element_bytes));
   sizes.like.names_regions = false;
   CHECK_THROWS_WITH_AS(require_replayable(check(sizes.schedule())),
-                       "expected a schedule that names regions, found one of sizes alone\n"
-                       "  hint: GOAL tells no regions: there is nothing to check a result against",
+                       "expected a schedule that names regions, found one with only sizes\n"
+                       "  hint: GOAL has no regions: there is nothing to check a result against",
                        InputError);
   // Each of two ranks sends before it receives: somebody has to run ahead.
   WrittenSchedule ahead(send_recv(2, 4_B), 2, 1, 0);
@@ -260,10 +260,11 @@ TEST_CASE("what cannot be replayed is refused, with the reason") {
     ahead.step(rank).send(1 - rank, {Buffer::input, 0, 1});
     ahead.step(rank).receive(1 - rank, {Buffer::output, 0, 1});
   }
-  CHECK_THROWS_WITH_AS(require_replayable(check(ahead.schedule())),
-                       "expected a schedule in which nobody sends before the receiver is ready, found one that needs 1 "
-                       "slots a connection\n  hint: a replay has no slots of its own",
-                       InputError);
+  CHECK_THROWS_WITH_AS(
+      require_replayable(check(ahead.schedule())),
+      "expected a schedule in which no rank sends before the receiver is ready, found one that needs 1 "
+      "slots a connection\n  hint: a replay has no slots of its own",
+      InputError);
 }
 
 }  // namespace replay_test

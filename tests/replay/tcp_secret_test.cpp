@@ -195,7 +195,7 @@ TEST_CASE("a process has the address of its own line, which others have to reach
           own_address({.hosts = {"10.0.0.1", "127.0.1.1"}, .port = 1, .file = "hosts"}, 1);
         }) ==
         "hosts: expected addresses by which others reach each process, found 127.0.1.1 for process 1 (\"127.0.1.1\"), "
-        "which is this machine alone\n  hint: write its address in place of its name");
+        "which only this machine reaches\n  hint: write its address instead of its name");
 }
 
 }  // namespace tcp_secret_test

@@ -242,7 +242,7 @@ TEST_CASE("bad faults, disturbances and jobs are refused, each with its place") 
   page.check();
   CHECK(complaint(scenario(R"("faults": [{"link": "gpu0", "state": "down", "until": "1 us"}])", "packet")) ==
         "s.json: /faults/0/state: down cannot be combined with the network model packet\n"
-        "  hint: packets cannot be taken back from the buffers they wait in: take the model fair");
+        "  hint: packets cannot be removed from the buffers in which they wait: use the model fair");
   // The hint names no link if there is none.
   CHECK(complaint(R"({"version": 1, "topology": {"kind": "ring", "ranks": 1, "link": {"bandwidth": "10 GB/s"}},
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"},

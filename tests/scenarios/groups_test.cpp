@@ -320,7 +320,7 @@ TEST_CASE("what is said of groups and of jobs after others is checked where it i
     expect_collective(only(gather_then_scatter, {"jobs.0.after=null", "collective.split=null"}));
   });
   has(apart, "/jobs/0/collective: expected one collective, found groups");
-  has(complaint(gather_then_scatter, {"jobs.0.name=all"}), "/jobs/0/name: expected another name than");
+  has(complaint(gather_then_scatter, {"jobs.0.name=all"}), "/jobs/0/name: expected a name other than");
 }
 
 TEST_CASE("there is a result for each job, and one for all") {

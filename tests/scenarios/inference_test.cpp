@@ -197,7 +197,7 @@ TEST_CASE("memory is weights and cache, and a batch without room is refused with
   REQUIRE(ignored.warnings.size() == 1);
   CHECK(ignored.warnings[0].starts_with("s.json: /inference: rank 0 (node0.gpu0) needs 120.2 of 85.9 GB"));
   CHECK(run(changed(llama(1), {{"/inference/workload/precision", "bf16"}}))
-            .find("hint: the weights alone do not fit: take more ranks, or fp8; or") != std::string::npos);
+            .find("hint: the weights alone do not fit: use more ranks or fp8; or") != std::string::npos);
   CHECK(run(changed(llama(2), {{"/inference/context", 1'000'000}}))
             .find("hint: not one sequence fits: take more tensor ranks, or a shorter context; or") !=
         std::string::npos);
@@ -216,7 +216,7 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
              "  hint: each rank has whole heads; copies of one head on several ranks are not modeled");
   CHECK(refused({{"/inference/parallel/tensor", 8}}) ==
         at + "/parallel/tensor: expected at most the GPUs of the topology, 4, found 8\n"
-             "  hint: pipeline parallel inference is not modeled: take fewer tensor ranks");
+             "  hint: pipeline parallel inference is not modeled: use fewer tensor ranks");
   CHECK(refused({{"/inference/ranks", {"port0"}}}) ==
         at + "/ranks: expected as many gpus as tensor times expert, 4, found 1\n"
              "  hint: one copy of the model serves; others do the same on GPUs of their own");
@@ -231,7 +231,7 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
                               "  hint: those with a model card: "));
   CHECK(refused({{"/inference/workload/transformer/heads", 7}}) ==
         at + "/workload/transformer/heads: expected a number that divides hidden, 512, found 7\n"
-             "  hint: say the size of a head with head_dim");
+             "  hint: set the size of a head with head_dim");
   CHECK(refused({{"/inference/workload/compute/memory", "25 GB/s"}}) ==
         at + "/workload/compute/memory: expected a share such as \"72%\", found a rate");
   CHECK(refused({{"/inference/parallel/algorithm", {{"name", "parameter_server"}, {"servers", 1}}}}) ==
@@ -244,7 +244,7 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
                  {"/inference/context", 100'000'000},
                  {"/inference/workload/transformer/layers", 100'000}}) ==
         at + "/batch: expected a batch and a context of at most 4e18 bytes, found 2e+22\n"
-             "  hint: take fewer sequences, or a shorter context");
+             "  hint: use fewer sequences or a shorter context");
   CHECK(refused({{"/library", "nccl"}, {"/inference/parallel/algorithm", "ring"}})
             .starts_with(at + "/parallel/algorithm: cannot be combined with a library, which decides it"));
   CHECK(refused({{"/disturbance", {{"slow", {{{"rank", 1}, {"step_delay", "1 us"}}}}}}}) ==
@@ -315,7 +315,7 @@ TEST_CASE("experts that do not fit their ranks are refused") {
             "its own");
   CHECK(refused({{"/inference/parallel/expert", 8}}) ==
         at + "/parallel/expert: expected at most the GPUs of the topology, 4, found 8\n"
-             "  hint: one copy of the model serves: take fewer expert ranks, or more nodes");
+             "  hint: one copy of the model serves: use fewer expert ranks or more nodes");
 }
 
 TEST_CASE("NCCL does the all_to_alls of experts, between nodes too") {

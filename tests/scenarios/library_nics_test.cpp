@@ -136,7 +136,7 @@ TEST_CASE("names that no NIC has are warned of; the others count") {
   const std::string list = "nic0, nic1,nic99";  // NCCL does not drop blanks, either
   const Scenario found = point(two_dgx_a100, {"library.env.NCCL_IB_HCA=" + list});
   REQUIRE(found.warnings.size() == 1);
-  CHECK(found.warnings.front().find(R"(no NIC has the name " nic1", "nic99", so that says nothing)") !=
+  CHECK(found.warnings.front().find(R"(no NIC has the name " nic1", "nic99", so this selects nothing)") !=
         std::string::npos);
   CHECK(predict(found).time == with_nics(two_dgx_a100, "nic0").time);
 }

@@ -260,7 +260,7 @@ TEST_CASE("what is not modeled is refused by name") {
                     {R"(topology={"kind": "star", "ranks": 4, "link": {"bandwidth": "1 GB/s", "latency": "1 us"}})"}),
             "expected a topology of kind cluster"));
   CHECK(has(refusal(two_dgx_a100, {R"(collective.ranks=["node0.gpu0", "node1.gpu1"])"}),
-            "expected the same GPUs of every node"));
+            "expected the same GPUs on every node"));
 }
 
 TEST_CASE("without a library an algorithm is needed, and the launch of its kernels changes nothing, which is said") {
@@ -311,7 +311,7 @@ TEST_CASE("a variable of what the library has not chosen changes nothing, which 
       {two_hgx_h100, {}, "NCCL_NTHREADS", 256, "chooses NVLSTree"},
       {one_dgx_a100, {"library.env.NCCL_PROTO=LL128"}, "NCCL_NTHREADS", 256, "chooses LL128"},
       {one_dgx_a100, {"collective.op=all_to_all"}, "NCCL_NTHREADS", 256, "all_to_all is sends"},
-      {one_dgx_a100, {"collective.op=all_gather"}, "NCCL_NVLS_ENABLE", 0, "of all_gather NVLS"}};
+      {one_dgx_a100, {"collective.op=all_gather"}, "NCCL_NVLS_ENABLE", 0, "not modeled for all_gather"}};
   for (const Row& row : rows) {
     CAPTURE(row.variable);
     Overrides with = row.chosen;
@@ -354,7 +354,7 @@ TEST_CASE("numbers that a release has no use for count as what NCCL takes instea
   REQUIRE(predicted(one_dgx_a100, with_threads(96)).time != predicted(one_dgx_a100, with_threads(512)).time);
   CHECK(predicted(one_dgx_a100, with_threads(100)).time == predicted(one_dgx_a100, with_threads(512)).time);
   CHECK(has(point(one_dgx_a100, with_threads(100)).warnings.at(0),
-            "/library/env/NCCL_NTHREADS: it counts as 512: NCCL takes multiples of 32 only, found 100"));
+            "/library/env/NCCL_NTHREADS: it counts as 512: NCCL accepts only multiples of 32, found 100"));
   CHECK(point(one_dgx_a100, with_threads(96)).warnings.empty());
 }
 
@@ -523,7 +523,7 @@ TEST_CASE("GPUDirect of a NIC behind a chip-to-chip link is on by the release, o
             "it has no effect, because NCCL 2.24.3 does not know it; 2.26 is the first release that does"));
   CHECK(has(warning(on_star("dgx-a100", 2, "200 Gb/s", "2.27.3", "all_reduce", "1 MiB")),
             "it has no effect, because no chip-to-chip link joins GPUs and CPUs here"));
-  CHECK(has(warning(one_dgx_a100), "it has no effect, because there is one node, and it is about NICs"));
+  CHECK(has(warning(one_dgx_a100), "it has no effect, because there is one node, and it applies to NICs"));
 }
 
 TEST_CASE("NCCL_MIN_CTAS and the older names of NCCL_MIN_NCHANNELS bound the same channels") {
@@ -575,7 +575,7 @@ TEST_CASE("variables of sends and receives change these alone, which is said of 
     CHECK(point(sends, set).warnings.empty());
     CHECK(predicted(sends, set).time < predicted(sends).time);
     CHECK(has(point(two_dgx_a100, set).warnings.at(0),
-              "it is about sends and receives to peers, and all_reduce is none"));
+              "it applies to sends and receives to peers, and all_reduce uses none"));
   }
   const Overrides no_ll{"library.env.NCCL_P2P_LL_THRESHOLD=0", "collective.bytes=1 KiB"};
   CHECK(point(sends, no_ll).protocol->name == "simple");

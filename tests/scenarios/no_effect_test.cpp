@@ -131,7 +131,7 @@ TEST_CASE("PXN that no message would take, and rooms in which none rests, are sa
   const std::string nccl = R"("library": "nccl",)", off = R"({"pxn": false})";
   const std::string all_reduce = R"("op": "all_reduce")", all_to_all = R"("op": "all_to_all")";
   const std::string of_two = all_reduce + R"(, "ranks": ["node0.gpu0", "node1.gpu0"])";
-  const Texts idle{"s.json: /transport/pxn: false (NCCL_PXN_DISABLE=1): no message of this run would go by PXN"};
+  const Texts idle{"s.json: /transport/pxn: false (NCCL_PXN_DISABLE=1): no message of this run would use PXN"};
   CHECK(on_a100(of_two, off, nccl) == idle);  // one rail
   CHECK(on_a100(of_two, R"({"NCCL_PXN_DISABLE": "1"})", nccl) == idle);
   CHECK(on_a100(of_two + R"(, "algorithm": "ring")", off, "") == idle);
@@ -141,7 +141,7 @@ TEST_CASE("PXN that no message would take, and rooms in which none rests, are sa
   // No ring takes it, but without it the search finds others.
   CHECK(on_a100(all_reduce, off, nccl).empty());
 
-  const Texts no_rooms{"s.json: /transport/staging/depth: 4: no message of this run rests on its way"};
+  const Texts no_rooms{"s.json: /transport/staging/depth: 4: no message of this run is staged in memory"};
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}})", nccl) == no_rooms);
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}, "gpudirect": false})", nccl).empty());
 }
@@ -154,7 +154,7 @@ TEST_CASE("ACS that no message meets is said") {
                      ranks + R"(}, "transport": {"acs": true}})");
   };
   const Texts idle{
-      "s.json: /transport/acs: true: no message of this run turns round in a PCIe switch below a root complex"};
+      "s.json: /transport/acs: true: no message of this run turns around in a PCIe switch below a root complex"};
   CHECK(ring("dgx-a100", R"(["node0.gpu0", "node0.gpu1"])") == idle);  // over NVLink
   CHECK(ring("dgx-a100", R"(["node0.gpu0", "node1.gpu0"])").empty());
   CHECK(ring("gh200", R"(["node0.gpu0", "node1.gpu0"])") == idle);  // no PCIe switch between GPU and NIC

@@ -187,9 +187,8 @@ TEST_CASE("keys of full sharding are refused where nothing is gathered, and grou
         at + "/hybrid: expected a number that divides the data parallel ranks, 2, found 3\n"
              "  hint: so many ranks divide the model, and groups of them have replicas");
   CHECK(refused({{"/training/parallel/shard", "optimizer_gradients"}}) ==
-        at +
-            "/shard: expected optimizer_gradients only with pipeline 1, found pipeline 2\n"
-            "  hint: each micro-batch's gradients would be reduced; DeepSpeed refuses it, too: take optimizer or full");
+        at + "/shard: expected optimizer_gradients only with pipeline 1, found pipeline 2\n"
+             "  hint: each micro-batch's gradients would be reduced; DeepSpeed also refuses it: use optimizer or full");
   CHECK(refused({full, {"/training/workload/transformer/tied", true}}) ==
         at + "/shard: expected an untied embedding with full and pipeline 2, found a tied one\n"
              "  hint: an embedding on two stages that gather it is not modeled: take pipeline 1, or shard optimizer");
@@ -347,7 +346,7 @@ TEST_CASE("plans of experts that are not modeled are refused with the sizes that
              "  hint: expert ranks are tensor, data and context ranks");
   CHECK(refused({{"tensor", 2}, {"sequence_parallel", true}, {"expert", 8}}) ==
         at + "/expert: expected expert times expert_tensor to divide the 8 ranks of a stage, found 8 x 2 = 16\n"
-             "  hint: expert ranks are data and context ranks; \"expert_tensor\": 1 takes tensor ranks, too");
+             "  hint: expert ranks are data and context ranks; \"expert_tensor\": 1 also takes tensor ranks");
   CHECK(
       refused({{"tensor", 4}, {"sequence_parallel", true}, {"expert_tensor", 2}}) ==
       at + "/expert_tensor: expected 1 or tensor, 4, found 2\n"
@@ -357,7 +356,7 @@ TEST_CASE("plans of experts that are not modeled are refused with the sizes that
              "  hint: each rank has equally many");
   CHECK(refused({{"tensor", 2}, {"expert", 2}}) ==
         at + "/sequence_parallel: expected sequence_parallel with experts and tensor 2, found none\n"
-             "  hint: without it each tensor rank would send the same tokens; Megatron-LM refuses it, too "
+             "  hint: without it each tensor rank would send the same tokens; Megatron-LM also refuses it "
              "(transformer/moe/moe_layer.py)");
   CHECK(refused({{"expert", 4}, {"shard", "full"}}) ==
         at + "/shard: expected none or optimizer with experts on 4 ranks, found full\n"

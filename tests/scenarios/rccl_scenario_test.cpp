@@ -102,10 +102,10 @@ TEST_CASE("what is not modeled of RCCL is refused") {
   check_has(refusal(one_node, {R"(collective.ranks=["node0.gpu0", "node0.gpu1"])"}),
             "/collective/ranks: expected all 8 GPUs of each node next to RCCL, found 2 of mi300x");
   check_has(refusal(one_node, {"harness.gpus_per_thread=8"}),
-            "/harness/gpus_per_thread: expected one GPU for each thread next to RCCL, found several");
+            "/harness/gpus_per_thread: expected one GPU per thread with RCCL, found several");
   check_has(refusal(one_node, {"collective.algorithm=ring"}), "cannot be combined with a library");
   check_has(refusal(one_node, {"library.env.NCCL_ALGO=CollNet"}), "/library/env/NCCL_ALGO: expected names of");
-  check_has(refusal(one_node, {"library.env.RCCL_ENABLE_HIPGRAPH=1"}), "what it changes in RCCL is not modeled");
+  check_has(refusal(one_node, {"library.env.RCCL_ENABLE_HIPGRAPH=1"}), "its effect on RCCL is not modeled");
   check_has(refusal(one_node, {"library.env.NCCL_ALOG=Ring"}), "NCCL_ALGO");
   check_has(refusal(one_node, {"library.costs=costs.json"}), "/library/costs");
 }
@@ -125,7 +125,7 @@ TEST_CASE("variables act as in RCCL, or a warning says that they do not") {
   CHECK(point(one_node, off).main().algorithm->name == "ring");
   CHECK(warned({"library.env.NCCL_PROTO=Simple"}) ==
         "--set library.env.NCCL_PROTO=Simple: /library/env/NCCL_PROTO: it has no effect, because a schedule of MSCCL "
-        "comes first at this size; "
+        "takes precedence at this size; "
         "RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner\n");
   CHECK(warned({"library.env.NCCL_PROTO=Simple", off.front()}).empty());
   CHECK(point(one_node, {"library.env.NCCL_PROTO=Simple", off.front()}).protocol->name == "simple");
@@ -133,7 +133,7 @@ TEST_CASE("variables act as in RCCL, or a warning says that they do not") {
             .find("RCCL 2.21.5 has no Tree here and falls back to Ring") != std::string::npos);
   CHECK(warned({"library.env.RCCL_MSCCL_ENABLE=0", "collective.op=all_gather"}) ==
         "--set library.env.RCCL_MSCCL_ENABLE=0: /library/env/RCCL_MSCCL_ENABLE: it has no effect, because no schedule "
-        "of MSCCL is for this\n");
+        "of MSCCL applies here\n");
   CHECK(
       warned({"library.env.NCCL_MIN_NCHANNELS=32"}) ==
       "--set library.env.NCCL_MIN_NCHANNELS=32: /library/env/NCCL_MIN_NCHANNELS: its effect on RCCL is not modeled\n");

@@ -95,7 +95,7 @@ TEST_CASE("gdr=\"0\" in a file is as gdr_level LOC for its devices, unless gpudi
   const std::string which = "gdr=0 on 2 of 2 GPUs and 2 of 2 NICs";
   CHECK(warnings(denied, "", topology) == "m: " + what_denied_gpudirect_means(which) + "\n");
   CHECK(test::has(warnings(denied, R"("gpudirect": true)", topology),
-                  "/transport/gpudirect: m has " + which + "; they are used with GPUDirect all the same"));
+                  "/transport/gpudirect: m has " + which + "; they are used with GPUDirect anyway"));
   CHECK(warnings(denied, R"("gpudirect": false)", topology) == "");               // it says so itself
   CHECK(warnings(denied, "", R"({"kind": "nccl_xml", "file": "m.xml"})") == "");  // nothing leaves the node
   CHECK(warnings(pairs, R"("gpudirect": true)", topology) == "");

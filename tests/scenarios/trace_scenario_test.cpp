@@ -136,7 +136,7 @@ TEST_CASE("one rank's trace stands for all, in groups that are stated, and the r
   scenario["trace"]["files"] = "job.0.et";
   scenario["trace"]["groups"] = Json::parse(R"([{"name": "tp", "members": [[0, 1], [2, 3]]}])");
   const Scenario point = files.point(scenario);
-  CHECK(point.warnings.at(0).ends_with("/trace/files: one rank's trace stands for all 4"));
+  CHECK(point.warnings.at(0).ends_with("/trace/files: one rank's trace represents all 4"));
   // Pairs reduce at the same time, on links of their own.
   CHECK(predict(point).time ==
         3 * us + alone(one_collective(2, "all_reduce", 4096)) + alone(one_collective(4, "all_reduce", 1 << 16)));
@@ -261,10 +261,10 @@ TEST_CASE("what a trace leaves open, and is assumed, is a warning") {
   };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   CHECK(has(warnings({made_call(1, 64, {}, 0, "7")}),
-            "is not listed in the traces: it is taken as all ranks; \"groups\" states others"));
+            "is not listed in the traces: it is assumed to have all ranks; set \"groups\" for others"));
   CHECK(!has(warnings({made_call(1, 64)}), "is not listed"));
   MadeNode rooted = made_call(1, 64, {}, 5);
-  CHECK(has(warnings({rooted}), "1 calls do not say their root: it is taken as the first rank of their group"));
+  CHECK(has(warnings({rooted}), "1 calls do not state their root: it is assumed to be the first rank of their group"));
   rooted.attributes.push_back(attribute("root", 1));
   CHECK(!has(warnings({rooted}), "their root"));
   // Ring is the default, and does no all_to_all.

@@ -414,7 +414,7 @@ TEST_CASE("check prints its verdict; the table with -v, and of the failed rows a
   CHECK(run_command({"check", pairs}).out ==
         "4 points: 0 agree with their closed form, 0 failed\n"
         "not compared: 4 outside the assumptions of their closed form, 0 without one; -v lists them\n");
-  CHECK(has(run_command({"check", pairs, "--verbose"}).out, "not its case: the ranks are neither"));
+  CHECK(has(run_command({"check", pairs, "--verbose"}).out, "not compared: the ranks are neither"));
 }
 
 TEST_CASE("schedule check has one line for points whose schedules are equal but for their size") {

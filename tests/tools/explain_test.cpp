@@ -140,7 +140,7 @@ TEST_CASE("one slow NIC of 64 is named first, with its fault") {
   CHECK(first["cause"] == "link");
   CHECK(first["kind"] == "nic");
   CHECK((first["link"] == "node5.nic3 -> leaf0" || first["link"] == "leaf0 -> node5.nic3"));
-  CHECK(first["fault"] == "a fault leaves it 12 GB/s of 48 GB/s");  // an adapter of 400 Gb/s carries 48 GB/s
+  CHECK(first["fault"] == "a fault cuts it from 48 GB/s to 12 GB/s");  // an adapter of 400 Gb/s carries 48 GB/s
   CHECK(has(document["summary"].get<std::string>(), "node5.nic3"));
   // Without the fault it is faster than with any class of links twice as fast, except the NIC's.
   CHECK(change(document, "without faults") < -0.2);
@@ -327,8 +327,8 @@ TEST_CASE("explain says all in text, with one number in its first line") {
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
   CHECK(outcome.out.starts_with(
-      "all_reduce of 40 MB, ring, 4 ranks (four): 6.01 ms, 9.98 GB/s bus; gpu0 -> switch0 holds it: 100 %\n"
-      "  of the critical path\n"));
+      "all_reduce of 40 MB, ring, 4 ranks (four): 6.01 ms, 9.98 GB/s bus; limited by gpu0 -> switch0 for\n"
+      "  100 % of the critical path\n"));
   CHECK(has(outcome.out, "steps 1-6: rank 0 -> rank 1 over gpu* -> switch*, 6 messages: 6012.0 us"));
   CHECK(has(outcome.out, "The closed form 2(K-1)(a + p/(K b)): 6012.0 us, and its assumptions hold."));
   CHECK(has(outcome.out, "calibration.scale_link=2"));

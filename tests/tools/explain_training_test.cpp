@@ -153,7 +153,7 @@ TEST_CASE("one GPU's path is its computation, and nothing else helps") {
   const json document = explained(file);
   CHECK(document["why"].size() == 2);
   CHECK(document["why"][0]["task"] == "backward");
-  CHECK(has(document["summary"].get<std::string>(), "the backward pass holds it: 67 %"));
+  CHECK(has(document["summary"].get<std::string>(), "limited by the backward pass for 67 %"));
   CHECK(has(document["summary"].get<std::string>(), "all of it is computation"));
   CHECK(document["what_if"].size() >= 2);
   // Twice the speed: half the time, but for the picosecond to which each of 54 layers and 2 passes is rounded.
@@ -186,8 +186,8 @@ TEST_CASE("the text names passes, buckets and links, and what a change gains") {
   CHECK(outcome.err == "");
   CHECK(outcome.out.starts_with("training step of layers (four layers), ddp, ring, 4 ranks, 4 buckets: 43 ms, 744.1"));
   CHECK(has(explained(four_layers("7 ms"))["summary"].get<std::string>(),
-            "the backward pass holds it: 65 % of the critical path; besides computation, bucket 3 over gpu* -> "
-            "switch* takes most: 14 %"));
+            "limited by the backward pass for 65 % of the critical path; apart from computation, bucket 3 over gpu* -> "
+            "switch* takes the most time: 14 %"));
   CHECK(has(outcome.out, "backward l.3 to backward l.0, 4 tasks: rank "));
   CHECK(has(outcome.out, " over gpu* -> switch*, 6 messages: 6.006 ms"));
   CHECK(has(outcome.out, "compute 2x"));

@@ -100,7 +100,7 @@ TEST_CASE("two points in one cell are refused before the first run, with what sp
   CHECK(!std::filesystem::exists(out));
   CHECK(
       has(by_column.err, "found two for ranks 2, protocol none: collective.algorithm is ring and recursive_doubling"));
-  CHECK(has(matrix(with({"--format", "matrix", "--set", "topology.ranks=[2, 2]"})).err, "the point is there twice"));
+  CHECK(has(matrix(with({"--format", "matrix", "--set", "topology.ranks=[2, 2]"})).err, "the point occurs twice"));
 }
 
 TEST_CASE("the jobs of a scenario split a cell, and may be its rows") {
@@ -146,7 +146,7 @@ TEST_CASE("names of a matrix are known before the first point is simulated") {
   CHECK(has(refused({"--format", "matrix", "--rows", "bytes"}), "--format: expected --columns with a matrix"));
   CHECK(has(refused({"--rows", "bytes"}), "--rows: expected --format matrix, matrix-markdown or matrix-csv with it"));
   CHECK(has(refused({"--cell", "busbw_GBps"}), "--cell: expected --format matrix"));
-  CHECK(has(refused({"--format", "matrix", "--rows", "bytes", "--columns", "bytes"}), "expected another name"));
+  CHECK(has(refused({"--format", "matrix", "--rows", "bytes", "--columns", "bytes"}), "expected a name other"));
   // A column of results that these results have no value for.
   CHECK(has(refused(with({"--format", "matrix", "--cell", "samples_per_s"})), "samples_per_s\", which none has"));
 }

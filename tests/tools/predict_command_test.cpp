@@ -145,7 +145,8 @@ TEST_CASE("each word for a fabric becomes its keys") {
 TEST_CASE("what no option says is printed as assumed, until --set says it") {
   const Words words{"all_reduce", "--node", "h100", "--nodes", "4"};
   const std::string all = predict(words).out;
-  const std::string heading = "Assumed, as no option says it; --set changes what is at the path in brackets:\n";
+  const std::string heading =
+      "Assumed because no option states it; --set changes the value at the path in parentheses:\n";
   REQUIRE(has(all, heading));
   CHECK(has(all, "  h100 is taken to be hgx-h100, "));
   CHECK(has(all, "  the nodes are on one non-blocking switch, star (topology.fabric)\n"));
@@ -301,7 +302,7 @@ TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, a
             "ringsim: error: --nodes: expected the name of a machine as SCENARIO, found -\n"
             "  hint: --set topology.nodes=N changes a scenario\n"));
   CHECK(has(run_command({"bound", "dgx-a100", "--fabric", "star"}).err,
-            "ringsim: warning: --fabric: it has no effect on one node; --nodes says how many there are\n"));
+            "ringsim: warning: --fabric: it has no effect on one node; --nodes sets their number\n"));
 }
 
 }  // namespace predict_command_test

@@ -133,13 +133,13 @@ TEST_CASE("a folded run has the picture of the whole one") {
 }
 
 TEST_CASE("ranks that stand for others, and runs that are void, leave the picture of the whole run") {
-  // 64 GPUs in two stages: two ranks stand for all, and calls meet others, so that a first run is void.
+  // 64 GPUs in two stages: two ranks represent all, and calls meet others, so that a first run is void.
   const std::string plans = source_dir() + "/scenarios/examples/training/plans.json";
   const std::vector<std::string> one{"--set", R"(sweep={"training.parallel.recompute":["none"]})", "--set",
                                      R"(where=["training.parallel.recompute == 'none'"])"};
   const Outcome outcome = run_command({"run", plans, one[0], one[1], one[2], one[3]});
   CHECK(has(outcome.out, "96 met others"));
-  CHECK(has(outcome.out, "2 of 64 ranks stood for all"));
+  CHECK(has(outcome.out, "2 of 64 ranks represented all"));
   std::vector<std::string> whole = one;
   whole.push_back("--no-fold");
   const std::string svg = picture_of(plans, one);

@@ -125,7 +125,7 @@ TEST_CASE("a sweep goes on with what is there, with what is torn, and when the s
     CHECK(rest.code == 0);
     CHECK(read_file(part) == all);
     const bool torn = bytes > 0 && all[bytes - 1] != '\n';
-    CHECK((rest.err == part + ": the last line was not whole, and is dropped\n") == torn);
+    CHECK((rest.err == part + ": the last line was incomplete and is dropped\n") == torn);
   }
   // Of 12 points 4 are new; the others keep their rows.
   const std::string grown = scenario(ringsim::test::replaced(twelve, "[2, 6, 8]", "[2, 6, 8, 12]"));
@@ -210,7 +210,7 @@ TEST_CASE("a point that fails is a row with its error, without a word of where t
       scenario(ringsim::test::replaced(text, R"(["all_reduce", "all_to_all"])", R"(["all_reduce", "all_gather"])"));
   const Outcome gone = run_command({"sweep", mended, "-o", out, "--resume"});
   CHECK(gone.code == 0);
-  CHECK(gone.err == out + ": 2 errors of points that the scenario has no more are dropped\n");
+  CHECK(gone.err == out + ": 2 errors of points that the scenario no longer has are dropped\n");
   CHECK(read_file(out).find("\"error\"") == std::string::npos);
 }
 

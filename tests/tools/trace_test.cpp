@@ -165,7 +165,7 @@ TEST_CASE("what is asked wrongly is refused before anything runs, or names the o
              "--utilisation has been replaced by --utilization");
   is_refused(run_command({"run", temporary_file("s.json", star), "--utilisation-step", "1 ms"}), 2,
              "--utilisation-step has been replaced by --utilization-step");
-  is_refused(traced(file, star, {"--utilization", file}), 3, "expected another file");
+  is_refused(traced(file, star, {"--utilization", file}), 3, "expected a file for the results other");
   is_refused(traced("/no/such/folder/t.json", star), 3, "found no folder");
   CHECK(!std::filesystem::exists(file));
 }

@@ -62,7 +62,7 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
   CHECK(preset.cables[0].link.source == "2 links as one, of each: bandwidth: a page; latency: assumed: a guess");
 
   const std::string cabled_hint =
-      "\n  hint: a nic that joins no fabric (storage, management) says \"cabled\": false instead";
+      "\n  hint: a nic that joins no fabric (storage, management) has \"cabled\": false instead";
   struct Row {
     std::string from, to;
   };
@@ -244,7 +244,7 @@ TEST_CASE("a host says how far its GPUs reach each other, at what cost, and how 
 }
 
 TEST_CASE("a nic has a port or says that it is not cabled, and nothing else has either") {
-  const std::string hint = "\n  hint: a nic that joins no fabric (storage, management) says \"cabled\": false instead";
+  const std::string hint = "\n  hint: a nic that joins no fabric (storage, management) has \"cabled\": false instead";
   for (const std::string what :
        {R"("kind": "nic")", R"("kind": "nic", "cabled": true)", R"("kind": "nic", "cabled": false, "port": "edr")",
         R"("kind": "cpu", "port": "edr")", R"("kind": "cpu", "cabled": false)"}) {

@@ -83,7 +83,7 @@ TEST_CASE("the variables of real command lines run, with a warning for what is n
       "ranks has, and so over how many ways of the fabric its messages are spread; \"network\": {\"routing\": "
       "\"flow_spray\"} spreads them over all ways"));
   CHECK(scenario.warnings[1].ends_with(
-      "/library/env/NCCL_IB_DISABLE: its effect is not modeled: sockets in place of InfiniBand and RoCE"));
+      "/library/env/NCCL_IB_DISABLE: its effect is not modeled: sockets instead of InfiniBand and RoCE"));
   CHECK(predict(scenario).time == predict(point()).time);
 }
 
@@ -103,8 +103,8 @@ TEST_CASE("a variable warns only on machines where NCCL reads it") {
   const auto two = warnings("rtx4090-pcie", 1, R"({"NCCL_SHM_DISABLE": 1, "NCCL_IB_QPS_PER_CONNECTION": 4})");
   REQUIRE(two.size() == 2);
   CHECK(two[0].ends_with(
-      "/library/env/NCCL_SHM_DISABLE: its effect is not modeled: the network in place of host memory between GPUs of a "
-      "node; NCCL then takes each group of GPUs with peer access for a node: give the scenario such nodes "
+      "/library/env/NCCL_SHM_DISABLE: its effect is not modeled: the network instead of host memory between GPUs of a "
+      "node; NCCL then treats each group of GPUs with peer access as a node: describe such nodes in the scenario "
       "(docs/guide/nccl.md, Your own nodes)"));
   // Without peer access NVLink is not used either.
   CHECK(warnings("dgx-a100", 1, R"({"NCCL_SHM_DISABLE": 1, "NCCL_P2P_DISABLE": 1})").size() == 1);

@@ -228,8 +228,7 @@ TEST_CASE("a value that NCCL would read otherwise, or not at all, is a warning t
         "t.xml:5: port \"one\" of a <net> is no number; left out" + slot);
   CHECK(warning("dev=\"0\" speed", "dev=\"no\" speed")
             .starts_with("t.xml:5: dev \"no\" of a <net> is no number; left out"));
-  CHECK(warning("maxconn=\"131072\"", "latency=\"-1\"") ==
-        "t.xml:5: latency \"-1\" us of a <net>; taken as if it were not said" + slot);
+  CHECK(warning("maxconn=\"131072\"", "latency=\"-1\"") == "t.xml:5: latency \"-1\" us of a <net>; ignored" + slot);
   CHECK(warning("maxconn=\"131072\"", "rail=\"1\"").find("\"rail\" is not their place") != std::string::npos);
   CHECK(warning("maxconn=\"131072\"", "rail=\"0\"") == slot.substr(1));
   CHECK(warning("maxconn=\"131072\"", "net=\"maybe\"")
@@ -352,11 +351,11 @@ TEST_CASE("each attribute of a machine file may have any value: it is read, or r
 
 TEST_CASE("GPUs without a compute capability are refused next to NCCL with the options that say the model") {
   const Machine machine = import_nccl_xml(content("skeleton.xml"), "skeleton.xml");
-  CHECK(
-      test::complaint([&] { nccl::tuner_machine(machine, 2, 1, {}, nccl::Release::v2_30_7); }) ==
-      "expected GPUs with their compute capability, found none in skeleton\n"
-      "  hint: say the model: --gpu A100 of `topology import`, or \"gpu\": \"A100\" next to \"file\" of kind nccl_xml; "
-      "in a machine file it is \"attributes\": {\"sm\": \"80\"} of each gpu");
+  CHECK(test::complaint([&] { nccl::tuner_machine(machine, 2, 1, {}, nccl::Release::v2_30_7); }) ==
+        "expected GPUs with their compute capability, found none in skeleton\n"
+        "  hint: state the model: --gpu A100 of `topology import`, or \"gpu\": \"A100\" next to \"file\" of kind "
+        "nccl_xml; "
+        "in a machine file it is \"attributes\": {\"sm\": \"80\"} of each gpu");
 }
 
 }  // namespace nccl_xml_devices_test

@@ -98,12 +98,13 @@ TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user 
   const Machine bare = import_sample("skeleton.xml");
   CHECK(
       text(bare.warnings) ==
-      text({"skeleton.xml:5: the file does not tell the speed of 2 of 2 NICs, of which this is the first; they cannot "
-            "be cabled unless --nic \"200 Gb/s\" of `topology import` (\"nic\" of a scenario's topology) says it",
-            "skeleton.xml: the file does not tell the model of 8 of 8 GPUs: library nccl needs it, and NVLinks are "
-            "taken as those of sm 80; --gpu A100 of `topology import` (\"gpu\" of a scenario's topology) says it",
-            "skeleton.xml: no NVLinks between the GPUs are listed; taken to have none, unless --nvlink dgx-a100 of "
-            "`topology import` (\"nvlink\" of a scenario's topology) names a machine whose they are"}));
+      text(
+          {"skeleton.xml:5: the file does not state the speed of 2 of 2 NICs; this is the first; --nic \"200 Gb/s\" of "
+           "`topology import` (\"nic\" of a scenario's topology) has to state it before they can be cabled",
+           "skeleton.xml: the file does not state the model of 8 of 8 GPUs: library nccl needs it, and NVLinks are "
+           "taken as those of sm 80; --gpu A100 of `topology import` (\"gpu\" of a scenario's topology) states it",
+           "skeleton.xml: no NVLinks between the GPUs are listed; assumed to have none, unless --nvlink dgx-a100 of "
+           "`topology import` (\"nvlink\" of a scenario's topology) names a machine that has them"}));
   CHECK_FALSE(device(bare, "nic0").port);
   CHECK(device(bare, "gpu0").attributes.at("busid") == "0001:00:00.0");
   CHECK(device(bare, "gpu2").attributes.at("busid") == "0003:00:00.0");
@@ -145,7 +146,7 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
           "traps.xml:12: link_width \"0\"; taken as x16, as NCCL does",
           "traps.xml:18: link_speed \"Unknown\" is unknown; taken as 8 GT/s, as NCCL does",
           "traps.xml:24: a device of class 0x010802; left out",
-          "traps.xml:25: a device without a class, so nobody knows what it is; left out",
+          "traps.xml:25: a device without a class, so its kind is unknown; left out",
           "traps.xml:3: the uplink of switch 0000:01:00.0 says 2.5 GT/s PCIe x1, below PCIe 3 and slower than a device "
           "below it, as virtual switches do; taken as fast as that device, 32.0 GT/s PCIe x16",
           "traps.xml:21: a <net> without dev; left out, as NCCL does",
@@ -252,7 +253,7 @@ TEST_CASE("a bus id twice is a warning, and both devices are kept; a target that
       "dev=\"0\" speed=\"1000\"/></nic></pci>";
   const Machine m = import_nccl_xml(small(nic), "t.xml");
   CHECK(m.warnings ==
-        Lines{"t.xml:5: bus id 0000:01:00.0 stands here again (first on line 3); taken as another device"});
+        Lines{"t.xml:5: bus id 0000:01:00.0 occurs here again (first on line 3); taken as another device"});
   CHECK(cables_of(m)[0] == "gpu0 - cpu0: pcie 12 GB/s");
   CHECK(cables_of(m)[1] == "nic0 - cpu0: pcie 12 GB/s");
   // Of two devices of a bus id an <nvlink> means the GPU.
@@ -291,8 +292,8 @@ TEST_CASE("what the user says must fit the file") {
   CHECK(complaint(small(), {.gpu = "H10"}) ==
         "t.xml: expected a model of GPU that NCCL has a rule for, found \"H10\"\n  hint: did you mean \"A10\"?");
   CHECK(import_nccl_xml(small(), "t.xml", {.gpu = "V100", .nic = users_nic}).warnings ==
-        Lines{"t.xml: the file tells the speed of every NIC; what you say of NICs is not used",
-              "t.xml: the file tells each GPU's sm; the model that you say is not used"});
+        Lines{"t.xml: the file states the speed of every NIC; the NIC rate that you set is not used",
+              "t.xml: the file states each GPU's sm; the model that you set is not used"});
 }
 
 TEST_CASE("a machine that was written is read as the same devices, tree, links and speeds") {

@@ -202,8 +202,8 @@ TEST_CASE("NICs of a model without any have the rate that the user says; else on
   Machine bare = like();
   bare.devices[2].port.reset();
   CHECK(text(import_nvidia_smi(matrix, "m.txt", bare).warnings) ==
-        "m.txt: model has no NIC whose rate the 2 NICs of the matrix could have; they cannot be cabled unless --nic "
-        "\"200 Gb/s\" of `topology import` (\"nic\" of a scenario's topology) says it");
+        "m.txt: model has no NIC whose rate the 2 NICs of the matrix could have; --nic \"200 Gb/s\" of `topology "
+        "import` (\"nic\" of a scenario's topology) has to state it before they can be cabled");
   const LinkSpec said{.bandwidth = 200_Gbps};
   for (const Machine& model : {bare, like()}) {
     const Machine m = import_nvidia_smi(matrix, "m.txt", model, said);
@@ -212,7 +212,7 @@ TEST_CASE("NICs of a model without any have the rate that the user says; else on
   }
   CHECK(device(import_nvidia_smi(matrix, "m.txt", like(), said), "nic0").port->kind == LinkKind::infiniband);
   CHECK(text(import_nvidia_smi("GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n", "m.txt", like(), said).warnings) ==
-        "m.txt: the matrix has no NICs; what you say of NICs is not used");
+        "m.txt: the matrix has no NICs; the NIC rate that you set is not used");
 }
 
 TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity, and a warning says so") {
@@ -225,9 +225,8 @@ TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity
   CHECK(cables.find("bridge1 - cpu0") != std::string::npos);
   CHECK(cables.find("gpu1 - cpu1") != std::string::npos);
   CHECK(text(m.warnings) ==
-        "m.txt: the matrix does not tell what shares a PCIe switch with GPU0, GPU1, GPU2; taken to hang on the CPU of "
-        "the "
-        "same affinity, each for itself");
+        "m.txt: the matrix does not show what shares a PCIe switch with GPU0, GPU1, GPU2; each is assumed to be "
+        "attached to the CPU of the same affinity");
 }
 
 TEST_CASE("the matrix of every machine, printed and read, prints the same again") {

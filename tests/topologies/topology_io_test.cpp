@@ -40,7 +40,7 @@ TEST_CASE("import prints the machine file of an XML file, and its warnings on st
   const std::string skeleton = sample("skeleton.xml").string();
   const Outcome bare = run_command({"topology", "import", skeleton});
   CHECK(bare.code == 0);
-  CHECK(bare.err.starts_with("ringsim: warning: " + skeleton + ":5: the file does not tell the speed of 2 of 2 NICs"));
+  CHECK(bare.err.starts_with("ringsim: warning: " + skeleton + ":5: the file does not state the speed of 2 of 2 NICs"));
   CHECK(test::has(bare.err, "--nic"));
   const Outcome full =
       run_command({"topology", "import", skeleton, "--nvlink", "dgx-1v", "--nic", "200 Gb/s", "--gpu", "V100"});
@@ -72,11 +72,11 @@ TEST_CASE("what import cannot use has code 3 and says why") {
   CHECK(no_like.err ==
         "ringsim: error: " + matrix +
             ": expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`\n  hint: --like "
-            "names a preset for the speeds that a matrix does not tell: `ringsim list nodes` shows all\n");
+            "names a preset for the speeds that a matrix does not state: `ringsim list nodes` shows all\n");
   const Outcome like = run_command({"topology", "import", dump, "--like", "dgx-1v"});
   CHECK(like.code == 3);
   CHECK(like.err == "ringsim: error: --like: expected it only for a matrix of nvidia-smi, found an XML file: " + dump +
-                        "\n  hint: --nvlink, --nic and --gpu say what an XML file lacks\n");
+                        "\n  hint: --nvlink, --nic and --gpu supply what an XML file lacks\n");
   const Outcome gpu = run_command({"topology", "import", matrix, "--like", "dgx-1v", "--gpu", "A100"});
   CHECK(gpu.code == 3);
   CHECK(gpu.err.starts_with("ringsim: error: --gpu: expected it only for NCCL's topology XML"));

@@ -449,7 +449,7 @@ TEST_CASE("a form that sizes leave more than half a per cent of room does not ho
   CHECK(because(0_ps, 0_ps).empty());
   REQUIRE(because(ns(994), ns(1000)).size() == 1);
   CHECK(because(0_ps, ns(1000)).front() ==
-        "the sizes do not divide evenly: rounded down they would take 0.000 us, so the form is a bound and no more");
+        "the sizes do not divide evenly: rounded down they would take 0.000 us, so the form is only a bound");
 }
 
 TEST_CASE("there is no ratio to a form of no time, but where simulation takes none either") {

@@ -121,7 +121,7 @@ TEST_CASE("one plan of a library that is far off fails --max-error, however near
       run_command({"compare", ringsim::test::source_dir() + "/scenarios/examples/library/nccl-two-dgx-a100.json", rows,
                    "--max-error", "10%"});
   CHECK(outcome.code == 1);
-  CHECK(outcome.err.find("of nccl 2.22.3 one row in ten is") != std::string::npos);
+  CHECK(outcome.err.find("one row in ten of nccl 2.22.3 is") != std::string::npos);
 }
 
 TEST_CASE("a bound that measured rows break is said to be broken") {
@@ -171,7 +171,7 @@ TEST_CASE("--max-error is held against the 90th percentile of the best algorithm
   CHECK(code("15") == 2);
   CHECK(code("-1%") == 2);
   CHECK(run_command({"compare", scenario(), measured(), "--max-error", "10%"}).err ==
-        "ringsim: beyond --max-error 10.0 %: of ring one row in ten is 18.0 % off or more\n");
+        "ringsim: beyond --max-error 10.0 %: one row in ten of ring is off by 18.0 % or more\n");
 }
 
 TEST_CASE("what does not belong together is refused, or told") {
@@ -306,7 +306,7 @@ TEST_CASE("a table of a release that is not modeled is compared with a warning, 
   CHECK(
       err("\"nccl\"", "NCCL 2.32.6") ==
       "0 ringsim: warning: FILE: it is of NCCL 2.32.6, which is newer than any release that is modeled; nccl 2.30.7 is "
-      "predicted, which chooses by other rules (docs/guide/nccl.md, Newer releases)\n");
+      "predicted, which uses different rules (docs/guide/nccl.md, Newer releases)\n");
   CHECK(err("\"nccl\"", "NCCL 2.31.2").starts_with("0 ringsim: warning: FILE: it is of NCCL 2.31.2, "));
   CHECK(err("\"nccl\"", "NCCL 2.30.7") == "0 ");
   CHECK(err("\"nccl\"", "RCCL 2.99.1")
@@ -316,7 +316,7 @@ TEST_CASE("a table of a release that is not modeled is compared with a warning, 
   CHECK(refused.starts_with("3 "));
   CHECK(
       refused.ends_with("/library/version: expected a version up to 2.30.7, the newest that is modeled, found 2.31.2\n"
-                        "  hint: newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"2.30.7\" "
+                        "  hint: newer releases use different rules (docs/guide/nccl.md, Newer releases); \"2.30.7\" "
                         "shows what that one would do\n"));
 }
 

@@ -127,7 +127,7 @@ TEST_CASE("points that are missing fail, points that are new are named, points t
   CHECK(failures(found) ==
         "topology.nodes 2: fails now, took 100 us in the baseline\n"
         "topology.nodes 3: takes 7 us now, failed in the baseline\n"
-        "missing: topology.nodes 1 is in the baseline alone\n");
+        "missing: topology.nodes 1 is only in the baseline\n");
   CHECK(found.new_ones == std::vector<std::string>{"topology.nodes 5"});
   const GateReport shard = report({.baseline = baseline, .all_points = false}, {failed(4)});
   CHECK(failures(shard) == "");

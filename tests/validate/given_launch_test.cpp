@@ -94,7 +94,7 @@ TEST_CASE("the launch is the model's and the median of what is missing, to the p
   const GivenLaunch other = solved({{8_B, 106.5, 6}});
   CHECK(other.is_implausible());
   CHECK(implausible_text(other) ==
-        "8 B would need a launch of 105.20 us in place of 4.70, and no launch exceeds the model's by more than 100 us");
+        "8 B would need a launch of 105.20 us instead of 4.70, and no launch exceeds the model's by more than 100 us");
   // A quarter of 18.8 us is 4.7.
   CHECK(doubts_of(solved({{8_B, 20, 18.8}})).empty());
   CHECK(doubts_of(solved({{8_B, 20, 18.9}})) ==
@@ -111,7 +111,7 @@ TEST_CASE("compare takes the launch from another table, and predicts as with dev
   std::string flat = outcome.err;  // lines break where the file's name says
   for (std::size_t at = flat.find("\n  "); at != std::string::npos; at = flat.find("\n  ")) flat.replace(at, 3, " ");
   CHECK(flat ==
-        fmt::format("ringsim: note: Launch is 7.70 us in place of 4.70 (devices.gpu.launch), the median of what fits "
+        fmt::format("ringsim: note: Launch is 7.70 us instead of 4.70 (devices.gpu.launch), the median of what fits "
                     "512 B, 1 KiB and 2 KiB of {}.\n",
                     from));
   const auto results = nlohmann::json::parse(outcome.out).at("results");
@@ -128,20 +128,20 @@ TEST_CASE("rows of the compared table that give the launch are not compared with
                                    "compared\n",
                                    file));
   CHECK(has(outcome.out, "differ by 0.0 % in the median of 2 rows."));  // 3 us of launch explain them all
-  CHECK(has(outcome.out, "Launch is 7.70 us in place of 4.70"));
+  CHECK(has(outcome.out, "Launch is 7.70 us instead of 4.70"));
   const Outcome explained = compare(file, file, {"--explain"});
   REQUIRE_MESSAGE(explained.code == 0, explained.err);
   CHECK(has(explained.out, "Measured and predicted agree within 10 % in all rows"));
   CHECK_FALSE(has(explained.out, "512 B  "));
-  CHECK(has(explained.out, "Launch is 7.70 us in place of 4.70"));
+  CHECK(has(explained.out, "Launch is 7.70 us instead of 4.70"));
 }
 
 TEST_CASE("compare says how much of the smallest prediction is launch") {
   const std::string scenario = temporary_file("pair.json", pair);
   const Outcome outcome = run_command({"compare", scenario, measured({"512 B", "1048576 B"}, {0, 0})});
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-  CHECK(has(outcome.out, fmt::format("Launch is 4.70 of {:.2f} us at 512 B: a fact of GPU, driver and harness; "
-                                     "--launch-from sets it from a\n  measured table.\n",
+  CHECK(has(outcome.out, fmt::format("Launch is 4.70 of {:.2f} us at 512 B: it depends on GPU, driver and harness; "
+                                     "--launch-from sets it\n  from a measured table.\n",
                                      predicted({"512 B"}).front())));
   // A launch is nothing of a large message's time.
   const Outcome large = run_command({"compare", scenario, measured({"16777216 B"}, {0})});

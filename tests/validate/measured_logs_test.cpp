@@ -134,8 +134,7 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
       {"runs-of-two-sizes.log",
        whole + "\nruns-of-two-sizes.log: not compared, as the scenario has 8 ranks: run 2 (line 50, 3 rows, 16 ranks)"},
       {"runs-half-listed.log",
-       three + untold +
-           "\nruns-half-listed.log:8: the log lists 1 rank, of which the highest is 15; taken as 16 ranks" +
+       three + untold + "\nruns-half-listed.log:8: the log lists 1 rank and the highest is 15; assuming 16 ranks" +
            by_busbw("runs-half-listed.log") +
            "\nruns-half-listed.log: not compared, as the scenario has 8 ranks: run 2 (line 12, 3 rows, 16 ranks)"},
       {"two-collectives.log",
@@ -143,8 +142,8 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
       {"loop-of-two.log",
        three + untold + by_busbw("loop-of-two.log") +
            "\nloop-of-two.log: run 2 (line 13, 3 rows) is left out: expected to find which collective was measured, "
-           "found "
-           "nothing that says it; its busbw fits all_gather of 8 ranks or all_to_all of 8 ranks, not the scenario's "
+           "found nothing that states it; its busbw fits all_gather of 8 ranks or all_to_all of 8 ranks, not the "
+           "scenario's "
            "all_reduce of 8 ranks"},
       {"suite.log",
        whole +
@@ -313,8 +312,8 @@ TEST_CASE("a log that names no collective: the scenario's if busbw fits it, else
   const std::string log = text_of("no-name.log");
   const auto with = [](CollectiveOp op, int ranks) { return ComparedWith{.ops = {op}, .ranks = {ranks}}; };
   const auto error = [](const std::string& found) {
-    return "x:4: expected to find which collective was measured, found nothing that says it" + found +
-           "\n  hint: say it with --collective NAME, or with a line \"# collective: all_reduce\" in the file";
+    return "x:4: expected to find which collective was measured, found nothing that states it" + found +
+           "\n  hint: state it with --collective NAME, or with a line \"# collective: all_reduce\" in the file";
   };
   const std::string fits = "; its busbw fits all_reduce of 8 ranks";
   CHECK(outcome_of(log, "x", std::nullopt, std::nullopt) == error(fits));

@@ -126,7 +126,7 @@ TEST_CASE(
   CHECK(cycles.rows[0].time_max_us == 90);
   REQUIRE(cycles.warnings.size() == 1);
   CHECK(cycles.warnings[0] ==
-        "rccl-tests-2024.json: 1 of 1 sizes stand several times, up to 2; they are taken as repetitions, the median "
+        "rccl-tests-2024.json: 1 of 1 sizes occur several times, up to 2; they are taken as repetitions, the median "
         "counts; their times differ by up to 12.5 % (1 MiB: 80 to 90 us)");
 }
 
@@ -159,8 +159,8 @@ TEST_CASE("plain CSV: units in the columns' names, quotes, comments; a warning n
 TEST_CASE("the collective: as the file says, else as the reader says, else by the file's name, else refused") {
   const std::string silent = "bytes,time_us\n8,10\n";
   CHECK(complaint(silent, "x.csv") ==
-        "x.csv:2: expected to find which collective was measured, found nothing that says it\n"
-        "  hint: say it with --collective NAME, or with a line \"# collective: all_reduce\" in the file");
+        "x.csv:2: expected to find which collective was measured, found nothing that states it\n"
+        "  hint: state it with --collective NAME, or with a line \"# collective: all_reduce\" in the file");
   CHECK(parse_measured(silent, "x.csv", CollectiveOp::reduce).rows[0].op == CollectiveOp::reduce);
   CHECK(parse_measured(silent, "dir_all_reduce/h100-ReduceScatter.csv").rows[0].op == CollectiveOp::reduce_scatter);
   CHECK(complaint(silent, "all_reduce-or-broadcast.csv") != "");
@@ -250,7 +250,7 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
        "x:13: expected time of at least 0 and finite, found -100.00"},
       {"not a number", replaced(log(), "   100.00", "      nan"), other_rows, ""},
       {"the CPU's time", replaced(log(), "root     time", "root  cputime"), "",
-       "x:10: expected times of whole collectives, found those of the CPU alone (cputime)\n  hint: measure without -C"},
+       "x:10: expected times of whole collectives, found those of the CPU only (cputime)\n  hint: measure without -C"},
       {"UTF-16", replaced(log(), "nccl", std::string("n\0c\0", 4)), "",
        "x:1: expected text, found byte 0x00\n  hint: a file in UTF-16 must be saved as UTF-8 first"},
       {"another program", replaced(log(), "all_reduce_perf", "hypercube_perf"), "",
@@ -299,7 +299,7 @@ TEST_CASE("ranks: the highest number that is listed and one, in abridged logs an
   const MeasuredTable abridged = parse_measured(log_of({0, 7, 8, 15}, marked, one_group), "x");
   CHECK(abridged.ranks == 16);
   REQUIRE(abridged.warnings.size() == 1);
-  CHECK(abridged.warnings[0] == "x:6: the log lists 4 ranks, of which the highest is 15; taken as 16 ranks");
+  CHECK(abridged.warnings[0] == "x:6: the log lists 4 ranks and the highest is 15; assuming 16 ranks");
   const MeasuredTable lost =
       parse_measured(log_of(
                          all, [](int rank) { return rank == 15 ? std::string() : std::string("#  "); }, one_group),
@@ -313,7 +313,7 @@ TEST_CASE("ranks: the highest number that is listed and one, in abridged logs an
   const MeasuredTable halves = parse_measured(log_of({0, 15, 16, 31}, marked, [](int rank) { return rank / 16; }), "x");
   CHECK(halves.ranks == 16);
   CHECK(halves.warnings.front() ==
-        "x:6: the log lists 4 ranks, of which the highest is 31; taken as 16 ranks in each of 2 groups");
+        "x:6: the log lists 4 ranks and the highest is 31; assuming 16 ranks in each of 2 groups");
   // What busbw contradicts is refused: here the highest ranks are not listed.
   CHECK(complaint(log_of({0, 7}, marked, one_group)) ==
         "x:5: expected busbw to be 18.35 GB/s, as all_reduce of 8 ranks has it in 100 us, found 19.66\n"

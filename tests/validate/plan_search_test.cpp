@@ -212,7 +212,7 @@ TEST_CASE("a search is refused with its place") {
   CHECK(refusal(document).starts_with("s.json: /training/workload/global_batch_size: expected samples of all GPUs"));
   document = small(8);
   document["sweep"] = {{"topology.ranks", {8, 16}}};
-  CHECK(refusal(document).starts_with("s.json: /sweep: expected sweeps over keys of training.parallel alone"));
+  CHECK(refusal(document).starts_with("s.json: /sweep: expected sweeps only over keys of training.parallel"));
   document = small(8);
   document["jobs"] = Json::array();
   CHECK(refusal(document).starts_with("s.json: /jobs: expected a training alone on its machine"));
@@ -283,7 +283,7 @@ TEST_CASE("plans that cannot be are counted with the reason; if none can, the re
   unlike["training"]["parallel"] = {{"tensor", 1}, {"pipeline", 2}};
   unlike["training"]["ranks"] = {"node0.gpu0", "node0.gpu1", "node0.gpu2", "node0.gpu3", "node1.gpu0", "node1.gpu1"};
   unlike["training"]["workload"]["global_batch_size"] = 12;
-  CHECK(has(complaint([&] { search_plans(plans_of(unlike), in_turn()); }), "expected the same GPUs of every node"));
+  CHECK(has(complaint([&] { search_plans(plans_of(unlike), in_turn()); }), "expected the same GPUs on every node"));
   document["training"]["parallel"] = {{"tensor", 3}};
   CHECK(complaint([&] {
           search_plans(plans_of(document), in_turn());

@@ -88,7 +88,7 @@ TEST_CASE("a Chakra trace is recognized packed, or under another name; without a
           read_texts({{"job.et", text}});
         }) ==
         "job.et: expected the rank in the file's name, as in job.3.et, found none\n"
-        "  hint: say it: --rank job.et=N");
+        "  hint: set it: --rank job.et=N");
   for (const char* name : {"llama3.et", "step2.et"}) {
     CAPTURE(name);
     CHECK(complaint([&] {

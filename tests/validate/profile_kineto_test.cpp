@@ -379,11 +379,10 @@ TEST_CASE("files of two jobs, or two of one rank, are refused by name") {
   CHECK_THROWS_WITH_AS(
       test::read_texts({{"a.json", text(0, 8)}, {"b.json", text(1, 16)}}),
       "b.json: expected a job of 8 ranks as in a.json, found one of 16\n  hint: give the files of one job", InputError);
-  CHECK_THROWS_WITH_AS(
-      test::read_texts({{"a.json", text(3, 8)}, {"b.json", text(3, 8)}}),
-      "b.json: expected one file per rank, found rank 3 in a.json as well\n  hint: leave one of them out, "
-      "or say which rank it is: --rank b.json=N",
-      InputError);
+  CHECK_THROWS_WITH_AS(test::read_texts({{"a.json", text(3, 8)}, {"b.json", text(3, 8)}}),
+                       "b.json: expected one file per rank, found rank 3 in a.json as well\n  hint: leave one of them "
+                       "out, or state which rank it is: --rank b.json=N",
+                       InputError);
 }
 
 TEST_CASE("a file that unpacks to a thousand times its size is refused beyond 1 GiB") {

@@ -107,7 +107,7 @@ TEST_CASE("a table of a release that is not modeled is scored only if its scenar
             predict_all);
   CHECK(table.warnings == std::vector<std::string>{
                               "four.csv: it is of NCCL 2.32.6, which is newer than any release that is modeled; nccl "
-                              "2.30.7 is predicted, which chooses by other rules (docs/guide/nccl.md, Newer "
+                              "2.30.7 is predicted, which uses different rules (docs/guide/nccl.md, Newer "
                               "releases)"});
   CHECK(table.rows[0].of(Model::library).has_value());
   CHECK_FALSE(table.rows[0].of(Model::tuner).has_value());  // its formula is not known
@@ -116,7 +116,7 @@ TEST_CASE("a table of a release that is not modeled is scored only if its scenar
                 predict_all);
         }) ==
         "four.csv: # library: expected a release of NCCL up to 2.30.7, the newest that is modeled, found NCCL 2.32.6\n"
-        "  hint: newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"library\": \"nccl\" in "
+        "  hint: newer releases use different rules (docs/guide/nccl.md, Newer releases); \"library\": \"nccl\" in "
         "four.json predicts 2.30.7, with a warning");
 }
 

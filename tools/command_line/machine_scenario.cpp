@@ -268,7 +268,7 @@ FabricWord parse_fabric(const std::string& word) {
     for (const std::string& number : parts_of(word.substr(colon + 1), 'x')) fabric.numbers.push_back(whole(number));
   const std::size_t n = fabric.numbers.size();
   if (fabric.kind == "star" && n > 0)
-    throw InputError("", fmt::format("expected star alone, found \"{}\"", word), "its switch blocks nothing");
+    throw InputError("", fmt::format("expected only star, found \"{}\"", word), "its switch does not block");
   if (fabric.kind == "dragonfly" && n != 3)
     throw InputError("", fmt::format("expected dragonfly:GROUPSxROUTERSxNODES, found \"{}\"", word),
                      "such as dragonfly:9x4x2: 9 groups of 4 routers with 2 nodes each");
@@ -295,7 +295,7 @@ std::string words_of(const MachineWords& machine) {
 
 MachineWords settled(MachineWords machine) {
   if (machine.nodes > 1 || !machine.fabric) return machine;
-  warn("--fabric: it has no effect on one node; --nodes says how many there are");
+  warn("--fabric: it has no effect on one node; --nodes sets their number");
   machine.fabric.reset();
   return machine;
 }

@@ -25,7 +25,7 @@ std::string from_folder_of(const std::string& scenario, const std::string& file)
 
 std::string assumed_text(const std::vector<Assumption>& assumed) {
   if (assumed.empty()) return "";
-  std::string text = "\nAssumed, as no option says it; --set changes what is at the path in brackets:\n";
+  std::string text = "\nAssumed because no option states it; --set changes the value at the path in parentheses:\n";
   for (const Assumption& each : assumed) text += "  " + wrapped(fmt::format("{} ({})", each.text, each.path), 4) + '\n';
   return text;
 }

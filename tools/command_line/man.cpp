@@ -73,7 +73,7 @@ constexpr const char* exit_status =
     ".TP\n1\na check or a threshold failed, or points of a sweep failed\n"
     ".TP\n2\na mistake on the command line\n"
     ".TP\n3\na mistake in the input: a file that is missing, malformed or impossible\n"
-    ".TP\n4\nthe simulation broke one of its own laws; please report it\n"
+    ".TP\n4\nthe simulation violated one of its own invariants; please report it\n"
     ".TP\n5\nthis machine lacks what the command needs: a GPU, a permission, disk space\n"
     ".TP\n130\ninterrupted\n";
 

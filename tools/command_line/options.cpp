@@ -205,7 +205,7 @@ void Options::picture_output(std::string& target, bool& force) {
     if (path != "-") expect_picture_name(path);
     target = path;
   };
-  flag("--force", force, "let -o replace a file that ringsim has not made");
+  flag("--force", force, "let -o replace a file that ringsim did not write");
 }
 
 namespace {

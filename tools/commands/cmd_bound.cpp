@@ -47,7 +47,7 @@ void declare(Options& options, BoundArguments& bound) {
   declare_nodes(options, bound.machine);
   options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.said_json, "print a table or JSON")
       .fallback = "table";
-  options.flag("--all-links", bound.all_links, "count every link, even if no path between ranks takes it");
+  options.flag("--all-links", bound.all_links, "count every link, even if no path between ranks uses it");
   options.output(bound.output, "the bounds");
 }
 
@@ -196,10 +196,10 @@ Command bound_command() {
           .details =
               "For each collective the least time that any algorithm needs, as far as bandwidth goes, for the bytes of "
               "the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but the "
-              "optimum may be slower. The latency is a floor of its own: the longest way that a signal must go.\n\n"
+              "optimum may be slower. The latency is a separate floor: the longest path that a signal must take.\n\n"
               "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
               "every rank. The other bounds also hold for such machines.\n\n"
-              "Within a machine a link counts if a path between two ranks takes it; between machines, and in a graph, "
+              "Within a machine a link counts if a path between two ranks uses it; between machines, and in a graph, "
               "every link counts. If the scenario's routing leaves links unused, the table says which, and has the "
               "bound over the others as well. Faults count if they hold from start to end; other "
               "collectives, background messages and protocols do not.",

@@ -92,7 +92,7 @@ int check_plans(int jobs, bool verbose, Output& output) {
     const std::int64_t off = std::abs(its.form - its.simulated);
     if (off <= row.most_off && !row.worst.empty()) continue;
     row.most_off = off;
-    row.worst = its.holds ? c.where : c.where + ": not its case";
+    row.worst = its.holds ? c.where : c.where + ": outside the form's assumptions";
   }
   Table table({"of", "plan", "closed form", "cases", "equal", "most off", "", "where"});
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -105,7 +105,7 @@ int check_plans(int jobs, bool verbose, Output& output) {
     table.add(line);
   }
   if (table.size() > 0) output.write(table.fitted() + '\n');
-  output.write(fmt::format("{} plans, {} failed: their steps, bytes and memory are to equal the closed forms\n",
+  output.write(fmt::format("{} plans, {} failed: their steps, bytes and memory must equal the closed forms\n",
                            cases.size(), failed));
   return failed;
 }
@@ -148,7 +148,7 @@ int check_grid(int jobs, bool verbose) {
   }
   Output output;
   if (table.size() > 0) output.write(table.fitted() + '\n');
-  output.write(fmt::format("{} cases, {} failed: simulated time is to be within 1 ps per step of the closed form\n",
+  output.write(fmt::format("{} cases, {} failed: simulated time must be within 1 ps per step of the closed form\n",
                            cases.size(), failed));
   if (verbose) output.write("\n");
   failed += check_plans(jobs, verbose, output);
@@ -174,7 +174,7 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
       verdict = "no closed form";
     } else if (!holds) {
       ++not_the_case;
-      verdict = "not its case";
+      verdict = "not compared";
     } else if (agrees) {
       ++agreed;
       verdict = "good";
@@ -195,7 +195,7 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
   });
   Output output;
   if (table.size() > 0) output.write(table.fitted());
-  for (const std::string& note : notes) output.write(wrapped("not its case: " + note) + '\n');
+  for (const std::string& note : notes) output.write(wrapped("not compared: " + note) + '\n');
   if (table.size() > 0) output.write("\n");
   output.write(fmt::format("{} points: {} agree with their closed form, {} failed\n", points, agreed, failed));
   if (not_the_case + unknown > 0)
@@ -221,8 +221,8 @@ Command check_command() {
           .summary = "Compare simulated times with closed forms",
           .example = "ringsim check scenarios/star.json --verbose",
           .details =
-              "Without SCENARIO: some 48,000 collectives and 2,000 plans of training, about a minute. Exit code 1: a "
-              "simulated time, or a plan's bytes or memory, is not that of a closed form whose assumptions hold.",
+              "Without SCENARIO: about 48,000 collectives and 2,000 plans of training, about a minute. Exit code 1: a "
+              "simulated time, or a plan's bytes or memory, differs from a closed form whose assumptions hold.",
           .prepare = with<CheckArguments>(declare, execute)};
 }
 

@@ -69,7 +69,7 @@ void declare(Options& options, CompareArguments& compare) {
   options.run_of_log(compare.run);
   options.file(
       "--launch-from", "FILE", compare.launch_from,
-      "set the launch, a fact of machine and harness, so that predictions agree with the smallest rows of FILE, "
+      "set the launch, which depends on machine and harness, so that predictions agree with the smallest rows of FILE, "
       "measured on the same machine; FILE may be MEASURED, whose smallest rows are then not compared");
   options.percentage(
       "--max-error", [&compare](double share) { compare.max_error = share; },
@@ -81,7 +81,7 @@ void declare(Options& options, CompareArguments& compare) {
   options.flag("--explain", compare.explain,
                "row by row: what ran, what limits it, where measured and predicted differ, and the likely reason");
   declare_report(options, compare.report, "write a page that shows both, FILE.html: plots, errors, the scenario");
-  options.flag("--force", compare.force, "let --report replace a file that holds something other than results").needs =
+  options.flag("--force", compare.force, "let --report replace a file that does not contain results").needs =
       "--report";
 }
 
@@ -310,7 +310,7 @@ int execute(const CompareArguments& arguments) {
   if (!arguments.max_error || !is_beyond(curves, *arguments.max_error)) return good;
   const auto least = std::min_element(curves.begin(), curves.end(),
                                       [](const Curve& a, const Curve& b) { return a.all.p90_abs < b.all.p90_abs; });
-  say(fmt::format("ringsim: beyond --max-error {}: of {} one row in ten is {} off or more\n",
+  say(fmt::format("ringsim: beyond --max-error {}: one row in ten of {} is off by {} or more\n",
                   percent(*arguments.max_error), least->name, percent(least->all.p90_abs)));
   return check_failed;
 }

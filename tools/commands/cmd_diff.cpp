@@ -48,8 +48,7 @@ void declare(Options& options, DiffArguments& diff) {
       "text";
   options.output(diff.output, "the differences");
   declare_report(options, diff.report, "write a page with both side by side, FILE.html");
-  options.flag("--force", diff.force, "let --report replace a file that holds something other than results").needs =
-      "--report";
+  options.flag("--force", diff.force, "let --report replace a file that does not contain results").needs = "--report";
 }
 
 std::string command_of(const DiffArguments& arguments) {
@@ -65,7 +64,7 @@ ExplainedRun side(const ScenarioText& input, const std::vector<std::string>& set
   if (is_result_text(input.text)) {
     if (!set.empty())
       throw UsageError("--set", "expected a scenario to change, found a result: " + input.name,
-                       "a result is what it is; give the scenario that it came from");
+                       "results cannot be changed; give their scenario");
     return read_explained(input.text, input.name);
   }
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, set);
@@ -121,7 +120,7 @@ int execute(const DiffArguments& arguments) {
   refuse_as_output(arguments.a, arguments.output);
   refuse_as_output(arguments.b, arguments.output);
   if (arguments.a == "-" && arguments.b == "-")
-    throw UsageError("B", "expected another file than A, found standard input for both");
+    throw UsageError("B", "expected a file other than A, found standard input for both");
   std::optional<Output> page =
       open_report(arguments.report, {arguments.a, arguments.b, arguments.output}, arguments.force);
   Output output(arguments.output);
@@ -157,8 +156,8 @@ Command diff_command() {
           .details =
               "Each side is a scenario of one point, which is explained as by `ringsim explain`, or a result: what "
               "`explain --format json` wrote, or `run --format json` or `jsonl`, which do not say what their time "
-              "consists of. The differences of the causes sum to the difference of the times. The exit code is 0 "
-              "whatever differs.",
+              "consists of. The differences of the causes sum to the difference of the times. The exit code is 0, "
+              "whether they differ or not.",
           .prepare = with<DiffArguments>(declare, execute)};
 }
 

@@ -148,7 +148,7 @@ replay::TcpMeanwhile meanwhile_of(const Scenario& scenario, const Network& netwo
   for (const LinkChange& change : changes) {
     if (change.to == LinkChange::To::down)
       throw InputError(scenario.file + ": /faults", "expected links that slow down, found one that goes down",
-                       "the lab has no other way for data to take");
+                       "the lab has no other path for data");
     for (const LinkId link : change.links)
       first.push_back(change_link(network.topology, link, network.topology.link(link).bandwidth, options));
   }
@@ -175,7 +175,7 @@ class InLab : public ReplayBackend {
     options_.receive_buffer = arguments.window;
     options_.priority = lab_priority;
     if (networks_.has_latency())
-      warnings_.say({"the lab cannot set latencies: its own is 0.1 to 0.2 ms per message, whatever the scenario says"});
+      warnings_.say({"the lab cannot set latencies: its own is 0.1 to 0.2 ms per message, regardless of the scenario"});
   }
 
   bool does_training() const override { return true; }
@@ -330,7 +330,7 @@ Command lab_command() {
 Command lab_up_command() {
   return {.name = "lab up",
           .group = Group::replay,
-          .summary = "Build the network and leave it up, to look at and to run programs in",
+          .summary = "Build the network and leave it up, to inspect it and run programs in it",
           .example = "ringsim lab up scenarios/examples/replay/replay-star.json",
           .details = "Needs root and iproute2.",
           .prepare = with<LabArguments>(declare_up, execute_up)};
@@ -348,7 +348,7 @@ Command lab_run_command() {
 Command lab_down_command() {
   return {.name = "lab down",
           .group = Group::replay,
-          .summary = "Remove a scenario's network or all of them, and leftovers of ended processes",
+          .summary = "Remove a scenario's network, or all networks and what ended processes left",
           .example = "ringsim lab down",
           .details = "Needs root and iproute2.",
           .prepare = with<LabArguments>(declare_down, execute_down)};

@@ -118,7 +118,7 @@ std::vector<Listed> model_lists() {
   return {{"models",
            "Models: what messages share",
            {entry("fair", "every link, max-min fairly (default)"),
-            entry("ideal", "only the first and last link of a path; everything between has room for all"),
+            entry("ideal", "only the first and last link of a path; links between them never limit messages"),
             entry("packet", "every link, packet by packet, with finite buffers and credits or pause frames")}},
           {"routings",
            "Routings: which of several equally short paths is taken",
@@ -185,11 +185,10 @@ std::string costs_page() {
       "# What NCCL's kernels cost\n\n"
       "`ringsim list costs` prints this page; a test compares the two. With the key `library` ringsim adds these times "
       "and\n"
-      "rates to what links take ([library](../guide/nccl.md)). They are fitted to open tables, by protocol and "
-      "generation of\n"
-      "GPU, and never to one table: its own launch is what a machine may state (`devices.gpu.launch`). Several values: "
-      "LL /\n"
-      "LL128 / Simple. Steps: `fixed + full`, of which the second part grows with the chunk of a channel.\n\n"
+      "rates to the times of the links ([library](../guide/nccl.md)). They are fitted to open tables, by protocol and\n"
+      "generation of GPU, and never to one table: a machine may only state its own launch (`devices.gpu.launch`). "
+      "Several\n"
+      "values: LL / LL128 / Simple. Steps: `fixed + full`; the second part grows with the chunk of a channel.\n\n"
       "| GPUs | what | value | unit | fitted to |\n| --- | --- | --- | --- | --- |\n";
   for (const nccl::CostLine& line : nccl::cost_table())
     text +=
@@ -263,7 +262,7 @@ std::string details_of(const Json& one) {
     return text;
   }
   if (one.contains("travels"))
-    return fmt::format("\ntravels: {}\ncomputes: {}\nsource: {}", one["travels"].get<std::string>(),
+    return fmt::format("\ndata sent: {}\ncomputes: {}\nsource: {}", one["travels"].get<std::string>(),
                        one["computes"].get<std::string>(), one["source"].get<std::string>());
   if (!one.contains("source")) return "";
   std::vector<std::string> parameters;
@@ -326,15 +325,14 @@ int execute(const SchemaArguments&) {
 }  // namespace
 
 Command list_command() {
-  return {
-      .name = "list",
-      .group = Group::look,
-      .summary = "List algorithms, topologies, nodes, models, regimes, keys of scenarios",
-      .example = "ringsim list algorithms",
-      .details =
-          "Alone it says which lists there are; as JSON it gives all of them but comparison, columns, costs and keys. "
-          "machines, gpus and clusters are also nodes.",
-      .prepare = with<ListArguments>(declare, execute)};
+  return {.name = "list",
+          .group = Group::look,
+          .summary = "List algorithms, topologies, nodes, models, regimes, keys of scenarios",
+          .example = "ringsim list algorithms",
+          .details =
+              "Without a name it prints which lists there are; as JSON all of them except comparison, columns, costs "
+              "and keys. machines, gpus and clusters are also nodes.",
+          .prepare = with<ListArguments>(declare, execute)};
 }
 
 Command schema_command() {

@@ -75,14 +75,14 @@ void declare(Options& options, PlanArguments& plan) {
   options
       .percentage(
           "--within", [&](double share) { plan.within = share; },
-          "simulate plans whose bound is at most that much above the fastest")
+          "simulate plans whose bound is at most this much above the fastest")
       .fallback = "5%";
   options
       .whole("--messages", "N", 1, most_simulated, plan.messages,
-             "list a plan with its bound if its simulation takes more messages, one by one")
+             "list a plan with its bound instead of simulating it if that takes more messages, one by one")
       .fallback = "15000000";
   options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
-  options.format(plan.said_format, "; the table says what became of the other plans");
+  options.format(plan.said_format, "; the table shows what happened to the other plans");
   options.output(plan.output);
   options
       .file("--picture", "FILE", plan.picture, "draw where the steps of the plans spend their time, FILE.svg or .png")
@@ -90,7 +90,7 @@ void declare(Options& options, PlanArguments& plan) {
     expect_picture_name(path);
     plan.picture = path;
   };
-  options.flag("--force", plan.force, "let -o replace a file that holds something other than results");
+  options.flag("--force", plan.force, "let -o replace a file that does not contain results");
   options.jobs(plan.jobs);
   options.max_memory();
 }
@@ -150,7 +150,8 @@ Searched searched(const PlanArguments& arguments) {
 
 int execute(const PlanArguments& arguments) {
   if (!arguments.simulate && arguments.format != Format::table)
-    throw UsageError("--bounds", "expected the table, found another format", "rows of results are of simulated plans");
+    throw UsageError("--bounds", "expected the table, found another format",
+                     "only simulated plans have rows of results");
   if (!arguments.simulate && !arguments.picture.empty())
     throw UsageError("--picture", "expected plans that are simulated, found --bounds", "leave one of them out");
   const Searched input = searched(arguments);

@@ -37,7 +37,7 @@ void declare(Options& options, PlotArguments& plot) {
     if (path != "-") expect_picture_name(path, ".html");
     plot.output = path;
   };
-  options.flag("--force", plot.force, "let -o replace a file that ringsim has not made");
+  options.flag("--force", plot.force, "let -o replace a file that ringsim did not write");
   options.chart(plot.chart);
   options.flag("--bound", plot.chart.bound, "draw what the machine allows, if the results have bound_us");
   options.flag("--ideal", plot.chart.ideal,
@@ -88,7 +88,7 @@ Command plot_command() {
           .summary = "Plot results as a picture (SVG, PNG, HTML) or in the terminal",
           .example = "ringsim plot scenarios/two-dgx-a100.csv -o two-dgx-a100.svg",
           .details =
-              "Axes are logarithmic. Each algorithm, or whatever varies besides the horizontal axis, is a series; "
+              "Axes are logarithmic. Each algorithm, or each combination of the other values that vary, is a series; "
               "measured times are points of their own. The picture needs no other file, has colors that color-blind "
               "people tell apart, and as SVG or HTML follows the light or dark mode of the browser. A PNG has twice as "
               "many pixels across as the SVG; a ringsim that was built without librsvg writes none.",

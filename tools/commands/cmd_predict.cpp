@@ -311,8 +311,8 @@ Command predict_command() {
               "The table has for each size the time, the bandwidths of nccl-tests (algbw is size over time, "
               "busbw counts what a link carries), what NCCL chooses (RCCL on AMD's MI300X), and what limits it. Below "
               "it are the "
-              "assumptions made because no option says otherwise, and the scenario that the command line "
-              "stands for: edit it to change what has no option.",
+              "assumptions made because no option says otherwise, and the equivalent scenario, which you "
+              "can edit to change what has no option.",
           .prepare = with<PredictArguments>(declare, execute)};
 }
 

@@ -188,7 +188,7 @@ void declare(Options& options, ReplayArguments& replay) {
       .needs = "--hosts";
   options
       .file("--secret-file", "FILE", replay.secret_file,
-            "with --hosts: a secret of at least 16 bytes, the same on all hosts; without it nobody joins")
+            "with --hosts: a secret of at least 16 bytes, the same on all hosts; without it no process can join")
       .needs = "--hosts";
   options.flag("--streams", replay.streams, "on GPUs: launch call by call, not as one graph");
   options.flag("--library", replay.library, "with nccl: run NCCL's own collective instead of the schedule");

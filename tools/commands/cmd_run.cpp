@@ -69,7 +69,7 @@ void declare(Options& options, RunArguments& run) {
   options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
   options.chart(run.chart);
   options.output(run.output);
-  options.flag("--force", run.force, "let -o and --report replace a file that holds something other than results");
+  options.flag("--force", run.force, "let -o and --report replace a file that does not contain results");
   declare_report(options, run.report, "write a page, FILE.html: plots, what would change the time, the table");
   options.jobs(run.jobs);
   options.max_memory();

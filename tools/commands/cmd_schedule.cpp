@@ -184,7 +184,7 @@ std::string schedule_as(const Scenario& scenario, ScheduleFormat to) {
       while_saying("proving the schedule", [&] { return schedule_of(scenario, &stop_requested); });
   try {
     if (to == ScheduleFormat::goal) {
-      Warnings().say({"GOAL holds no regions: its readers can see which messages match, not what they mean"});
+      Warnings().say({"GOAL has no regions: its readers see which messages match, but not what they contain"});
       return export_goal(checked.schedule());
     }
     const StoredSchedule stored =

@@ -68,15 +68,15 @@ void declare(Options& options, ScorecardArguments& scorecard) {
           "file for --limits")
       .fallback = "table";
   options.file("--training", "DIR", scorecard.training,
-               "score published figures of training instead: DIR/published.csv, and what its machines and regimes are, "
-               "DIR/mapping.json, where the bundled mapping does not say it; and all tables of plans of large models, "
+               "score published figures of training instead: DIR/published.csv, with its machines and regimes in "
+               "DIR/mapping.json, if the bundled mapping lacks them; and all tables of plans of large models, "
                "DIR/*.csv, with their model cards, DIR/models.json; DIR may be one such table");
   options
       .choice<PlanInput>(
           "--input", {{"group", PlanInput::group}, {"first", PlanInput::first}, {"none", PlanInput::none}},
           scorecard.input,
-          "plans: the row of each model, GPU and precision whose step gives the share of matrix products, "
-          "and that is not scored: group: the one that reaches most FLOP/s; first: the first; none: no "
+          "plans: for each model, GPU and precision the row whose step gives the share of matrix products, and which "
+          "is not scored; group: the row that reaches most FLOP/s; first: the first; none: no "
           "row, but fitted shares of each GPU")
       .fallback = "group";
   options.changes("--set", scorecard.score.set,
@@ -85,8 +85,8 @@ void declare(Options& options, ScorecardArguments& scorecard) {
   options.flag("--only-library", scorecard.score.only_library,
                "leave out predictions without a library, which take most of the time");
   options.flag("--launch-given", scorecard.score.launch_given,
-               "the launch of the library's column is what fits the three smallest scored rows, up to 64 KiB, of each "
-               "table; they are not scored");
+               "fit the launch of the library's column to the three smallest scored rows, up to 64 KiB, of each table, "
+               "which are then not scored");
   options.file("--limits", "FILE", scorecard.limits,
                "exit with 1 if a band of the library's column is worse than FILE allows");
   options.output(scorecard.output);
@@ -177,13 +177,13 @@ int verdict_on_limits(const std::vector<ScoredTable>& scored, const std::vector<
     return text;
   };
   if (!check.better.empty())
-    say(fmt::format("ringsim: better than {} asks for; keep the gain: ringsim scorecard --format limits -o {}\n{}",
+    say(fmt::format("ringsim: better than {} requires; to keep the gain: ringsim scorecard --format limits -o {}\n{}",
                     file, file, list(check.better)));
   if (check.worse.empty()) return good;
-  say(
-      fmt::format("ringsim: worse than {} allows, by more than {} percentage points; if the change is worth it, or the "
-                  "tables are others, say why where you change the file: ringsim scorecard --format limits -o {}\n{}",
-                  file, limit_tolerance, file, list(check.worse)));
+  say(fmt::format(
+      "ringsim: worse than {} allows, by more than {} percentage points; if the change is worth it, or the tables "
+      "differ, give the reason where you change the file: ringsim scorecard --format limits -o {}\n{}",
+      file, limit_tolerance, file, list(check.worse)));
   return check_failed;
 }
 
@@ -193,7 +193,7 @@ int execute(const ScorecardArguments& arguments) {
     throw UsageError("--format", "expected table, csv, markdown or limits without --training, found json");
   if (arguments.score.launch_given && (arguments.format == ScorecardFormat::limits || !arguments.limits.empty()))
     throw UsageError("", "--launch-given cannot be combined with --limits and --format limits",
-                     "limits are of predictions that know no measured row");
+                     "limits are for predictions that use no measured row");
   const std::vector<PublishedTable> published =
       arguments.folder.empty() ? published_tables() : tables_in(arguments.folder);
   for (const PublishedTable& each : published)

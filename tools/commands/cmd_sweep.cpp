@@ -67,8 +67,9 @@ void declare(Options& options, SweepArguments& sweep) {
   options.flag("--resume", sweep.resume, "continue the file of -o: simulate the points that it lacks").needs =
       "--output";
   options.flag("--dry-run", sweep.dry_run, "count the points, and simulate none");
-  options.texts("--status", "FILE", sweep.status,
-                "say how far the sweep is by FILE, the -o of a shard or of the whole, and simulate nothing");
+  options.texts(
+      "--status", "FILE", sweep.status,
+      "print the progress of the sweep from FILE, the -o of a shard or of the whole sweep, and simulate nothing");
   Option& assertion =
       options.texts("--assert", "CONDITION", sweep.assertions,
                     "require CONDITION of every result, such as \"busbw_GBps > 40 where bytes >= 64 MiB\"");
@@ -85,8 +86,7 @@ void declare(Options& options, SweepArguments& sweep) {
   options.file("--junit", "FILE", sweep.junit, "write the verdict to FILE as JUnit XML");
   options.bound(sweep.bound);
   declare_report(options, sweep.report, "write a page, FILE.html: plots, what would change the time, the table");
-  options.flag("--force", sweep.force, "let --report replace a file that holds something other than results").needs =
-      "--report";
+  options.flag("--force", sweep.force, "let --report replace a file that does not contain results").needs = "--report";
 }
 
 constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
@@ -161,9 +161,9 @@ std::vector<std::size_t> left_by(SweepFile& file, const SweepPlan& plan, const S
   const bool torn = file.read([&](ResultRow&& row, const RowPlace& place) {
     if (!done.take(row, fmt::format("{}:{}", path, place.line))) ++n_stale;
   });
-  if (torn) say(fmt::format("{}: the last line was not whole, and is dropped\n", path));
+  if (torn) say(fmt::format("{}: the last line was incomplete and is dropped\n", path));
   if (n_stale > 0) {
-    say(fmt::format("{}: {} errors of points that the scenario has no more are dropped\n", path, n_stale));
+    say(fmt::format("{}: {} errors of points that the scenario no longer has are dropped\n", path, n_stale));
     file.keep([&](const ResultRow& row) { return plan.by_key.contains(row.key); });
   }
   return done.to_do();

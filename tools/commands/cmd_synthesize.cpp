@@ -58,8 +58,9 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
   options.scenario(synthesize.scenario, synthesize.set);
   options.whole(
       "--trees", "K", 1, 1024, [&synthesize](int k) { synthesize.trees = k; },
-      "trees from each root; without it, the fewest that come near the optimum");
-  options.whole("--slices", "N", 1, 256, synthesize.most_slices, "at most so many messages of a tree in turn")
+      "trees from each root; without it, the fewest that come close to the optimum");
+  options
+      .whole("--slices", "N", 1, 256, synthesize.most_slices, "at most this many messages of a tree, one after another")
       .fallback = "256";
   options.flag("--trees-only", synthesize.trees_only,
                "write what was made even if an algorithm of the catalog is faster");
@@ -111,8 +112,8 @@ std::string trees_in_words(const DirectedTrees& trees, const std::string& what) 
   // Twice the rounding of a double: a link that is full carries exactly what it should.
   if (plan.crowding > 1 + 1e-9)
     text += fmt::format(
-        "; switches and NICs route messages over other links than planned, one of which carries {:.2f} times what it "
-        "should",
+        "; switches and NICs route messages over links other than planned, and one link carries {:.2f} times its "
+        "planned load",
         plan.crowding);
   return text;
 }
@@ -135,10 +136,9 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
   if (made.trees.up) text += '\n' + wrapped(trees_in_words(*made.trees.up, "trees that add up"));
   if (made.trees.down) text += '\n' + wrapped(trees_in_words(*made.trees.down, "trees that copy"));
   if (made.trees.schedule == nullptr)
-    text +=
-        "\n" + wrapped(
-                   "trees of each root were not planned: so many messages take long to simulate, and the turned tree "
-                   "comes near the optimum's rate");
+    text += "\n" + wrapped(
+                       "trees of each root were not planned: simulating that many messages takes long, and the turned "
+                       "tree comes close to the optimum's rate");
   Table table({"schedule", "time", "share of the optimum"});
   const auto row = [&](const std::string& name, Picoseconds time) {
     const double share = static_cast<double>(made.target.count()) / static_cast<double>(time.count());
@@ -260,21 +260,22 @@ int execute(const SynthesizeArguments& arguments) {
 }  // namespace
 
 Command synthesize_command() {
-  return {.name = "synthesize",
-          .group = Group::predict,
-          .summary = "Make the schedule that uses a machine's links best",
-          .example = "ringsim synthesize scenarios/two-dgx-a100.json --set collective.bytes=256MiB",
-          .details =
-              "Packs spanning trees into the links of the scenario's first point so that together they move data as "
-              "fast as any schedule can, proves the schedule, times it, and compares it with the bound and with the "
-              "catalog's algorithms. For all-gather, reduce-scatter, all-reduce (one after the other), broadcast and "
-              "reduce.\n\n"
-              "The optimum may need many trees from each root; a few often come within a percent. Without --trees two "
-              "more methods are tried: one tree turned to all roots (at most 64 slices), and a greedy one that counts "
-              "latency. The fastest of all is written by -o; that may be an algorithm of the catalog, for small "
-              "messages above all, unless --trees-only is given. Algorithms whose switches add up are not compared.\n\n"
-              "docs/guide/synthesize.md explains the result.",
-          .prepare = with<SynthesizeArguments>(declare, execute)};
+  return {
+      .name = "synthesize",
+      .group = Group::predict,
+      .summary = "Make the schedule that uses a machine's links best",
+      .example = "ringsim synthesize scenarios/two-dgx-a100.json --set collective.bytes=256MiB",
+      .details =
+          "Packs spanning trees into the links of the scenario's first point so that together they move data as "
+          "fast as any schedule can, proves the schedule, times it, and compares it with the bound and with the "
+          "catalog's algorithms. For all-gather, reduce-scatter, all-reduce (one after the other), broadcast and "
+          "reduce.\n\n"
+          "The optimum may need many trees from each root; a few often come within a percent. Without --trees two "
+          "more methods are tried: one tree turned to all roots (at most 64 slices), and a greedy one that accounts "
+          "for latency. The fastest of all is written by -o; that may be an algorithm of the catalog, especially for "
+          "small messages, unless --trees-only is given. Algorithms that reduce in switches are not compared.\n\n"
+          "docs/guide/synthesize.md explains the result.",
+      .prepare = with<SynthesizeArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

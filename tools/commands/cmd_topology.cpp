@@ -179,7 +179,7 @@ std::string why_inside(const Topology& topology, const Path& path, const Transpo
     case PathType::nvb:
       return "no NVLink joins them, but a GPU has NVLink to both and relays";
     default:
-      if (path.legs.size() == 1) return "no NVLink joins them: the shortest way over PCIe and sockets";
+      if (path.legs.size() == 1) return "no NVLink joins them: the shortest path over PCIe and sockets";
       return fmt::format("through host memory: they are at {}, and GPUs have peer access up to {} ({})",
                          to_string(path.type), to_string(std::min(host.peer_access, transport.p2p_level)),
                          host.peer_access <= transport.p2p_level ? "the machine's" : "transport.p2p_level");

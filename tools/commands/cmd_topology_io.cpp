@@ -185,7 +185,7 @@ std::optional<LinkSpec> said_nic(const ImportArguments& arguments) {
 Machine import_xml(const std::string& text, const ImportArguments& arguments) {
   if (!arguments.like.empty()) {
     throw InputError("--like", "expected it only for a matrix of nvidia-smi, found an XML file: " + arguments.file,
-                     "--nvlink, --nic and --gpu say what an XML file lacks");
+                     "--nvlink, --nic and --gpu supply what an XML file lacks");
   }
   NcclXmlOptions options;
   if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
@@ -198,12 +198,12 @@ Machine import_matrix(const std::string& text, const ImportArguments& arguments)
   for (const auto& [name, value] : {std::pair{"--nvlink", arguments.nvlink}, std::pair{"--gpu", arguments.gpu}}) {
     if (value.empty()) continue;
     throw InputError(name, "expected it only for NCCL's topology XML, found another file: " + arguments.file,
-                     "--like names a preset for the speeds that a matrix of nvidia-smi does not tell");
+                     "--like names a preset for the speeds that a matrix of nvidia-smi does not state");
   }
   if (arguments.like.empty()) {
     throw InputError(
         arguments.file, "expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`",
-        "--like names a preset for the speeds that a matrix does not tell: `ringsim list nodes` shows all");
+        "--like names a preset for the speeds that a matrix does not state: `ringsim list nodes` shows all");
   }
   return import_nvidia_smi(text, arguments.file, option("--like", arguments.like, preset_of), said_nic(arguments));
 }

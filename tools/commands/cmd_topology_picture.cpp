@@ -71,9 +71,8 @@ Command topology_picture_command() {
           "    -o topology.svg",
       .details =
           "Of equal nodes four are drawn, of equal devices in a row eight to sixteen, and a note says how many more "
-          "there are. What has a fault is drawn and marked, as far as there is room, and with --bound what limits "
-          "every "
-          "algorithm. `ringsim topology export --to "
+          "there are. Links and devices with a fault are drawn and marked as far as there is room, and with --bound "
+          "those that limit every algorithm. `ringsim topology export --to "
           "dot` has all of them, for Graphviz. Of several points the first "
           "is drawn; choose another with --set.",
       .prepare = with<TopologyPictureArguments>(declare, execute)};

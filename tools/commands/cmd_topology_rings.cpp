@@ -41,7 +41,7 @@ struct RingsArguments {
 
 void declare(Options& options, RingsArguments& rings) {
   options.scenario(rings.scenario, rings.set);
-  options.flag("--all", rings.all, "show every node, also where all are alike");
+  options.flag("--all", rings.all, "show every node, even if all are alike");
   options
       .choice<RingsFormat>("--to", {{"table", RingsFormat::table}, {"nccl-graph", RingsFormat::nccl_graph}},
                            rings.said_to, "nccl-graph: as NCCL's graph XML, which NCCL_GRAPH_FILE names")

@@ -82,7 +82,7 @@ void declare_profiles(Options& options, ProfileArguments& profile) {
       .fallback = "table";
   options.output(profile.output);
   declare_report(options, profile.report, "write a page with a timeline of all ranks and the tables, FILE.html");
-  options.flag("--force", profile.force, "let --report replace a file that holds something other than results").needs =
+  options.flag("--force", profile.force, "let --report replace a file that does not contain results").needs =
       "--report";
   options.file(
       "--trace", "FILE", profile.trace,

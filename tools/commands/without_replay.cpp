@@ -20,13 +20,13 @@ Command left_out(const char* name, const char* summary) {
 Command replay_command() { return left_out("replay", "Execute schedules for real, check every number, and time them"); }
 Command lab_command() { return left_out("lab", "Replay in a network of Linux namespaces"); }
 Command lab_up_command() {
-  return left_out("lab up", "Build the network and leave it up, to look at and to run programs in");
+  return left_out("lab up", "Build the network and leave it up, to inspect it and run programs in it");
 }
 Command lab_run_command() {
   return left_out("lab run", "Replay over TCP in the network of `lab up`, or in a temporary one");
 }
 Command lab_down_command() {
-  return left_out("lab down", "Remove a scenario's network or all of them, and leftovers of ended processes");
+  return left_out("lab down", "Remove a scenario's network, or all networks and what ended processes left");
 }
 Command probe_command() { return left_out("probe", "Measure the links of this machine's GPUs"); }
 

@@ -119,7 +119,7 @@ std::string counts_text(const PlanSearch& found, std::size_t top) {
                                          : ""));
   if (found.too_long > 0) text += "\n" + wrapped(too_long_text(found));
   if (found.others)
-    text += "\n" + wrapped(fmt::format("Not simulated: {}, each of which takes {} or more (lower bound; {} collectives "
+    text += "\n" + wrapped(fmt::format("Not simulated: {}; each takes at least {} (lower bound; {} collectives "
                                        "were simulated alone).",
                                        found.not_simulated, time_text(*found.others), found.collectives));
   return text;

@@ -154,16 +154,14 @@ std::int64_t last_before(Bytes to, Bytes next) {
 constexpr const char* about_the_file[] = {
     "For NCCL's example tuner plugin (NVIDIA/nccl 2.30.7, plugins/tuner/example): NCCL_TUNER_CONFIG_FILE names this "
     "file.",
-    "Sizes outside of the rows were not compared: NCCL decides itself, but over 1 channel, as the plugin asks there, "
-    "too.",
+    "Sizes outside the rows were not compared: there NCCL decides itself, but over 1 channel, as the plugin asks for.",
     "An algorithm that is never 1 % faster than the row before it has no row of its own.",
 };
 
 /// Printed if only one channel was modeled, which is the default.
 constexpr const char* about_channels[] = {
-    "No number of channels was chosen: -1. With that this version of the plugin asks for 1 channel, whatever its "
-    "README",
-    "says: write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own choice).",
+    "No number of channels was chosen: -1. For -1 this version of the plugin asks for 1 channel, despite its README:",
+    "write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own choice).",
 };
 
 /// Printed if no protocol was modeled.

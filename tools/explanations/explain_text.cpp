@@ -53,7 +53,7 @@ std::string training_blame(const Prediction& p) {
   if (p.explanation->parts.front().cause != "compute") return text;
   for (const ExplainedPart& part : p.explanation->parts)
     if (part.cause != "compute")
-      return text + fmt::format("; besides computation, {} takes most: {:.0f} %", task_text(part),
+      return text + fmt::format("; apart from computation, {} takes the most time: {:.0f} %", task_text(part),
                                 100 * share_of(part.time, p.time));
   return text + "; all of it is computation";
 }
@@ -203,11 +203,12 @@ std::string notes_text(const Prediction& p) {
   for (const ExplainedPart& part : p.explanation->parts) {
     if (!part.fault.empty()) text += wrapped(fmt::format("{}: {}", part.link, part.fault)) + '\n';
     if (part.sharing && part.sharing->messages > 0)
-      text += wrapped(fmt::format("{}: in its longest stretch the path's message shares it with {} other{}; their "
-                                  "senders and its own: rank{} {}",
-                                  part.link, part.sharing->messages, part.sharing->messages == 1 ? "" : "s",
-                                  part.sharing->ranks.size() == 1 ? "" : "s", few_ranks(part.sharing->ranks))) +
-              '\n';
+      text +=
+          wrapped(fmt::format("{}: during its longest stretch on the path, {} other message{} it; all senders: "
+                              "rank{} {}",
+                              part.link, part.sharing->messages, part.sharing->messages == 1 ? " shares" : "s share",
+                              part.sharing->ranks.size() == 1 ? "" : "s", few_ranks(part.sharing->ranks))) +
+          '\n';
   }
   if (p.folded) text += wrapped("folded: " + *p.folded + "; the path is rank 0's") + '\n';
   return text.empty() ? text : '\n' + text;
@@ -392,13 +393,13 @@ std::string blame_text(const ExplainedPart& part, Picoseconds time) {
     const std::string of = part.task.empty() ? "" : part.task + " over ";
     // A link of the group stands for it if it held the path for more than half of the group's time.
     if (part.link_time > part.time - part.link_time)
-      return fmt::format("{}{} holds it: {} of the critical path{}", of, part.link, share(part.link_time),
+      return fmt::format("limited by {}{} for {} of the critical path{}", of, part.link, share(part.link_time),
                          part.fault.empty() ? "" : "; " + part.fault);
-    return fmt::format("{}the {} links {} hold it: {} of the critical path", of, part.n_links, part.links,
+    return fmt::format("limited by {}the {} links {} for {} of the critical path", of, part.n_links, part.links,
                        share(part.time));
   }
   if (!part.task.empty() && !part.rank)
-    return fmt::format("{} holds it: {} of the critical path", task_text(part), share(part.time));
+    return fmt::format("limited by {} for {} of the critical path", task_text(part), share(part.time));
   if (part.rank)
     return fmt::format("rank {} is {}: {} of the critical path waits for {}", *part.rank,
                        part.cause == "jitter" ? "unsteady" : part.cause, share(part.time),
@@ -406,7 +407,7 @@ std::string blame_text(const ExplainedPart& part, Picoseconds time) {
   const std::string what = part.cause == "staging" ? "copying through memory (staging)"
                            : part.cause == "link"  ? "moving data"
                                                    : part.cause;
-  return fmt::format("{} holds it: {} of the critical path", what, share(part.time));
+  return fmt::format("limited by {} for {} of the critical path", what, share(part.time));
 }
 
 std::string why_sentence(const Scenario& scenario, const Result& result) {

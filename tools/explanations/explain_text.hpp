@@ -14,7 +14,7 @@ namespace ringsim::tools {
 /// "2.9 ms": a time in three digits, for sentences.
 std::string short_time(Picoseconds time);
 
-/// "node0.nic3 -> leaf0 holds it: 61 % of the critical path": the longest part, in words. `time`: of the whole.
+/// "limited by node0.nic3 -> leaf0 for 61 % of the critical path": the longest part, in words. `time`: of the whole.
 std::string blame_text(const ExplainedPart& part, Picoseconds time);
 
 /// What the point is, its time, its bandwidth, its share of the bound if there is one, and what holds it, in a

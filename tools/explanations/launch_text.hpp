@@ -14,7 +14,7 @@ namespace ringsim::tools {
 std::string launch_share_text(const Prediction& smallest, const std::string& text, const std::string& name,
                               const std::vector<std::string>& set);
 
-/// "Launch is 10.20 us in place of 8.00 (devices.gpu.launch), the median of what fits 8 B, 16 B and 32 B of FILE."
+/// "Launch is 10.20 us instead of 8.00 (devices.gpu.launch), the median of what fits 8 B, 16 B and 32 B of FILE."
 std::string given_launch_text(const GivenLaunch& given, const std::string& file);
 
 }  // namespace ringsim::tools

@@ -161,11 +161,9 @@ std::vector<CardRow> launch_band_rows(Tables tables, const std::string& name, co
 std::string about_launch(Tables tables) {
   const auto n = std::count_if(tables.begin(), tables.end(), [](const ScoredTable& each) { return each.launch; });
   return fmt::format(
-      "Launch is a fact of GPU, driver and harness. It is known if the smallest sizes were measured: the median of "
-      "what "
-      "fits a table's\n{} smallest scored rows up to {} takes the place of the library's launch. These rows are input "
-      "and "
-      "not scored. {} of {} tables\nhave such rows.",
+      "The launch depends on GPU, driver and harness. It is known if the smallest sizes were measured: the median that "
+      "fits a table's\n{} smallest scored rows up to {} replaces the library's launch. These rows are input and not "
+      "scored. {} of {} tables\nhave such rows.",
       rows_for_launch, format(most_for_launch), n, tables.size());
 }
 
@@ -204,23 +202,24 @@ void launches_of_tables(Page& page, Tables tables) {
 
 constexpr const char* introduction = R"(# How accurate are the predictions?
 
-Made by `ringsim scorecard --format markdown`; a test fails when this page is not what it prints. Every table of `validate/measured/tables` against
-the scenario of its machine next to it (`ID.csv`, `ID.json`). Error: predicted/measured - 1. Cells: median / 90th percentile of |error|, in percent,
-in brackets the number of rows where a model says nothing of the others. Bias: median error with its sign, below 0: predicted too fast.
+`ringsim scorecard --format markdown` prints this page; a test compares the two. It compares every table of `validate/measured/tables` with the
+prediction for its machine (`ID.csv` with the scenario `ID.json`). The error is predicted/measured - 1. Cells have the median / 90th percentile of
+|error|, in percent; if a model does not predict all rows, the number of rows that it predicts follows in parentheses. Bias is the median signed
+error; a negative bias means predicted too fast.
 
-No model but the last is fitted to a single table. Machines are presets from published specifications, but for two facts
-that are taken from their own tables: what adapters read from GPUs on Polaris, and how far NICs of ABCI V are from its
-GPUs, so that NCCL uses no LL128 there.
+Only the last model is fitted to individual tables. Machines are presets from published specifications, except for two facts taken
+from their own tables: the rate at which adapters read from GPUs on Polaris, and the distance of ABCI V's NICs from its
+GPUs, because of which NCCL does not use LL128 there.
 
-- **ringsim, library**: what NCCL decides (scenario key `library`), simulated: one point a size. Its kernels' costs are fitted to many of these tables together,
-  by protocol and generation of GPU ([nccl-costs](nccl-costs.md)); so these errors are those of a fit, where the others' are not. Of RCCL one constant is
-  fitted, to one table ([rccl](../guide/rccl.md)).
-- **ringsim, plain**: the textbooks' protocol `none`. The fastest, by the model, of the algorithms that the library had: rings one way and both ways round, double
-  binary trees, in-switch reduction where it is NVLS; where the table says which algorithm ran, only that.
+- **ringsim, library**: NCCL's choice (scenario key `library`), simulated, with one point per size. The costs of its kernels are fitted to many of these
+  tables together, by protocol and generation of GPU ([nccl-costs](nccl-costs.md)). So these are errors of a fit; those of the others, except
+  alpha + S/beta, are not. For RCCL one constant is fitted, to one table ([rccl](../guide/rccl.md)).
+- **ringsim, plain**: the textbooks' protocol `none`, with the fastest, according to the model, of the library's algorithms: rings in one or both directions, double
+  binary trees, in-switch reduction with NVLS; only the algorithm that ran, if the table names it.
 - **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
-- **textbook ring**: 2(K-1)(a + p/(K b)) and its equivalents, a and b of the same preset: all of a GPU's NVLinks, or a node's adapters, at the rate that payload reaches.
-- **NCCL's tuner**: the formula by which NCCL chooses (topologies/nccl/nccl_tuner), of the release that ran, as far as the table says it.
-- **alpha + S/beta**: fitted to every other row of the table, tested on the rest, both ways round.
+- **textbook ring**: 2(K-1)(a + p/(K b)) and its equivalents, with a and b of the same preset: all NVLinks of a GPU, or all adapters of a node, at the rate that payload reaches.
+- **NCCL's tuner**: the formula by which NCCL chooses (topologies/nccl/nccl_tuner), for the release that ran, if the table names it.
+- **alpha + S/beta**: fitted to every other row of the table and tested on the rest, and vice versa.
 )";
 
 std::string page(Tables tables, bool markdown, bool launch_given) {
@@ -236,7 +235,7 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
       std::count_if(tables.begin(), tables.end(), [](const ScoredTable& table) { return is_of(table, Family::rccl); });
   page.lines(fmt::format(
       "{} tables, {} rows, {} of them scored.{}", tables.size(), rows, scored,
-      of_rccl == 0 ? "" : fmt::format(" {} tables are of RCCL and count in a section of their own alone.", of_rccl)));
+      of_rccl == 0 ? "" : fmt::format(" {} tables are of RCCL and count only in their own section.", of_rccl)));
   if (launch_given) page.lines('\n' + about_launch(tables));
   page.heading("By size");
   page.table(band_head(), band_rows(tables, std::nullopt));

@@ -15,29 +15,29 @@ namespace ringsim::tools {
 
 namespace {
 
-constexpr const char* training_introduction = R"(# Published training figures next to predictions
+constexpr const char* training_introduction = R"(# Published training figures compared with predictions
 
-Made by `ringsim scorecard --training validate/measured/training_figures --format markdown`; a test fails when this page is not what it prints.
-The rows are [published.csv](../../validate/measured/training_figures/published.csv), as printed by their sources; what their machines and regimes are
-taken to be is in [mapping.json](../../validate/measured/training_figures/mapping.json), and below.
+`ringsim scorecard --training validate/measured/training_figures --format markdown` prints this page; a test compares the two.
+The rows are [published.csv](../../validate/measured/training_figures/published.csv), as printed by their sources; their assumed machines and
+regimes are in [mapping.json](../../validate/measured/training_figures/mapping.json), and below.
 
-The row of a group with the fewest GPUs (mostly one) is an input: its step is taken to be compute, divided among layers by their
-multiply-adds, backward twice forward. Two K80 share the power of a board, and all models lose 4 to 9 % from one to two, whatever they
-exchange: where a table has a row of two, that is the input. No other number of a table is used, and nothing is fitted. Error: predicted step /
-published step - 1. Efficiencies are relative to the row with the fewest GPUs.
+The row of a group with the fewest GPUs (mostly one) is an input: its step is assumed to be compute only, divided among layers by their
+multiply-adds, with a backward pass twice as long as the forward pass. Two K80 share the power of a board, and all models lose 4 to 9 % from
+one to two GPUs, for any exchange, so if a table has a row of two, that row is the input. No other number of a table is used, and nothing is
+fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the fewest GPUs.
 
-What Horovod and NCCL 1 do was read from their code after these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %): when
-gradients are requested, that a collective waits for all kernels launched before it, in which order NCCL 1 joins GPUs; the row of a full board
-was taken then as well. No number was chosen.
-Hooks, launches, the slowdown of kernels by a collective next to them, jitter and loading of samples are not modeled here: no source
+The behavior of Horovod and NCCL 1 was read from their code after these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %): when
+gradients are requested, that a collective waits for all kernels launched before it, and in which order NCCL 1 connects GPUs. The row of a
+full board was also chosen then. No number was chosen.
+Hooks, launches, the slowdown of kernels during a collective, jitter and loading of samples are not modeled here: no source
 gives them, so they are 0. Collectives are those of the textbooks (protocol none, no launch), not what `library` decides.
 
-- **ringsim**: the regime simulated on the machine, message by message, next to the backward pass.
+- **ringsim**: the regime simulated on the machine, message by message, while the backward pass runs.
 - **perfect scaling**: the input.
-- **no overlap**: that step, then the textbook's ring, 2(K-1)(a + p/(K b)), a and b of the same machine.
+- **no overlap**: that step, then the textbook's ring, 2(K-1)(a + p/(K b)), with a and b of the same machine.
 
-Rows below 90 % efficiency count for the goal: median |error| 4 %, 90th percentile 12 %. The others are shown: there perfect scaling is
-within 10 % of everything. A row tells little where the two simple models lie within 5 % of each other ("tells": no).
+Rows below 90 % efficiency count for the goal: median |error| 4 %, 90th percentile 12 %. The others are shown: for them perfect scaling is
+within 10 % of everything. A row says little if the two simple models are within 5 % of each other ("tells": no).
 )";
 
 std::string percent_cell(double share) { return fmt::format("{:+.1f}", 100 * share); }
@@ -141,7 +141,7 @@ std::string listed(const std::vector<std::string>& words) {
 
 /// What was assumed, by entry of the mapping.
 void assumptions(Page& page, const TrainingMap& map) {
-  page.heading("What machines and regimes are taken to be");
+  page.heading("Assumed machines and regimes");
   std::vector<std::vector<std::string>> rows;
   for (const TrainingMachine& each : map.machines)
     rows.push_back({"machine " + listed(each.words), each.source, each.assumed.empty() ? "-" : each.assumed});

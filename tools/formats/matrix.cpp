@@ -56,7 +56,7 @@ Placement placed(const std::vector<ResultRow>& results, const MatrixFields& fiel
     throw UsageError(
         "--format",
         fmt::format("expected one result per cell of the matrix, found two for {} {}, {} {}: {}", fields.rows, row,
-                    fields.columns, column, difference.text.empty() ? "the point is there twice" : difference.text),
+                    fields.columns, column, difference.text.empty() ? "the point occurs twice" : difference.text),
         difference.name.empty() ? "drop one of them"
         : difference.name == "job"
             ? "give --rows or --columns job"
@@ -162,7 +162,7 @@ void require_matrix_fields(const MatrixFields& fields, Format format) {
   }
   if (wanted && fields.rows == fields.columns)
     throw UsageError("--columns",
-                     fmt::format("expected another name than that of --rows, found {}", in_quotes(fields.columns)));
+                     fmt::format("expected a name other than that of --rows, found {}", in_quotes(fields.columns)));
 }
 
 void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, bool measured, bool bounded) {

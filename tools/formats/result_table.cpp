@@ -27,7 +27,7 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
     add("closed form: not compared, as its assumptions do not hold here; --explain says which");
   for (const Result& r : results)
     if (closed_forms && r.form)
-      for (const std::string& because : r.form->because) add("(*) not the form's case: " + because);
+      for (const std::string& because : r.form->because) add("(*) outside the form's assumptions: " + because);
   for (const Result& r : results)
     if (!r.prediction.calibration.empty()) add("calibrated: " + r.prediction.calibration);
   for (const Result& r : results)
@@ -37,7 +37,7 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
   for (const Result& r : results)  // channels that stand for others have the same links
     if (r.prediction.folded && r.prediction.folded->find("ranks") != std::string::npos && r.prediction.bottleneck &&
         !r.prediction.bottleneck->link.empty())
-      add("the bottleneck of a folded run is the link of a rank that stands for others; --no-fold names the first one "
+      add("the bottleneck of a folded run is the link of a rank that represents others; --no-fold names the first one "
           "of all");
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)

@@ -109,8 +109,8 @@ std::string nccl_tests(const std::vector<Result>& results) {
   if (n > 0) text += fmt::format("# Avg bus bandwidth    : {:.6g}\n", sum / n);
   if (is_measured(results)) {
     const ErrorBand errors = all_errors(results);
-    text += fmt::format("# Beside {} measured times: median |error| {:.1f} %, 90th percentile {:.1f} %\n", errors.rows,
-                        100 * errors.median_abs, 100 * errors.p90_abs);
+    text += fmt::format("# Compared with {} measured times: median |error| {:.1f} %, 90th percentile {:.1f} %\n",
+                        errors.rows, 100 * errors.median_abs, 100 * errors.p90_abs);
   }
   return text;
 }

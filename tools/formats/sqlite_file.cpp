@@ -91,7 +91,7 @@ void write_sqlite(const MergedResults& rows, const std::string& path) {
     fill(rows, path, opened);
     database.reset();
     if (std::rename(part.c_str(), path.c_str()) != 0)
-      throw EnvironmentError(path + ": cannot be written: its new version cannot take its place");
+      throw EnvironmentError(path + ": cannot be written: its new version cannot replace it");
   } catch (...) {
     std::filesystem::remove(part, ignored);
     throw;

@@ -104,7 +104,7 @@ void refuse_as_output(const std::string& input, const std::string& output) {
   if (input.empty() || !is_plain_file(output)) return;
   const auto absolute = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, ignored); };
   if (std::filesystem::equivalent(input, output, ignored) || absolute(input) == absolute(output))
-    throw InputError(output, "expected another file for the results than one that is read");
+    throw InputError(output, "expected a file for the results other than those that are read");
 }
 
 namespace {

@@ -345,11 +345,11 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
     const auto [there, is_free] = series.at.try_emplace(*at, &row);
     if (!is_free) {
       const Difference difference = difference_of(*there->second, row, {x, fields.by});
-      throw UsageError(fields.by.empty() ? "--x" : "--by",
-                       fmt::format("expected one point per series and {}, found two of \"{}\" at {}: {}", x, name,
-                                   axis_text(*at, chart.x_of),
-                                   difference.text.empty() ? "the point is there twice" : difference.text),
-                       difference.name.empty() ? "drop one of them" : "leave out --by, or choose one of them");
+      throw UsageError(
+          fields.by.empty() ? "--x" : "--by",
+          fmt::format("expected one point per series and {}, found two of \"{}\" at {}: {}", x, name,
+                      axis_text(*at, chart.x_of), difference.text.empty() ? "the point occurs twice" : difference.text),
+          difference.name.empty() ? "drop one of them" : "leave out --by, or choose one of them");
     }
     const auto add = [&](std::vector<ChartPoint>& points, double height) {
       if (*at > 0 && height > 0)

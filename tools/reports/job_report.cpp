@@ -71,7 +71,7 @@ std::string gantt(const Profile& profile, const Account& account) {
     any_whole = any_whole || !timed.is_split;
     finish = std::max(finish, at_ns(timed.end_ns));
   }
-  if (lanes.empty()) return html_paragraph("The files have durations and no moments, so there is no timeline.");
+  if (lanes.empty()) return html_paragraph("The files have durations but no start times, so there is no timeline.");
   if (any_whole) colors.push_back({.color = whole_color, .name = "not split"});
   std::string text = html_wide_figure("Collectives of each rank over time",
                                       gantt_svg("Collectives of each rank over time", lanes, colors, finish));

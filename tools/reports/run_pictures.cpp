@@ -64,7 +64,7 @@ std::string loaded_topology(const Recording& recording, const Topology& topology
   std::map<LinkId, LinkLoad> loads;
   for (const LinkRow& row : rows) loads[row.use->id] = row.load;
   const LinkUsers users(topology, recording, loads, marks_of(faults));
-  const std::string more = users.anchors().empty() ? "" : " A click on it shows who used it when.";
+  const std::string more = users.anchors().empty() ? "" : " A click on it shows what used it, and when.";
   return html_section(
       "Links by load",
       html_paragraph("The share of the run for which each link was busy at its full rate, of the busier direction. A "

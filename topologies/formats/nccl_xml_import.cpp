@@ -99,7 +99,7 @@ class TreeReader {
       if (gpu && !lists_gpus_) return What::gpu;
       if (nic && !lists_nets_) return What::nic;
       import_.warn(pci, gpu || nic ? "a device without <gpu> or <nic>, though others have one; left out, as NCCL does"
-                        : type.empty() ? "a device without a class, so nobody knows what it is; left out"
+                        : type.empty() ? "a device without a class, so its kind is unknown; left out"
                                        : fmt::format("a device of class {}; left out", type));
       return What::other;
     }
@@ -161,7 +161,7 @@ class TreeReader {
     if (sm == nullptr || sm->empty()) return;
     if (!whole(gpu, "sm", 1, 999))
       import_.fail(gpu, fmt::format("expected a compute capability in sm, such as \"90\", found \"{}\"", *sm),
-                   "without sm, --gpu or topology.gpu says the model");
+                   "without sm, --gpu or topology.gpu states the model");
     found.attributes["sm"] = std::to_string(*whole(gpu, "sm", 1, 999));
   }
 
@@ -182,7 +182,7 @@ class TreeReader {
     if (busid.empty()) import_.fail(pci, "expected a bus id such as \"0000:07:00.0\" in <pci>, found none");
     const auto [first, is_new] = lines_.emplace(std::pair{host_, busid}, pci.line);
     if (!is_new) {
-      import_.warn(pci, fmt::format("bus id {} stands here again (first on line {}); taken as another device", busid,
+      import_.warn(pci, fmt::format("bus id {} occurs here again (first on line {}); taken as another device", busid,
                                     first->second));
     }
     return busid;

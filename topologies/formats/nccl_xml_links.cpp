@@ -44,10 +44,9 @@ class LinkReader {
     if (import_.options.nvlink_from) {
       take_nvlinks(*import_.options.nvlink_from);
     } else if (!has_links_ && gpus_.size() > 1) {
-      import_.machine.warnings.push_back(
-          fmt::format("{}: no NVLinks between the GPUs are listed; taken to have none, unless {} names a machine whose "
-                      "they are",
-                      import_.file, option_or_key("nvlink", "dgx-a100")));
+      import_.machine.warnings.push_back(fmt::format(
+          "{}: no NVLinks between the GPUs are listed; assumed to have none, unless {} names a machine that has them",
+          import_.file, option_or_key("nvlink", "dgx-a100")));
     }
   }
 
@@ -94,7 +93,7 @@ class LinkReader {
     }
     if (!used)
       import_.machine.warnings.push_back(import_.file +
-                                         ": the file tells each GPU's sm; the model that you say is not used");
+                                         ": the file states each GPU's sm; the model that you set is not used");
   }
 
   /// AMD's have "gcn" instead.
@@ -102,10 +101,10 @@ class LinkReader {
     const auto is_unknown = [&](const Found* gpu) { return !sm_of_gpu(*gpu) && !gpu->attributes.contains("gcn"); };
     const auto unknown = std::count_if(gpus_.begin(), gpus_.end(), is_unknown);
     if (unknown == 0) return;
-    import_.machine.warnings.push_back(fmt::format(
-        "{}: the file does not tell the model of {} of {} GPUs: library nccl needs it, and NVLinks are taken as those "
-        "of sm 80; {} says it",
-        import_.file, unknown, gpus_.size(), option_or_key("gpu", "A100")));
+    import_.machine.warnings.push_back(
+        fmt::format("{}: the file does not state the model of {} of {} GPUs: library nccl needs it, and NVLinks are "
+                    "taken as those of sm 80; {} states it",
+                    import_.file, unknown, gpus_.size(), option_or_key("gpu", "A100")));
   }
 
   void read_gpu(const Found& gpu) {

@@ -66,7 +66,7 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
   if (speed && *speed > 0 && *speed <= fastest_mbps) return {*speed};
   const std::string odd = fmt::format("speed \"{}\" Mb/s", text);
   if (import.options.nic) {
-    import.warn(net, odd + "; taken as the user says");
+    import.warn(net, odd + "; taken as the user states");
     return {0, true};
   }
   if (speed && *speed > fastest_mbps && *speed / 1000 <= fastest_mbps) {
@@ -85,7 +85,7 @@ Picoseconds latency_of(XmlImport& import, const XmlElement& net) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
   if (error == std::errc() && end == text.data() + text.size() && us >= 0 && us < 1e6)
     return Picoseconds{std::llround(us * 1e6)};
-  import.warn(net, fmt::format("latency \"{}\" us of a <net>; taken as if it were not said", text));
+  import.warn(net, fmt::format("latency \"{}\" us of a <net>; ignored", text));
   return Picoseconds{0};
 }
 
@@ -111,7 +111,7 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
     if (const std::string guid = guid_of(*net); !guid.empty()) {
       if (!ports.emplace(guid, text_of(*net, "port")).second) {
         import.warn(*net,
-                    fmt::format("port {} of guid {} stands here again; counted once", text_of(*net, "port"), guid));
+                    fmt::format("port {} of guid {} occurs here again; counted once", text_of(*net, "port"), guid));
         continue;
       }
     }
@@ -180,14 +180,13 @@ void read_nets(XmlImport& import) {
     }
   }
   if (!silent.empty())
-    import.warn(
-        *silent.front()->element,
-        fmt::format("the file does not tell the speed of {} of {} NICs, of which this is the first; they cannot be "
-                    "cabled unless {} says it",
-                    silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "200 Gb/s")));
+    import.warn(*silent.front()->element,
+                fmt::format("the file does not state the speed of {} of {} NICs; this is the first; {} has to state it "
+                            "before they can be cabled",
+                            silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "200 Gb/s")));
   if (import.options.nic && !import.used_nic_option) {
-    import.machine.warnings.push_back(import.file +
-                                      ": the file tells the speed of every NIC; what you say of NICs is not used");
+    import.machine.warnings.push_back(
+        import.file + ": the file states the speed of every NIC; the NIC rate that you set is not used");
   }
 }
 

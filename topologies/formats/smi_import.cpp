@@ -144,9 +144,8 @@ class Builder {
     }
     if (!unplaced.empty() && n_ > 1) {
       machine_.warnings.push_back(
-          fmt::format("{}: the matrix does not tell what shares a PCIe switch with {}; taken to hang on the CPU of the "
-                      "same affinity, "
-                      "each for itself",
+          fmt::format("{}: the matrix does not show what shares a PCIe switch with {}; each is assumed to be attached "
+                      "to the CPU of the same affinity",
                       file_, unplaced));
     }
   }
@@ -215,11 +214,11 @@ class Builder {
     }
     if (silent > 0)
       machine_.warnings.push_back(fmt::format(
-          "{}: {} has no NIC whose rate the {} NICs of the matrix could have; they cannot be cabled unless {} "
-          "says it",
+          "{}: {} has no NIC whose rate the {} NICs of the matrix could have; {} has to state it before they "
+          "can be cabled",
           file_, like_.name, silent, nccl::option_or_key("nic", "200 Gb/s")));
     if (nic_ && counts_["nic"] == 0)
-      machine_.warnings.push_back(file_ + ": the matrix has no NICs; what you say of NICs is not used");
+      machine_.warnings.push_back(file_ + ": the matrix has no NICs; the NIC rate that you set is not used");
   }
 
   /// The user's port, of the kind that NICs of `like` have.

@@ -62,7 +62,7 @@ LinkSpec link_type(const Place& type) {
     link.routing = sourced(type.at("routing"), "routing", link.source).word<RoutingPolicy>(routing_policies());
   }
   if (type.has("nccl_bandwidth")) {
-    if (link.kind != LinkKind::socket) type.fail("expected \"nccl_bandwidth\" for links between sockets alone");
+    if (link.kind != LinkKind::socket) type.fail("expected \"nccl_bandwidth\" only for links between sockets");
     link.nccl_bandwidth =
         quantity(sourced(type.at("nccl_bandwidth"), "NCCL's bandwidth", link.source), parse_bandwidth);
   }

@@ -114,7 +114,7 @@ Machine::Device device(const Place& entry, LinkTypes& types) {
   const bool is_nic = made.kind == NodeKind::nic, stays_alone = entry.has("cabled") && !entry.at("cabled").truth();
   if (entry.has("port") != (is_nic && !stays_alone) || (entry.has("cabled") && !is_nic)) {
     entry.fail("a nic, and nothing else, has a \"port\": the type of link that it offers to the fabric",
-               "a nic that joins no fabric (storage, management) says \"cabled\": false instead");
+               "a nic that joins no fabric (storage, management) has \"cabled\": false instead");
   }
   if (entry.has("port")) made.port = types.find(entry.at("port"));
   if (entry.has("memory")) {

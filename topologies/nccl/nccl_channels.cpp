@@ -119,7 +119,7 @@ class Looked {
                        R"(write "library": "rccl")");
     if (!sm)
       throw InputError("", fmt::format("expected GPUs with their compute capability, found none in {}", machine.name),
-                       R"(say the model: --gpu A100 of `topology import`, or "gpu": "A100" next to "file" of kind )"
+                       R"(state the model: --gpu A100 of `topology import`, or "gpu": "A100" next to "file" of kind )"
                        R"(nccl_xml; in a machine file it is "attributes": {"sm": "80"} of each gpu)");
     sm_ = *sm;
   }

@@ -195,7 +195,7 @@ Release release_of_version(const std::string& version) {
     throw InputError(
         "", fmt::format("expected a version up to {}, the newest that is modeled, found {}", newest_version, version),
         fmt::format(
-            "newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"{}\" shows what that one "
+            "newer releases use different rules (docs/guide/nccl.md, Newer releases); \"{}\" shows what that one "
             "would do",
             newest_version));
   using enum Release;

@@ -214,7 +214,7 @@ void take_sweeps(Json& document, const std::string& name) {
     const bool is_key = path.starts_with(parallel_path) && path.find('.', parallel_path.size()) == std::string::npos;
     if (!is_key && path != micro_path)
       refuse_plans(name, "/sweep",
-                   fmt::format("expected sweeps over keys of training.parallel alone, found {}", in_quotes(path)),
+                   fmt::format("expected sweeps only over keys of training.parallel, found {}", in_quotes(path)),
                    "plans are compared on one machine, with one model: choose one with --set");
     if (!values.is_array())
       refuse_plans(name, "/sweep",

@@ -347,9 +347,9 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
 void assume_even_sizes(ClosedForm& form) {
   // Half a per cent: what parts further than that has another cause, and is to be seen.
   if (times(200, form.time - form.low) <= form.time) return;
-  form.because.push_back(fmt::format(
-      "the sizes do not divide evenly: rounded down they would take {:.3f} us, so the form is a bound and no more",
-      microseconds(form.low)));
+  form.because.push_back(
+      fmt::format("the sizes do not divide evenly: rounded down they would take {:.3f} us, so the form is only a bound",
+                  microseconds(form.low)));
 }
 
 void assume_packets(ClosedForm& form, const PacketOptions& options) {

@@ -168,7 +168,7 @@ std::vector<MeasuredRow> merge_repetitions(const RunRows& run, bool from_benchma
   }
   if (repeated > 0)
     warnings.push_back(
-        fmt::format("{}: {} of {} sizes stand several times, up to {}; they are taken as repetitions, the "
+        fmt::format("{}: {} of {} sizes occur several times, up to {}; they are taken as repetitions, the "
                     "median counts; their times differ by {}",
                     name, repeated, rows.size(), most, widest->text()));
   return rows;

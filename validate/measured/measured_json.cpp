@@ -82,7 +82,7 @@ std::optional<std::string> take_timed(Timed& timed, const Spot& place, const Key
 /// `time`, `alg_bw`, `bus_bw`, `nwrong`.
 std::optional<std::string> take_place(Row& row, const Spot& place, bool in_place) {
   if (place.has("cpu_time") && !place.has("time"))
-    throw InputError(place.where, "expected times of whole collectives, found those of the CPU alone (cpu_time)",
+    throw InputError(place.where, "expected times of whole collectives, found those of the CPU only (cpu_time)",
                      "measure without -C");
   if (auto flaw = take_timed(in_place ? row.in : row.out, place, {"time", "alg_bw", "bus_bw"})) return flaw;
   if (place.has("nwrong") && !place.at("nwrong").flaw(Measure::quantity)) {

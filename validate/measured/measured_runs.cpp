@@ -220,12 +220,12 @@ void Runs::choose(std::vector<RunRows>& runs, std::optional<int> number, bool co
 
 InputError Runs::nameless_error(const RunRows& run, const std::optional<ComparedWith>& with) const {
   const std::string fits = what_fits(run.rows);
-  std::string found = "found nothing that says it";
+  std::string found = "found nothing that states it";
   if (!fits.empty())
-    found = fmt::format("found nothing that says it; its busbw fits {}{}", fits,
+    found = fmt::format("found nothing that states it; its busbw fits {}{}", fits,
                         with ? fmt::format(", not the scenario's {} of {}", ops_text(*with), ranks_text(*with)) : "");
   return {run.rows.front().where, "expected to find which collective was measured, " + found,
-          "say it with --collective NAME, or with a line \"# collective: all_reduce\" in the file"};
+          "state it with --collective NAME, or with a line \"# collective: all_reduce\" in the file"};
 }
 
 /// True if a run without a name may be of the program before it: logs name a program once, before a loop.

@@ -174,7 +174,7 @@ class Log {
     const bool continues = heading_line_ == line.number - 1 && !has("size") && (has("busbw") || has("wrong"));
     if (!continues && !has("algbw")) return;
     if (has("cputime"))
-      throw InputError(line.where(), "expected times of whole collectives, found those of the CPU alone (cputime)",
+      throw InputError(line.where(), "expected times of whole collectives, found those of the CPU only (cputime)",
                        "measure without -C");
     if (!continues) {
       begin_run();
@@ -255,10 +255,9 @@ class Log {
     const int groups = static_cast<int>(members_.size());
     if (own_numbers || listed == highest) return alike ? first : 0;
     if (highest % groups != 0) return 0;
-    found_.warnings.push_back(
-        fmt::format("{}: the log lists {} rank{}, of which the highest is {}; taken as {} ranks{}", last_rank_, listed,
-                    listed == 1 ? "" : "s", highest - 1, highest / groups,
-                    groups > 1 ? fmt::format(" in each of {} groups", groups) : ""));
+    found_.warnings.push_back(fmt::format("{}: the log lists {} rank{} and the highest is {}; assuming {} ranks{}",
+                                          last_rank_, listed, listed == 1 ? "" : "s", highest - 1, highest / groups,
+                                          groups > 1 ? fmt::format(" in each of {} groups", groups) : ""));
     return highest / groups;
   }
 

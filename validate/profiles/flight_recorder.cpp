@@ -350,10 +350,10 @@ class FlightReader {
     if (!rank)
       throw InputError(file_.name(),
                        "expected the rank in the file's name, as in trace_3 or nccl_trace_rank_3, found none",
-                       fmt::format("say it: --rank {}=N", file_.name()));
+                       fmt::format("set it: --rank {}=N", file_.name()));
     if (*rank >= limits_.ranks)
       throw InputError(file_.name(), fmt::format("expected a rank below {}, found {}", limits_.ranks, *rank),
-                       fmt::format("say it: --rank {}=N", file_.name()));
+                       fmt::format("set it: --rank {}=N", file_.name()));
     dump_.file = file_.name();
     dump_.rank = *rank;
     for (const FlightGroup& group : dump_.groups) {
@@ -362,7 +362,7 @@ class FlightReader {
       throw InputError(
           file_.name(),
           fmt::format("expected a rank of group {}, which its dump lists, found rank {}", in_quotes(group.name), *rank),
-          fmt::format("the rank is wrong; say it: --rank {}=N", file_.name()));
+          fmt::format("the rank is wrong; set it: --rank {}=N", file_.name()));
     }
     merge_coalesced();
   }

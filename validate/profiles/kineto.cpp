@@ -468,7 +468,7 @@ class KinetoReader {
     if (!rank) rank = rank_of_name(file_.name());
     if (!rank)
       throw InputError(file_.name(), "expected the rank in \"distributedInfo\" or in the file's name, found neither",
-                       fmt::format("say it: --rank {}=0", file_.name()));
+                       fmt::format("set it: --rank {}=0", file_.name()));
     source_.rank = *rank;
     std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> by_annotation;  // to the record
     std::map<std::pair<std::int64_t, std::uint32_t>, std::size_t> by_external_id;

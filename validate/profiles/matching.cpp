@@ -164,7 +164,7 @@ Hosts hosts_of(const Profile& profile, std::uint32_t ranks_per_host) {
     all_count = all_count && source.gpus_on_host > 1 && (gpus == 0 || gpus == source.gpus_on_host);
     gpus = source.gpus_on_host;
   }
-  out.because = "one host assumed; --ranks-per-host says otherwise";
+  out.because = "one host assumed; --ranks-per-host changes that";
   if (ranks_per_host > 0)
     out.because = fmt::format("--ranks-per-host {}", ranks_per_host);
   else if (all_named)

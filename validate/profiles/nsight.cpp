@@ -250,13 +250,13 @@ class NsightReader {
         throw InputError(file_.name(),
                          "expected the rank in the environment, in the file's name or in a range of ncclCommInitRank, "
                          "found none",
-                         fmt::format("say it: --rank {}=0", file_.name()));
+                         fmt::format("set it: --rank {}=0", file_.name()));
       else
         throw InputError(file_.name(),
                          fmt::format("expected a range of ncclCommInitRank for each of {} GPUs, found none for GPU {}",
                                      gpus_.size(), entry.first.first),
-                         fmt::format("the profile began later; say the rank of the first GPU, from which the others "
-                                     "count on: --rank {}=0",
+                         fmt::format("the profile began later; set the rank of the first GPU, from which the others "
+                                     "are counted: --rank {}=0",
                                      file_.name()));
       if (out.back() >= limits_.ranks)
         throw InputError(file_.name(), fmt::format("expected ranks below {}, found {}", limits_.ranks, out.back()),

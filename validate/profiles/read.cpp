@@ -169,7 +169,7 @@ void settle(Profile& profile, const AssumedGroups& groups) {
     throw InputError(
         source.file,
         fmt::format("expected one file per rank, found rank {} in {} as well", source.rank, known->second->file),
-        fmt::format("leave one of them out, or say which rank it is: --rank {}=N", source.file));
+        fmt::format("leave one of them out, or state which rank it is: --rank {}=N", source.file));
   }
   for (CallGroup& group : profile.groups) {
     if (group.size == 0 || group.places.size() != group.size || !group.members.empty()) continue;

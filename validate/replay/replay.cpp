@@ -15,11 +15,11 @@ void require_replayable(const CheckedSchedule& checked) {
   const Schedule& schedule = checked.schedule();
   const int slots = checked.proof().slots_needed;
   if (!schedule.names_regions)
-    throw InputError("", "expected a schedule that names regions, found one of sizes alone",
-                     "GOAL tells no regions: there is nothing to check a result against");
+    throw InputError("", "expected a schedule that names regions, found one with only sizes",
+                     "GOAL has no regions: there is nothing to check a result against");
   if (slots > 0)
     throw InputError("",
-                     fmt::format("expected a schedule in which nobody sends before the receiver is ready, found one "
+                     fmt::format("expected a schedule in which no rank sends before the receiver is ready, found one "
                                  "that needs {} a connection",
                                  slots == Proof::any_number ? "any number of slots" : fmt::format("{} slots", slots)),
                      "a replay has no slots of its own");

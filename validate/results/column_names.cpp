@@ -94,8 +94,8 @@ std::optional<std::string> hint_of_unknown(const std::string& name, const std::v
 std::string columns_page() {
   std::string page =
       "# The columns of a result\n\n"
-      "`ringsim list columns` prints this page; a test holds it to the table in `validate/results/columns.cpp` that "
-      "every\n"
+      "`ringsim list columns` prints this page; a test compares it with the table in `validate/results/columns.cpp` "
+      "that every\n"
       "format reads. CSV, SQLite and `--assert` use these names; in JSON a dot is a level. Rows of one file have "
       "equal\n"
       "columns: those marked \"if any\" appear if a row has a value, the others if the command gives them.\n\n"

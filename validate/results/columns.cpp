@@ -471,7 +471,7 @@ constexpr std::array columns{
                }},
     Column{.name = "trace.files",
            .unit = "",
-           .meaning = "of a trace: how many; 1: one rank's trace stands for all ranks",
+           .meaning = "of a trace: how many; 1: one rank's trace represents all ranks",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_trace(r, [](const auto& t) { return t.files; }); }},
     Column{.name = "trace.nodes",
@@ -625,7 +625,7 @@ constexpr std::array columns{
     memory_of_step(
         "memory.buckets",
         "the buckets, a copy of the gradients; of data_parallel room at the master for gradients that come in; "
-        "activations are counted for plans alone",
+        "activations are counted only for plans",
         [](const Result& r) { return of_training(r, [](const auto& t) { return t.memory.copies.count; }); }),
     memory_of_step("memory.outputs", "data_parallel: the outputs of the whole batch, at the master",
                    [](const Result& r) {

@@ -165,7 +165,7 @@ GateReport Gates::report() && {
         report_.general.push_back(fmt::format("{}: no result that it speaks of", assertions_[i].text()));
     if (baseline_)
       for (const std::string& label : baseline_->missing())
-        report_.general.push_back(fmt::format("missing: {} is in the baseline alone", label));
+        report_.general.push_back(fmt::format("missing: {} is only in the baseline", label));
   }
   report_.failed_gates += report_.general.size();
   return std::move(report_);

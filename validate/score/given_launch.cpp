@@ -118,7 +118,7 @@ std::vector<std::string> doubts_of(const GivenLaunch& given) {
 
 std::string implausible_text(const GivenLaunch& given) {
   return fmt::format(
-      "{} would need a launch of {:.2f} us in place of {:.2f}, and no launch exceeds the model's by more "
+      "{} would need a launch of {:.2f} us instead of {:.2f}, and no launch exceeds the model's by more "
       "than {:.0f} us",
       sizes_text(given.rows), microseconds(given.solved), microseconds(given.own), most_more_launch);
 }

@@ -176,7 +176,7 @@ void warn_of_newer_release(ScoredTable& scored, const PublishedTable& published,
         published.csv_file + ": # library",
         fmt::format("expected a release of NCCL up to {}, the newest that is modeled, found {}", nccl::newest_version,
                     table.about.at("library")),
-        fmt::format("newer releases choose by other rules (docs/guide/nccl.md, Newer releases); \"library\": "
+        fmt::format("newer releases use different rules (docs/guide/nccl.md, Newer releases); \"library\": "
                     "\"nccl\" in {} predicts {}, with a warning",
                     published.scenario_file, nccl::newest_version));
   scored.warnings.push_back(fmt::format("{}: {}", published.csv_file, newer));

@@ -113,7 +113,7 @@ TEST_CASE("a proof by construction says so, and from what") {
   const Schedule ring = ring_all_reduce(4, 1200_B);
   CHECK(to_string(check(over_channels(ring, {.channels = 2, .rounds = 3})).proof()) ==
         "288 operations, 0 slots needed: by construction from the proof of ring: 6 pieces share no chunk and no "
-        "connection; in it one chunk stands for all; the symmetry was checked at every step of every rank");
+        "connection; in it one chunk represents all; the symmetry was checked at every step of every rank");
   CHECK(to_string(check(over_channels(without_symmetry(ring), {.channels = 2})).proof()) ==
         "96 operations, 0 slots needed: by construction from the proof of ring: 2 pieces share no chunk and no "
         "connection; in it every operation of every actor was followed");
@@ -278,7 +278,7 @@ TEST_CASE("out of place and in place are proved as the plain schedule is, over c
   CHECK(followed < inherited / 10);
   CHECK(to_string(check(over_channels(out_of_place(ring_all_reduce(4, 1200_B)), {.channels = 2})).proof()) ==
         "104 operations, 0 slots needed: by construction from the proof of ring: each rank first copies what it "
-        "contributes, 2 pieces share no chunk and no connection; in it one chunk stands for all; the symmetry was "
+        "contributes, 2 pieces share no chunk and no connection; in it one chunk represents all; the symmetry was "
         "checked at every step of every rank");
 }
 

@@ -316,7 +316,7 @@ TEST_CASE("the packet model refuses links that go down") {
   const Topology net = two_ways(5_GBps);
   CHECK(complaint(net, direct_pairs(2, 1_MiB, false), {down(1us, {0})}, NetworkModel::packet) ==
         "links that go down cannot be combined with the network model packet\n"
-        "  hint: packets cannot be taken back from the buffers they wait in: take the model fair");
+        "  hint: packets cannot be removed from the buffers in which they wait: use the model fair");
 }
 
 TEST_CASE("a NIC whose cable is down is used no more, and messages cut for all NICs are cut for those that are left") {

@@ -33,11 +33,11 @@ using ringsim::test::Draw;
 namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-bool is_one_channel(const std::string& said) { return has(said, " channels stands for all: "); }
+bool is_one_channel(const std::string& said) { return has(said, " channels represents all: "); }
 
 /// Why one channel does not stand for all, without numbers.
 std::string reason_in(const std::string& said) {
-  const std::string start = "nor does one channel stand for all: ";
+  const std::string start = "nor does one channel represent all: ";
   const std::size_t found = said.find(start);
   if (found == std::string::npos) return "by rank";
   std::string text = said.substr(found + start.size());
@@ -215,7 +215,7 @@ TEST_CASE(
     RunOptions options{.fold = fold, .fold_from = 0};
     const Timeline fair = run(net, schedule, options);
     CHECK(fair.folded.value_or("") ==
-          (fold ? "one of 4 channels stands for all: they do the same, which follows from how recursive_doubling "
+          (fold ? "one of 4 channels represents all: they do the same, which follows from how recursive_doubling "
                   "channels=4 rounds=1 is made and proved, and their messages share links alike"
                 : ""));
     // Over ports 4 x 1000 B at 10 GB/s and 2 x 1 us; over the trunk 2 x 4 x 1000 B at 1 GB/s and 1 + 2 + 1 us.

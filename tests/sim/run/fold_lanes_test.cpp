@@ -33,7 +33,7 @@ std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOp
   const Timeline all = run(net, checked, options);
   CHECK(all.fingerprint.has_value());
   // Where one channel stands for all, the whole run has events that are overtaken.
-  if (some.folded.value_or("").find(" channels stands for all") != std::string::npos) some.events = all.events;
+  if (some.folded.value_or("").find(" channels represents all") != std::string::npos) some.events = all.events;
   CHECK(report_of(net, some) == report_of(net, all));
   CHECK(some.folded.has_value() == some.not_folded.empty());
   if (some.folded)

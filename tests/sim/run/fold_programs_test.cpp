@@ -219,7 +219,7 @@ TEST_CASE("where ranks of a program might differ, it is simulated in full and sa
   CHECK(both_ways(net, plain, {.enough = [] { return false; }}) == "the run ends by count");
   CHECK(both_ways(net, plain, {.jobs = {0, 0}}) == "several jobs share the run");
   CHECK(both_ways(net, plain, {.plans = {{.protocol = find_protocol("simple")}}}) ==
-        "under protocol simple ranks may run ahead of each other; nor do the first ranks stand for all: a program has "
+        "under protocol simple ranks may run ahead of each other; nor do the first ranks represent all: a program has "
         "several schedules");
   // Two ranks share each port's cable to the next switch.
   CHECK(both_ways(dumbbell(odd, odd), plain).find(" is not like that of ") != std::string::npos);

@@ -58,8 +58,8 @@ std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOp
   CHECK(some.bytes_sent == all.bytes_sent);
   CHECK(some.link_bytes == all.link_bytes);
   // Folded by turns, or by channels, a flow may get its link for itself sooner or later within the first instant.
-  CHECK((some.events == all.events || some.folded->find(" ranks stand for all") != std::string::npos ||
-         some.folded->find(" channels stands for all") != std::string::npos));
+  CHECK((some.events == all.events || some.folded->find(" ranks represent all") != std::string::npos ||
+         some.folded->find(" channels represents all") != std::string::npos));
   REQUIRE(some.bottleneck.has_value() == all.bottleneck.has_value());
   if (all.bottleneck) {
     CHECK(some.bottleneck->busy == all.bottleneck->busy);

@@ -108,7 +108,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 /// True if a node of 8 ranks stands for all.
 bool is_one_node(const std::string& said, int nodes) {
-  return said.starts_with(fmt::format("8 of {} ranks stand for all: rank r + 8 does what r does, ", 8 * nodes));
+  return said.starts_with(fmt::format("8 of {} ranks represent all: rank r + 8 does what r does, ", 8 * nodes));
 }
 
 }  // namespace
@@ -134,8 +134,8 @@ TEST_CASE("a path that takes a link and its image is not folded by turns") {
   CHECK_FALSE(t.folded);
   CHECK(
       t.not_folded ==
-      "under protocol simple ranks may run ahead of each other; nor do the first ranks stand for all: the path of gpu0 "
-      "to gpu2 takes like links twice; nor does one channel stand for all: ranks have other places in one channel than "
+      "under protocol simple ranks may run ahead of each other; nor do the first ranks represent all: the path of gpu0 "
+      "to gpu2 takes like links twice; nor does one channel represent all: ranks have other places in one channel than "
       "in "
       "another");
 }
@@ -180,7 +180,7 @@ TEST_CASE("on fabrics of several switches more ranks may have to stand for all, 
         for (const std::int64_t bytes : {1 << 20, 1 << 24}) {
           const std::string said = both_ways({.nodes = nodes, .fabric = fabric, .protocol = protocol, .bytes = bytes});
           n_by_node += is_one_node(said, nodes) ? 1 : 0;
-          n_by_leaf += said.starts_with(fmt::format("16 of {} ranks stand for all: ", 8 * nodes)) ? 1 : 0;
+          n_by_leaf += said.starts_with(fmt::format("16 of {} ranks represent all: ", 8 * nodes)) ? 1 : 0;
         }
   CHECK(n_by_node > 0);
   CHECK(n_by_leaf > 0);
@@ -206,7 +206,7 @@ TEST_CASE("channels with a rate of their own fold, as long as all ranks have it,
     RunOptions one_nic = one.options;
     one_nic.plans.front().transport.nics = Transport::Nics::nearest;
     const Topology rated = one.setup.topology.with_rates([&](NodeId) { return Rates({.channel = rate}); }, 8);
-    CHECK(both_ways(rated, one.schedule, one_nic).find(" stand for all") != std::string::npos);
+    CHECK(both_ways(rated, one.schedule, one_nic).find(" represent all") != std::string::npos);
     CHECK(has(said([&](NodeId) { return Rates({.reduce = 100_GBps, .channel = rate}); }), "devices add or copy"));
     const NodeId first = one.options.placement.front();
     CHECK(has(said([&](NodeId id) { return Rates({.channel = id == first ? 6_GBps : rate}); }), "is not like"));
@@ -256,7 +256,7 @@ TEST_CASE("hosts with a GPU each are folded to one of them, and not if a cable d
     return both_ways(builder.build(), check(ring_all_reduce(8, 840_KiB)),
                      {.plans = {{.protocol = find_protocol("simple")}}, .fold_from = 0});
   };
-  CHECK(said(0, Picoseconds{0}).starts_with("1 of 8 ranks stand for all: rank r + 1 does what r does, "));
+  CHECK(said(0, Picoseconds{0}).starts_with("1 of 8 ranks represent all: rank r + 1 does what r does, "));
   CHECK(has(said(1, Picoseconds{0}), " is not like that of "));
   CHECK(has(said(0, Picoseconds{1}), " is not like that of "));
 }
@@ -323,7 +323,7 @@ TEST_CASE("chunks that are not equally large from node to node are simulated in 
   // Equal from one half of the ranks to the other: 32 chunks of each channel have an odd number of bytes between two.
   const std::string said = both_ways({.channels = 1, .bytes = 32 * 1000 + 2});
   CAPTURE(said);
-  CHECK(said.starts_with("16 of 32 ranks stand for all: "));
+  CHECK(said.starts_with("16 of 32 ranks represent all: "));
 }
 
 TEST_CASE("what the argument does not cover is simulated in full") {

@@ -129,9 +129,9 @@ std::string own_address(const TcpHosts& hosts, int process) {
   if (!is_loopback(address_of(hosts.hosts[other])))
     throw InputError(hosts.file,
                      fmt::format("expected addresses by which others reach each process, found {} for process {} "
-                                 "(\"{}\"), which is this machine alone",
+                                 "(\"{}\"), which only this machine reaches",
                                  own, process, host),
-                     "write its address in place of its name");
+                     "write its address instead of its name");
   return own;
 }
 
