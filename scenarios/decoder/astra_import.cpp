@@ -297,7 +297,7 @@ void require_same(const AstraSystem& system, const AstraFile& file, const AstraO
   const bool is_ring = system.algorithm == "ring";
   // ASTRA-sim's first exchange, of half the data, is with the neighbor (HalvingDoubling.cc: rank_offset = 1), that of
   // halving_doubling with the rank at the other end. Where each pair has a path of its own, times are equal.
-  if (network.kind == AstraBlock::ring && system.algorithm == "halving_doubling")
+  if (network.kind == AstraBlock::ring && network.ranks > 2 && system.algorithm == "halving_doubling")
     throw InputError(fmt::format("{}: /{}", file.name, implementation_of(options.op).key),
                      "expected ring or direct on a Ring, found halvingDoubling: ASTRA-sim exchanges large blocks with "
                      "near ranks, and ringsim with far ones, over more links",

@@ -288,12 +288,13 @@ std::vector<SettingEffect> Work::effects() const {
   for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {
     const TrainingSpec* spec = scenario_.training_of(j);
     if (spec == nullptr || spec->slowdown <= 1'000'000) continue;
-    effects.push_back({.setting = fmt::format("{}: {}/training/slowdown: {:.6g}", scenario_.file,
-                                              j == 0 ? "" : fmt::format("/jobs/{}", j - 1),
-                                              1e-6 * static_cast<double>(spec->slowdown)),
-                       .idle = training(j)->run().has_slowed()
-                                   ? ""
-                                   : "no kernel runs while a collective of the training runs on its GPU"});
+    effects.push_back(
+        {.setting =
+             fmt::format("{}: {}/training/slowdown: {:.6g}", scenario_.file,
+                         j == 0 ? "" : fmt::format("/jobs/{}", j - 1), 1e-6 * static_cast<double>(spec->slowdown)),
+         .idle = training(j)->run().has_slowed()
+                     ? ""
+                     : "no kernel runs while a collective other than a transfer between stages runs on its GPU"});
   }
   return effects;
 }

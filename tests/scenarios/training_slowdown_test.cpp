@@ -35,6 +35,8 @@ Json plan_of(int ranks, const Json& parallel) {
 
 Json slowed(const Json& scenario, double factor) { return changed(scenario, {{"/training/slowdown", factor}}); }
 
+const std::string no_overlap = "no kernel runs while a collective other than a transfer between stages runs on its GPU";
+
 std::string idle_of(const Prediction& prediction) {
   for (const SettingEffect& each : prediction.settings)
     if (each.setting.find("slowdown") != std::string::npos) return each.idle;
@@ -79,7 +81,7 @@ TEST_CASE("what pipeline stages hand on, and collectives that kernels wait for, 
     CAPTURE(scenario["training"]["parallel"].dump());
     const Prediction alone = predicted(scenario), slower = predicted(slowed(scenario, 1.5));
     CHECK(slower.training->step == alone.training->step);
-    CHECK(idle_of(slower) == "no kernel runs while a collective of the training runs on its GPU");
+    CHECK(idle_of(slower) == no_overlap);
     CHECK(idle_of(alone) == "not asked");
   }
   // Next to stages, gradients that are reduced during the backward pass count.
@@ -112,8 +114,7 @@ TEST_CASE("a regime without an overlap says that the setting is idle") {
                    "regime": {"name": "ddp", "algorithm": "ring", "overlap": true, "buckets": {"size": "1 MB", "first": "1 MB"}},
                    "slowdown": 1.1}})");
   CHECK(idle_of(predicted(ddp)) == "");
-  CHECK(idle_of(predicted(changed(ddp, {{"/training/regime/overlap", false}}))) ==
-        "no kernel runs while a collective of the training runs on its GPU");
+  CHECK(idle_of(predicted(changed(ddp, {{"/training/regime/overlap", false}}))) == no_overlap);
 }
 
 }  // namespace training_slowdown_test

@@ -23,6 +23,7 @@
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/pictures/picture_file.hpp"
+#include "tools/reports/best_plans_picture.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
 #include "topologies/machines/preset_names.hpp"

@@ -240,7 +240,7 @@ void declare_compare(Options& options, TraceCompareArguments& compare) {
   options
       .percentage(
           "--interference", [&compare](double share) { compare.interference = share; },
-          "predict transfers that take so much longer while other kernels run on their GPU")
+          "assume that transfers take PERCENT longer while other kernels run on their GPU")
       .fallback = "0%";
   Option& assertion =
       options.texts("--assert", "CONDITION", compare.assertions,

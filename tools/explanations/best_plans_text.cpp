@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 #include "tools/output/shell_words.hpp"
-#include "tools/pictures/svg.hpp"
 
 namespace ringsim::tools {
 
@@ -127,6 +127,24 @@ std::string counts_text(const PlanSearch& found, std::size_t top) {
 
 }  // namespace
 
+std::vector<std::string> short_names(const OpenPlans& plans, const std::vector<const RankedPlan*>& drawn) {
+  std::vector<std::vector<std::string>> words(drawn.size());
+  for (const SearchedKey& key : plans.keys()) {
+    if (!is_shown(plans, key)) continue;
+    std::vector<std::string> values;
+    for (const RankedPlan* plan : drawn) values.push_back(value_of(plans.values_of(plan->plan), key));
+    const bool differ = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) != values.end();
+    for (std::size_t i = 0; differ && i < drawn.size(); ++i)
+      words[i].push_back(fmt::format("{} {}", heading_of(key.path), values[i]));
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    words[i].push_back(fmt::format("dp {}", drawn[i]->data));
+    names.push_back(fmt::format("{}", fmt::join(words[i], ", ")));
+  }
+  return names;
+}
+
 std::string too_long_text(const PlanSearch& found) {
   const RankedPlan* first = first_simulated(found);
   std::size_t below = 0;
@@ -163,65 +181,6 @@ std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std
          (first == &found.ranked.front() || first == nullptr ? "To run and to explain the first:\n"
                                                              : "To run and to explain the fastest simulated plan:\n") +
          fmt::format("  ringsim run {}{}\n  ringsim explain {}{}\n", scenario, set, scenario, set);
-}
-
-/// "tp 4, pp 4, vp 10, optimizer, mbs 1": the keys in which the plans differ.
-static std::string short_name_of(const OpenPlans& plans, const RankedPlan& plan) {
-  const std::vector<std::pair<std::string, std::string>> values = plans.values_of(plan.plan);
-  std::vector<std::string> words;
-  for (const SearchedKey& key : plans.keys()) {
-    if (!is_shown(plans, key)) continue;
-    const std::string heading = heading_of(key.path), value = value_of(values, key);
-    if (value != "1" && value != "-" && value != "none") words.push_back(fmt::format("{} {}", heading, value));
-  }
-  words.push_back(fmt::format("dp {}", plan.data));
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::string best_plans_svg(const OpenPlans& plans, const PlanSearch& found, std::size_t top) {
-  struct Part {
-    const char* name;
-    Picoseconds (*of)(const PlanSplit&);
-  };
-  // As many as the palette has colors.
-  static constexpr Part parts[] = {
-      {"forward and backward", [](const PlanSplit& split) { return split.passes; }},
-      {"recomputation", [](const PlanSplit& split) { return split.recompute; }},
-      {"tensor, context, expert", [](const PlanSplit& split) { return split.tensor + split.context + split.expert; }},
-      {"pipeline and bubble", [](const PlanSplit& split) { return split.pipeline + split.bubble; }},
-      {"data", [](const PlanSplit& split) { return split.data; }},
-      {"optimizer", [](const PlanSplit& split) { return split.optimizer; }}};
-  std::vector<const RankedPlan*> drawn;
-  for (const RankedPlan& plan : found.ranked)
-    if (plan.result && drawn.size() < top) drawn.push_back(&plan);
-  if (drawn.empty()) return "";
-  const Prediction& fastest = drawn.front()->result->prediction;
-  const TimeUnit unit = TimeUnit::of(fastest.time);
-  std::vector<Bar> bars;
-  for (const RankedPlan* plan : drawn) {
-    const Prediction& r = plan->result->prediction;
-    bars.push_back({.label = short_name_of(plans, *plan),
-                    .value = fmt::format("{} {}", unit.number(r.time), unit.name()),
-                    .length = seconds(r.time)});
-  }
-  std::vector<std::string> names;
-  for (const Part& part : parts) {
-    const auto of = [&](const RankedPlan& plan) {
-      return seconds(part.of(plan.result->prediction.training->plan->split));
-    };
-    if (std::none_of(drawn.begin(), drawn.end(), [&](const RankedPlan* plan) { return of(*plan) > 0; })) continue;
-    names.emplace_back(part.name);
-    for (std::size_t i = 0; i < drawn.size(); ++i) bars[i].parts.push_back(of(*drawn[i]));
-  }
-  const std::string title =
-      fmt::format("The fastest of {}: {} on {} GPUs", plans_text(found.plans),
-                  fastest.training->workload.empty() ? "a step" : fastest.training->workload, fastest.request.ranks);
-  std::vector<std::string> notes{
-      fmt::format("Fastest: {:.1f} tokens/s/GPU{}. Communication is the part that compute does not hide, at the rank "
-                  "that ends last.",
-                  fastest.training->tokens_per_s / fastest.request.ranks,
-                  fastest.training->mfu > 0 ? fmt::format(", MFU {:.1f} %", 100 * fastest.training->mfu) : "")};
-  return bars_svg(title, bars, names, {.alone = true, .notes = notes});
 }
 
 }  // namespace ringsim::tools

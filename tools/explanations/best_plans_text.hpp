@@ -1,8 +1,9 @@
-// The fastest plans of a scenario, as text and as a picture.
+// The fastest plans of a scenario, as text.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "validate/analysis/plan_search.hpp"
 
@@ -16,8 +17,7 @@ std::string too_long_text(const PlanSearch& found);
 std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std::size_t top,
                             const std::string& scenario);
 
-/// Their steps as bars, the fastest first, each divided into compute and what is not hidden by it: a picture of its own
-/// (SVG). At most `top` of those that were simulated; empty if none was.
-std::string best_plans_svg(const OpenPlans& plans, const PlanSearch& found, std::size_t top);
+/// "tp 4, pp 8, vp 10, shard optimizer, dp 2": of each plan the keys in which they differ, and the data ranks.
+std::vector<std::string> short_names(const OpenPlans& plans, const std::vector<const RankedPlan*>& drawn);
 
 }  // namespace ringsim::tools

@@ -133,7 +133,7 @@ static std::string interference_text(const Account& account) {
   if (found.n == 0) return "";
   const std::string least = fmt::format("{:.2f}", found.least), largest = fmt::format("{:.2f}", found.largest);
   return wrapped(fmt::format(
-             "while other kernels run, the same collective takes {} times as long ({})",
+             "transfers take {} times as long while other kernels run ({} with and without)",
              least == largest ? least : fmt::format("{} to {}, in the median {:.2f}", least, largest, found.median),
              plural(found.n, "row"))) +
          '\n';
@@ -324,16 +324,17 @@ static std::string other_launches(const JobComparison& comparison) {
   return table.size() == 0 ? "" : '\n' + table.fitted();
 }
 
+std::string stated_interference(const JobComparison& comparison) {
+  return fmt::format("transfers are predicted to take {:.6g} times as long while other kernels run, by --interference",
+                     comparison.interference);
+}
+
 std::string job_text(const Profile& profile, const JobComparison& comparison) {
   std::string text = profile_head(profile, comparison.account);
   text += wrapped(fmt::format("predicted for NCCL {} ({}) on {} GPUs in {}", comparison.nccl, comparison.nccl_from,
                               comparison.gpus, plural(static_cast<std::size_t>(comparison.nodes), "node"))) +
           '\n';
-  if (comparison.interference > 1)
-    text += wrapped(fmt::format("transfers are predicted to take {:.6g} times as long while other kernels run, by "
-                                "--interference",
-                                comparison.interference)) +
-            '\n';
+  if (comparison.interference > 1) text += wrapped(stated_interference(comparison)) + '\n';
   if (!comparison.other_machine.empty()) text += wrapped("not this machine: " + comparison.other_machine) + '\n';
   Table table(
       {"collective", "bytes", "ranks", "calls", "wait ms", "transfer", "predicted", "allowed", "lost ms", "verdict"});
@@ -364,9 +365,9 @@ Json compared_json(const Profile& profile, const ComparedCalls& calls) {
   const bool is_predicted = calls.predicted_ns.has_value();
   out["predicted_us"] = is_predicted ? Json(us(*calls.predicted_ns)) : Json();
   out["allowed_us"] = calls.allowed_ns ? Json(us(*calls.allowed_ns)) : Json();
-  out["transfer_over_predicted"] = is_predicted && calls.row.split > 0 && *calls.predicted_ns > 0
-                                       ? Json(calls.row.transfer_ns / *calls.predicted_ns)
-                                       : Json();
+  out["transfer_over_predicted"] =
+      is_predicted && calls.row.split > 0 && *calls.predicted_ns > 0 ? Json(calls.transfer_over_predicted()) : Json();
+  out["predicted_slowdown"] = is_predicted ? Json(calls.slowed) : Json();
   out["plan_algorithm"] = is_predicted ? Json(calls.algorithm) : Json();
   out["plan_protocol"] = is_predicted ? Json(calls.protocol) : Json();
   out["plan_blocks"] = calls.blocks > 0 ? Json(calls.blocks) : Json();

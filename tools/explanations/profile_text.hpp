@@ -17,6 +17,8 @@ std::string profile_json(const profiles::Profile& profile, const profiles::Accou
 /// A line for each row of the table of collectives.
 std::string profile_csv(const profiles::Profile& profile, const profiles::Account& account);
 
+/// "transfers are predicted to take 1.2 times as long ...".
+std::string stated_interference(const profiles::JobComparison& comparison);
 /// What `ringsim trace compare` prints, likewise.
 std::string job_text(const profiles::Profile& profile, const profiles::JobComparison& comparison);
 std::string job_json(const profiles::Profile& profile, const profiles::JobComparison& comparison);

@@ -47,13 +47,14 @@ std::string state_cell_svg(const StateGrid& grid, const StateCell& cell, double 
       "<title>{}</title></rect></g>\n",
       state.color, state.color.starts_with('l') ? "cell" : "mark", x, y, width - 1, grid_cell_height,
       escaped_xml(cell.title));
-  if (width_of_label(cell.label) <= width)
+  if (state.hatched)
+    text += hatch_svg(x, y, width - 1, grid_cell_height);
+  else if (width_of_label(cell.label) <= width)
     text += svg_text(x + (width - 1) / 2, y + 14,
                      state.color.starts_with('l')
                          ? " class=\"small\" text-anchor=\"middle\" pointer-events=\"none\""
                          : " class=\"small bar-text\" text-anchor=\"middle\" pointer-events=\"none\"",
                      cell.label);
-  if (state.hatched && width_of_label(cell.label) > width) text += hatch_svg(x, y, width - 1, grid_cell_height);
   return text;
 }
 

@@ -10,7 +10,7 @@ namespace ringsim::tools {
 
 struct StateCell {
   std::size_t state = 0;  ///< which of the grid's states
-  std::string label;      ///< left out where it has no room; tells states apart without their colors
+  std::string label;      ///< left out where it has no room, and where the state is hatched
   std::string title;      ///< shown when a pointer rests on it
 };
 
@@ -26,7 +26,7 @@ struct GridState {
 };
 
 struct StateGrid {
-  std::string title;                 ///< for who does not see it
+  std::string title;                 ///< for screen readers
   std::string columns_are;           ///< "ranks", above the columns
   std::vector<std::string> columns;  ///< their names; those without room are left out
   std::vector<StateRow> rows;        ///< each with a cell for every column

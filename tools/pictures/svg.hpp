@@ -46,7 +46,7 @@ struct BarsPage {
   bool alone = false;              ///< a file of its own, headed by its title; else a part of an HTML page
   std::vector<std::string> notes;  ///< lines below it
 };
-/// Horizontal bars. `title`: of a part of a page for who does not see it. `parts`: names of the bars' parts, as many as
+/// Horizontal bars. `title`: of a part of a page for screen readers. `parts`: names of the bars' parts, as many as
 /// each bar has, for a legend. Requires at least one bar.
 std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, const std::vector<std::string>& parts = {},
                      const BarsPage& page = {});

@@ -28,13 +28,18 @@ using profiles::Standing;
 /// More columns or rows are no picture any more.
 constexpr std::size_t most_drawn_ranks = 64, most_drawn_groups = 64;
 
-/// In the order of Standing. What holds others up has the strongest color.
+/// In the order of Standing, by their words in the tables. What holds others up has the strongest color.
 const std::vector<GridState>& standings() {
-  static const std::vector<GridState> states{
-      {.name = "no dump", .color = "l0"},    {.name = "not in its dump", .color = "l0", .hatched = true},
-      {.name = "not called", .color = "l5"}, {.name = "called, its kernel has not begun", .color = "s0"},
-      {.name = "in it", .color = "s2"},      {.name = "completed", .color = "l1"},
-  };
+  static const std::vector<GridState> states = [] {
+    using enum Standing;
+    std::vector<GridState> all(6);
+    for (const auto& [standing, color] :
+         {std::pair{no_dump, "l0"}, std::pair{not_in_dump, "l0"}, std::pair{not_called, "l5"},
+          std::pair{scheduled, "s0"}, std::pair{started, "s2"}, std::pair{completed, "l1"}})
+      all[static_cast<std::size_t>(standing)] = {
+          .name = std::string(to_string(standing)), .color = color, .hatched = standing == not_in_dump};
+    return all;
+  }();
   return states;
 }
 
@@ -47,28 +52,30 @@ std::set<std::uint32_t> members_of(const std::vector<const GroupProgress*>& grou
   return ranks;
 }
 
-/// Those whose standing is not that of most ranks in one of their groups.
-std::set<std::uint32_t> unlike_most(const std::vector<const GroupProgress*>& groups) {
-  std::set<std::uint32_t> ranks;
-  for (const GroupProgress* group : groups) {
-    std::map<Standing, std::size_t> n;
-    for (const RankProgress& each : group->ranks) ++n[each.standing];
-    const auto most =
-        std::max_element(n.begin(), n.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    for (const RankProgress& each : group->ranks)
-      if (each.standing != most->first) ranks.insert(each.rank);
-  }
-  return ranks;
+/// Those that the findings name, in that order; then those that have not called what others wait in; then the others.
+std::set<std::uint32_t> drawn_ranks(const Hang& hang, const std::vector<const GroupProgress*>& groups) {
+  const std::set<std::uint32_t> all = members_of(groups);
+  std::set<std::uint32_t> drawn;
+  const auto draw = [&](std::uint32_t rank) {
+    if (drawn.size() < most_drawn_ranks && all.contains(rank)) drawn.insert(rank);
+  };
+  for (const std::uint32_t rank : hang.named_ranks) draw(rank);
+  for (const GroupProgress* group : groups)
+    for (const std::uint32_t rank : group->in(Standing::not_called)) draw(rank);
+  for (const std::uint32_t rank : all) draw(rank);
+  return drawn;
 }
 
-std::set<std::uint32_t> drawn_ranks(const std::vector<const GroupProgress*>& groups) {
-  const std::set<std::uint32_t> all = members_of(groups);
-  if (all.size() <= most_drawn_ranks) return all;
-  std::set<std::uint32_t> drawn;
-  for (const std::set<std::uint32_t>& next : {unlike_most(groups), all})
-    for (const std::uint32_t rank : next)
-      if (drawn.size() < most_drawn_ranks) drawn.insert(rank);
-  return drawn;
+/// Groups that stand still: those that the findings name, in that order, then the others.
+std::vector<const GroupProgress*> still_groups(const Hang& hang) {
+  std::vector<const GroupProgress*> groups;
+  for (const GroupProgress& group : hang.groups)
+    if (stands_still(group) && !group.ranks.empty()) groups.push_back(&group);
+  const auto place = [&](const GroupProgress* group) {
+    return std::find(hang.named_groups.begin(), hang.named_groups.end(), group->title()) - hang.named_groups.begin();
+  };
+  std::stable_sort(groups.begin(), groups.end(), [&](const auto* a, const auto* b) { return place(a) < place(b); });
+  return groups;
 }
 
 StateCell cell_of(const GroupProgress& group, const RankProgress& each) {
@@ -83,13 +90,9 @@ StateCell cell_of(const GroupProgress& group, const RankProgress& each) {
 }
 
 std::string ranks_grid(const Hang& hang) {
-  std::vector<const GroupProgress*> groups;
-  for (const GroupProgress& group : hang.groups)
-    if (stands_still(group) && !group.ranks.empty()) groups.push_back(&group);
+  const std::vector<const GroupProgress*> groups = still_groups(hang);
   if (groups.empty()) return "";
-  const std::size_t n_groups = groups.size();
-  groups.resize(std::min(n_groups, most_drawn_groups));
-  const std::set<std::uint32_t> ranks = drawn_ranks(groups);
+  const std::set<std::uint32_t> ranks = drawn_ranks(hang, groups);
   StateGrid picture{.title = "Ranks in the groups that stand still",
                     .columns_are = "rank; in a cell the number of its last call in the group",
                     .columns = {},
@@ -101,20 +104,23 @@ std::string ranks_grid(const Hang& hang) {
     picture.columns.push_back(fmt::to_string(rank));
   }
   for (const GroupProgress* group : groups) {
-    StateRow row{.name = fmt::format("{}, number {}", group->title(), group->last + 1), .cells = {}};
+    if (picture.rows.size() == most_drawn_groups) break;
+    StateRow row{.name = fmt::format("number {} of {}", group->last + 1, group->title()), .cells = {}};
     row.cells.resize(picture.columns.size());
+    bool is_drawn = false;
     for (const RankProgress& each : group->ranks)
-      if (const auto at = column_of.find(each.rank); at != column_of.end())
+      if (const auto at = column_of.find(each.rank); at != column_of.end()) {
         row.cells[at->second] = cell_of(*group, each);
-    picture.rows.push_back(std::move(row));
+        is_drawn = true;
+      }
+    if (is_drawn) picture.rows.push_back(std::move(row));
   }
   std::string text = html_wide_figure(picture.title, state_grid_svg(picture));
   if (const std::size_t all = members_of(groups).size(); all > ranks.size())
-    text += html_paragraph(
-        fmt::format("{} of {} ranks are drawn: those that differ from most of their group, then the first others.",
-                    ranks.size(), all));
-  if (n_groups > groups.size())
-    text += html_paragraph(fmt::format("The first {} of {} groups are drawn.", groups.size(), n_groups));
+    text += html_paragraph(fmt::format(
+        "{} of {} ranks are drawn: those that the findings name, then those that are behind.", ranks.size(), all));
+  if (groups.size() > picture.rows.size())
+    text += html_paragraph(fmt::format("{} of {} groups are drawn.", picture.rows.size(), groups.size()));
   return html_section("Ranks in the groups that stand still", text);
 }
 
@@ -131,10 +137,10 @@ std::string hang_table(const char* heading, const HangCells& cells) {
 }  // namespace
 
 std::string hang_page(const ShownHang& shown, const std::string& command) {
-  std::string title = "Nothing stands still: all ranks have completed what any of them has called";
-  if (pending_calls(shown) > 0) title = "Calls are pending, and the dumps do not say why";
-  if (!shown.hang.findings.empty()) {
-    title = shown.hang.findings.front().substr(0, shown.hang.findings.front().find(". "));
+  std::string title = pending_calls(shown) > 0 ? "Calls are pending, and the dumps do not say why"
+                                               : "No call of these dumps is pending";
+  if (!shown.hang.headline.empty()) {
+    title = shown.hang.headline;
     title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
   }
   const std::string body =

@@ -130,6 +130,7 @@ std::string job_page(const Profile& profile, const Account& account, const profi
   std::string read = profile_head(profile, account);
   if (comparison != nullptr) {
     read += fmt::format("predicted for NCCL {} ({})\n", comparison->nccl, comparison->nccl_from);
+    if (comparison->interference > 1) read += stated_interference(*comparison) + '\n';
     if (!comparison->other_machine.empty()) read += "not this machine: " + comparison->other_machine + '\n';
   }
   const std::string body =

@@ -88,7 +88,7 @@ class HangFinder {
       return key(a) < key(b);
     });
     find_messages();
-    out_.findings = findings_of(out_, oldest_pending(), unknown_);
+    find_causes(out_, oldest_pending(), unknown_);
     return std::move(out_);
   }
 

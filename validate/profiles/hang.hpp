@@ -85,6 +85,10 @@ struct Hang {
   std::vector<GroupProgress> groups;     ///< those that stand still first, then by name
   std::vector<PendingMessage> messages;  ///< by rank
   std::vector<std::string> findings;     ///< sentences, causes before consequences
+  std::string headline;                  ///< the first of them without advice; empty: there are none
+  /// Ranks and groups (by their title) that findings name, in that order, each once.
+  std::vector<std::uint32_t> named_ranks = {};
+  std::vector<std::string> named_groups = {};
 };
 
 /// Compares dumps of one job, of different ranks.

@@ -18,20 +18,39 @@ namespace {
 // Chosen: more would not be read, and the rest is counted.
 constexpr std::size_t most_findings_of_a_kind = 20;
 
+/// A sentence, and whom it names.
+struct Finding {
+  std::string text;
+  std::vector<std::uint32_t> ranks = {};
+  std::string group = {};   ///< its title
+  std::string advice = {};  ///< what follows the text
+};
+
 /// Sentences of one kind.
 struct Findings {
-  std::vector<std::string> texts;
+  std::vector<Finding> said;
   std::size_t n_more = 0;
 
-  void say(std::string text) {
-    if (texts.size() < most_findings_of_a_kind)
-      texts.push_back(std::move(text));
+  void say(Finding finding) {
+    if (said.size() < most_findings_of_a_kind)
+      said.push_back(std::move(finding));
     else
       ++n_more;
   }
-  void move_to(std::vector<std::string>& all) {
-    std::move(texts.begin(), texts.end(), std::back_inserter(all));
-    if (n_more > 0) all.push_back(fmt::format("{} more of this kind", n_more));
+  void add_to(Hang& hang) const {
+    for (const Finding& each : said) {
+      if (hang.findings.empty()) hang.headline = each.text;
+      hang.findings.push_back(each.text + each.advice);
+      for (const std::uint32_t rank : each.ranks) add_new(hang.named_ranks, rank);
+      if (!each.group.empty()) add_new(hang.named_groups, each.group);
+    }
+    if (n_more > 0) hang.findings.push_back(fmt::format("{} more of this kind", n_more));
+  }
+
+ private:
+  template <class Value>
+  static void add_new(std::vector<Value>& all, const Value& value) {
+    if (std::find(all.begin(), all.end(), value) == all.end()) all.push_back(value);
   }
 };
 
@@ -39,14 +58,12 @@ class Causes {
  public:
   Causes(const Hang& hang, const std::map<std::uint32_t, OldestPending>& pending) : hang_(hang), pending_(pending) {}
 
-  std::vector<std::string> said(const std::vector<std::string>& unknown) {
-    for (const std::string& each : unknown) unknown_.say(each);
+  void say_all(const std::vector<std::string>& unknown, Hang& hang) {
+    for (const std::string& each : unknown) unknown_.say({.text = each});
     find_circles();
     for (const GroupProgress& group : hang_.groups) say_group(group);
     for (const PendingMessage& message : hang_.messages) say_message(message);
-    std::vector<std::string> all;
-    for (Findings* each : {&causes_, &unknown_, &consequences_, &past_}) each->move_to(all);
-    return all;
+    for (const Findings* each : {&causes_, &unknown_, &consequences_, &past_}) each->add_to(hang);
   }
 
  private:
@@ -109,10 +126,11 @@ class Causes {
                           call.place == 0 ? "" : ", " + dump.text(call.place));
     }
     if (ranks.size() > shown) who += fmt::format("; and {} more", ranks.size() - shown);
-    causes_.say(
-        fmt::format("{} wait for each other: {}. They call in different orders, or a program stands still after an "
-                    "asynchronous call; last calls: {}",
-                    those(in_order), who, last));
+    causes_.say({.text = fmt::format("{} wait for each other: {}", those(in_order), who),
+                 .ranks = in_order,
+                 .advice = fmt::format(". They call in different orders, or a program stands still after an "
+                                       "asynchronous call; last calls: {}",
+                                       last)});
   }
 
   static std::string those(const std::vector<std::uint32_t>& ranks) {
@@ -135,9 +153,13 @@ class Causes {
       std::vector<std::string> parts;
       for (const Variant& variant : each.variants)
         parts.push_back(fmt::format("{}: {}", those(variant.ranks), variant.call));
+      std::vector<std::uint32_t> fewest;  // those that most others differ from
+      if (!each.variants.empty()) fewest = each.variants.back().ranks;
       (is_over ? past_ : causes_)
-          .say(fmt::format("group {}, number {}: ranks differ in the {}{}: {}", group.title(), each.number, each.what,
-                           is_over ? ", though it has completed" : "", fmt::join(parts, "; ")));
+          .say({.text = fmt::format("group {}, number {}: ranks differ in the {}{}: {}", group.title(), each.number,
+                                    each.what, is_over ? ", though it has completed" : "", fmt::join(parts, "; ")),
+                .ranks = fewest,
+                .group = group.title()});
     }
   }
 
@@ -168,12 +190,17 @@ class Causes {
       }
     }
     for (const auto& [last, ranks] : free)
-      causes_.say(fmt::format("{} {} not called {}; {} {}{}. No call is pending there, so look at the program: {}",
-                              those(ranks), ranks.size() == 1 ? "has" : "have", call, those(waiting),
-                              waiting.size() == 1 ? "has" : "have", timed_out(group), last));
+      causes_.say({.text = fmt::format("{} {} not called {}; {} {}{}", those(ranks), ranks.size() == 1 ? "has" : "have",
+                                       call, those(waiting), waiting.size() == 1 ? "has" : "have", timed_out(group)),
+                   .ranks = ranks,
+                   .group = group.title(),
+                   .advice = fmt::format(". No call is pending there, so look at the program: {}", last)});
     for (const auto& [what, ranks] : elsewhere)
-      consequences_.say(fmt::format("{} {} not called {}: {} in {}", those(ranks), ranks.size() == 1 ? "has" : "have",
-                                    call, ranks.size() == 1 ? "it waits" : "they wait", what));
+      consequences_.say(
+          {.text = fmt::format("{} {} not called {}: {} in {}", those(ranks), ranks.size() == 1 ? "has" : "have", call,
+                               ranks.size() == 1 ? "it waits" : "they wait", what),
+           .ranks = ranks,
+           .group = group.title()});
   }
 
   void say_group(const GroupProgress& group) {
@@ -187,27 +214,33 @@ class Causes {
         say_behind(group);
         break;
       case GroupVerdict::not_started:
-        causes_.say(
-            fmt::format("all ranks have called {}{}; its kernel has not begun on {}, where earlier work on the stream "
-                        "does not end",
-                        call, timed_out(group), those(group.in(Standing::scheduled))));
+        causes_.say({.text = fmt::format("all ranks have called {}{}; its kernel has not begun on {}, where earlier "
+                                         "work on the stream does not end",
+                                         call, timed_out(group), those(group.in(Standing::scheduled))),
+                     .ranks = group.in(Standing::scheduled),
+                     .group = group.title()});
         break;
       case GroupVerdict::inside:
-        causes_.say(fmt::format("all ranks have called {}, and it has not ended{}: {}", call, timed_out(group),
-                                group.knows_starts
-                                    ? "its kernels run, so look at links, NICs and GPUs"
-                                    : "look at links, NICs and GPUs, or at earlier work on the streams (with "
-                                      "TORCH_NCCL_ENABLE_TIMING=1 dumps say whether kernels have begun)"));
+        causes_.say({.text = fmt::format("all ranks have called {}, and it has not ended{}", call, timed_out(group)),
+                     .group = group.title(),
+                     .advice = group.knows_starts
+                                   ? ": its kernels run, so look at links, NICs and GPUs"
+                                   : ": look at links, NICs and GPUs, or at earlier work on the streams (with "
+                                     "TORCH_NCCL_ENABLE_TIMING=1 dumps say whether kernels have begun)"});
         break;
       case GroupVerdict::no_dump:
         if (const auto without = group.in(Standing::no_dump); !without.empty())
-          unknown_.say(fmt::format("all ranks whose dumps are here have called {}{}; read the dumps of {}", call,
-                                   timed_out(group), those(without)));
+          unknown_.say({.text = fmt::format("all ranks whose dumps are here have called {}{}; read the dumps of {}",
+                                            call, timed_out(group), those(without)),
+                        .ranks = without,
+                        .group = group.title()});
         if (const auto lost = group.in(Standing::not_in_dump); !lost.empty())
           unknown_.say(
-              fmt::format("whether {} {} called {} is not known: the calls in this group are no longer in the "
-                          "dumps; raise TORCH_FR_BUFFER_SIZE",
-                          those(lost), lost.size() == 1 ? "has" : "have", call));
+              {.text = fmt::format("whether {} {} called {} is not known: the calls in this group are no longer in the "
+                                   "dumps; raise TORCH_FR_BUFFER_SIZE",
+                                   those(lost), lost.size() == 1 ? "has" : "have", call),
+               .ranks = lost,
+               .group = group.title()});
         break;
     }
   }
@@ -216,24 +249,29 @@ class Causes {
     const char* way = message.is_send ? "to" : "from";
     const std::string waits = fmt::format("rank {} waits in {} {} rank {} of group {}", message.rank, message.call, way,
                                           message.peer, message.group);
-    if (!message.is_met) return unknown_.say(fmt::format("{}; read the dump of rank {}", waits, message.peer));
+    const std::vector<std::uint32_t> both{message.rank, message.peer};
+    if (!message.is_met)
+      return unknown_.say({.text = fmt::format("{}; read the dump of rank {}", waits, message.peer), .ranks = both});
     if (*message.is_met) {
       if (!message.is_send) return;  // said of the sender
       if (message.differs.empty())
         return causes_.say(
-            fmt::format("{}, which has called {}, and neither has ended: look at links, NICs and GPUs, or at "
-                        "earlier work on the streams",
-                        waits, message.peers_call));
-      return causes_.say(
-          fmt::format("{}, which waits in {}: they differ in the {}", waits, message.peers_call, message.differs));
+            {.text = fmt::format("{}, which has called {}, and neither has ended", waits, message.peers_call),
+             .ranks = both,
+             .advice = ": look at links, NICs and GPUs, or at earlier work on the streams"});
+      return causes_.say({.text = fmt::format("{}, which waits in {}: they differ in the {}", waits, message.peers_call,
+                                              message.differs),
+                          .ranks = both});
     }
     const auto other = pending_.find(message.peer);
     const std::string text =
         fmt::format("{}, which has no {} for it pending", waits, message.is_send ? "receive" : "send");
     if (other == pending_.end())
-      causes_.say(text + ". No call is pending there at all, so look at the program");
+      causes_.say({.text = text, .ranks = both, .advice = ". No call is pending there at all, so look at the program"});
     else
-      consequences_.say(fmt::format("{}: it waits in {}", text, call_text(*other->second.dump, *other->second.call)));
+      consequences_.say(
+          {.text = fmt::format("{}: it waits in {}", text, call_text(*other->second.dump, *other->second.call)),
+           .ranks = both});
   }
 
   const Hang& hang_;
@@ -243,9 +281,9 @@ class Causes {
 
 }  // namespace
 
-std::vector<std::string> findings_of(const Hang& hang, const std::map<std::uint32_t, OldestPending>& pending,
-                                     const std::vector<std::string>& unknown) {
-  return Causes(hang, pending).said(unknown);
+void find_causes(Hang& hang, const std::map<std::uint32_t, OldestPending>& pending,
+                 const std::vector<std::string>& unknown) {
+  Causes(hang, pending).say_all(unknown, hang);
 }
 
 }  // namespace ringsim::profiles

@@ -20,9 +20,10 @@ struct OldestPending {
   std::optional<std::size_t> group;  ///< of a collective: which of Hang::groups
 };
 
-/// Hang::findings of its groups and messages: causes, circles of ranks that wait for each other first; what is not
-/// known, which begins with `unknown`; what follows from the causes; what is past. `pending`: [rank].
-std::vector<std::string> findings_of(const Hang& hang, const std::map<std::uint32_t, OldestPending>& pending,
-                                     const std::vector<std::string>& unknown);
+/// Sets Hang::findings and what comes with them, of its groups and messages: causes, circles of ranks that wait for
+/// each other first; what is not known, which begins with `unknown`; what follows from the causes; what is past.
+/// `pending`: [rank].
+void find_causes(Hang& hang, const std::map<std::uint32_t, OldestPending>& pending,
+                 const std::vector<std::string>& unknown);
 
 }  // namespace ringsim::profiles

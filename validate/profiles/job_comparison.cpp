@@ -136,7 +136,8 @@ class Predictor {
       options.stop = options_.stop;
       const Result result = std::move(results_of(scenario, options, &bounds_).front());
       const Prediction& prediction = result.prediction;
-      out.predicted_ns = microseconds(prediction.time) * 1e3 * slowed_by(row, options_.interference);
+      out.slowed = slowed_by(row, options_.interference);
+      out.predicted_ns = microseconds(prediction.time) * 1e3 * out.slowed;
       std::optional<Picoseconds> allowed = result.bound;
       if (allowed && result.latency_floor) allowed = std::max(*allowed, *result.latency_floor);
       if (allowed) out.allowed_ns = microseconds(*allowed) * 1e3;
@@ -259,21 +260,54 @@ double error_band(Wiring wiring, std::int64_t bytes) {
   return percent[static_cast<std::size_t>(wiring)][size] / 100;
 }
 
+double ComparedCalls::transfer_over_predicted() const {
+  return (slowed > 1 ? row.mean_transfer_ns : row.transfer_ns) / *predicted_ns;
+}
+
+/// Times as long as without compute, with that share in 1/1000.
+static double slowed_at(std::uint16_t share, double interference) {
+  return 1 / (1 - share / 1000.0 * (1 - 1 / interference));
+}
+
 double slowed_by(const Row& row, double interference) {
   if (row.overlaps.empty()) return 1;
   double all = 0;
-  for (const std::uint16_t share : row.overlaps) all += 1 / (1 - share / 1000.0 * (1 - 1 / interference));
+  for (const std::uint16_t share : row.overlaps) all += slowed_at(share, interference);
   return all / static_cast<double>(row.overlaps.size());
 }
 
+/// The overlapped_ratio that this interference would give.
+static double ratio_by(const Row& row, double interference) {
+  double with = 0, without = 0;
+  std::size_t n_with = 0, n_without = 0;
+  for (const std::uint16_t share : row.overlaps) {
+    if (share >= much_overlap) with += slowed_at(share, interference), ++n_with;
+    if (share < no_overlap_to_speak_of) without += slowed_at(share, interference), ++n_without;
+  }
+  if (n_with == 0 || n_without == 0) return 1;
+  return (with / static_cast<double>(n_with)) / (without / static_cast<double>(n_without));
+}
+
+std::optional<double> interference_of(const Row& row) {
+  if (!row.overlapped_ratio || row.split == 0 || row.is_partial) return std::nullopt;
+  if (*row.overlapped_ratio <= 1) return row.overlapped_ratio;
+  double low = 1, high = 1000;  // more is no interference: nearly nothing moves
+  if (ratio_by(row, high) < *row.overlapped_ratio) return std::nullopt;
+  for (int i = 0; i < 50; ++i) {  // to 1e-12
+    const double middle = (low + high) / 2;
+    (ratio_by(row, middle) < *row.overlapped_ratio ? low : high) = middle;
+  }
+  return low;
+}
+
 MeasuredInterference measured_interference(const std::vector<Row>& rows) {
-  std::vector<double> ratios;
+  std::vector<double> all;
   for (const Row& row : rows)
-    if (row.overlapped_ratio && row.split > 0 && !row.is_partial) ratios.push_back(*row.overlapped_ratio);
-  if (ratios.empty()) return {};
-  const auto [least, largest] = std::minmax_element(ratios.begin(), ratios.end());
-  MeasuredInterference out{.n = ratios.size(), .least = *least, .median = 0, .largest = *largest};
-  out.median = median_of(ratios);
+    if (const auto found = interference_of(row)) all.push_back(*found);
+  if (all.empty()) return {};
+  const auto [least, largest] = std::minmax_element(all.begin(), all.end());
+  MeasuredInterference out{.n = all.size(), .least = *least, .median = 0, .largest = *largest};
+  out.median = median_of(all);
   return out;
 }
 
@@ -286,9 +320,9 @@ void judge(ComparedCalls& calls, double interference) {
     return;
   }
   if (row.waits_much()) calls.verdicts.push_back(row.late_rank() ? Verdict::late_rank : Verdict::late_ranks);
-  if (row.overlapped_ratio && *row.overlapped_ratio > 1.15 * interference)
+  if (row.overlapped_ratio && *row.overlapped_ratio > 1.15 * ratio_by(row, interference))
     calls.verdicts.push_back(Verdict::slowed_by_compute);
-  const double off = row.transfer_ns / *calls.predicted_ns - 1;
+  const double off = calls.transfer_over_predicted() - 1;
   const bool is_slow = off > std::max(0.25, 1.5 * calls.band);
   if (is_slow && row.is_partial && calls.verdicts.empty()) {
     // Ranks without a file may have arrived later: then this is waiting.

@@ -19,7 +19,7 @@ enum class Verdict : std::uint8_t {
   late_rank,          ///< waiting above 20 % of the kernels' time, one rank last in more than 60 %
   late_ranks,         ///< the same, no rank last so often
   slow_transfer,      ///< above 1.25 x predicted, and above predicted + 1.5 x the error of predictions
-  slowed_by_compute,  ///< transfers next to other kernels take above 1.15 x interference x those without
+  slowed_by_compute,  ///< transfers next to other kernels take above 1.15 x those without, and x what is stated
   as_predicted,
   faster,  ///< below predicted by more than the error of predictions: model or scenario is wrong
   cannot_say
@@ -30,6 +30,7 @@ std::string_view to_string(Verdict verdict);
 struct ComparedCalls {
   Row row;
   std::optional<double> predicted_ns;  ///< with the kernels that ran meanwhile, by JobComparison::interference
+  double slowed = 1;                   ///< how many times as long as without those kernels, of predicted_ns
   std::optional<double> allowed_ns;    ///< the bound of the links, or of latency if that is longer
   std::string algorithm, protocol;     ///< that were simulated
   int blocks = 0;                      ///< that NCCL launches by the plan; 0: not known
@@ -44,6 +45,9 @@ struct ComparedCalls {
   /// rings of Simple 544 (NVIDIA/nccl src/enqueue.cc: computeColl adds a warp, or four, to Simple's 512).
   bool threads_differ() const;
   bool has(Verdict verdict) const;
+  /// Transfer / prediction: of the median transfer, or of the mean where the prediction is a mean because it includes
+  /// interference. Requires predicted_ns and a split row.
+  double transfer_over_predicted() const;
 };
 
 struct JobComparison {
@@ -78,14 +82,18 @@ double error_band(Wiring wiring, std::int64_t bytes);
 /// The verdicts of a row that was predicted, by the rules above. Requires predicted_ns.
 void judge(ComparedCalls& calls, double interference = 1);
 
-/// How many times as long the row's collectives take, in the mean, as without the kernels that ran next to them, if
-/// data moves 1 / interference as fast while such kernels run. With a share s of its time next to compute one takes 1 /
-/// (1 - s (1 - 1 / interference)) times as long. Profiles have the share of the whole kernel, its wait included, so
+/// How many times as long the row's collectives take, in the mean, as without the kernels that ran at the same time, if
+/// data moves 1 / interference as fast while such kernels run. With a share s of its time next to compute one takes
+/// 1 / (1 - s (1 - 1 / interference)) times as long. Profiles have the share of the whole kernel, its wait included, so
 /// compute is taken to be spread evenly over it. 1 if no share is known. Requires interference >= 1.
 double slowed_by(const Row& row, double interference);
 
-/// What was measured of it: the least, the median and the largest overlapped_ratio of the rows that have one and whose
-/// transfer is known. Where it is not, a longer kernel may have waited longer. n = 0: no row has both.
+/// The interference by which the row's overlapped_ratio would come about, by the shares of its collectives; the ratio
+/// itself if it is below 1. Nothing without that ratio, if no interference explains it, or if the transfer is not
+/// known: then a kernel may be longer because it waited longer.
+std::optional<double> interference_of(const Row& row);
+
+/// The least, the median and the largest interference_of() the rows that have one. n = 0: none has.
 struct MeasuredInterference {
   std::size_t n = 0;
   double least = 0, median = 0, largest = 0;

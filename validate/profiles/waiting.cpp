@@ -25,9 +25,6 @@ struct Sums {
   std::set<std::uint16_t> algorithms, protocols;
 };
 
-/// A kernel overlaps with compute from a tenth of its time on, and does not below a hundredth.
-constexpr std::uint16_t much_overlap = 100, no_overlap_to_speak_of = 10;
-
 void add_call(Sums& sums, const Call& call) {
   Row& row = sums.row;
   const std::int64_t time = call.duration_ns();

@@ -14,6 +14,9 @@
 
 namespace ringsim::profiles {
 
+/// In 1/1000: a kernel overlaps with compute from a tenth of its time on, and does not below a hundredth. Chosen.
+inline constexpr std::uint16_t much_overlap = 100, no_overlap_to_speak_of = 10;
+
 /// How waiting and transfer were separated.
 enum class SplitBy : std::uint8_t {
   none,      ///< they were not: one rank alone, or an operation whose ranks end by themselves
