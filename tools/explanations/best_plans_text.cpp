@@ -135,7 +135,8 @@ std::vector<std::string> short_names(const OpenPlans& plans, const std::vector<c
     for (const RankedPlan* plan : drawn) values.push_back(value_of(plans.values_of(plan->plan), key));
     const bool differ = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) != values.end();
     for (std::size_t i = 0; differ && i < drawn.size(); ++i)
-      words[i].push_back(fmt::format("{} {}", heading_of(key.path), values[i]));
+      if (values[i] != "1" && values[i] != "none" && values[i] != "-")
+        words[i].push_back(fmt::format("{} {}", heading_of(key.path), values[i]));
   }
   std::vector<std::string> names;
   for (std::size_t i = 0; i < drawn.size(); ++i) {

@@ -17,7 +17,8 @@ std::string too_long_text(const PlanSearch& found);
 std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std::size_t top,
                             const std::string& scenario);
 
-/// "tp 4, pp 8, vp 10, shard optimizer, dp 2": of each plan the keys in which they differ, and the data ranks.
+/// "tp 4, pp 8, vp 10, shard optimizer, dp 2": of each plan the keys in which they differ, unless it has 1 or none
+/// there, and the data ranks.
 std::vector<std::string> short_names(const OpenPlans& plans, const std::vector<const RankedPlan*>& drawn);
 
 }  // namespace ringsim::tools
