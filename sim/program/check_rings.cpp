@@ -14,11 +14,26 @@
 
 namespace ringsim::program_detail {
 
+std::vector<RingPlace> ring_places(const Program& program) {
+  std::vector<RingPlace> places(program.variables.size());
+  for (std::size_t r = 0; r < program.rings.size(); ++r)
+    for (const bool is_gradient : {false, true}) {
+      const std::vector<int>& variables = is_gradient ? program.rings[r].gradients : program.rings[r].blocks;
+      for (std::size_t d = 0; d < variables.size(); ++d) {
+        const auto variable = static_cast<std::size_t>(variables[d]);
+        ensure(variables[d] >= 0 && variable < places.size(), "variables of a ring exist");
+        if (places[variable].ring >= 0)
+          refuse_program(program, fmt::format("{}: two places in rings, expected one", program.variables[variable]),
+                         "each block and each gradient of a ring is a variable of its own");
+        places[variable] = {static_cast<int>(r), is_gradient, d};
+      }
+    }
+  return places;
+}
+
 std::vector<bool> ring_variables(const Program& program) {
-  std::vector<bool> found(program.variables.size());
-  for (const Program::Ring& ring : program.rings)
-    for (const auto* variables : {&ring.blocks, &ring.gradients})
-      for (const int variable : *variables) found[static_cast<std::size_t>(variable)] = true;
+  std::vector<bool> found;
+  for (const RingPlace& place : ring_places(program)) found.push_back(place.ring >= 0);
   return found;
 }
 
@@ -38,25 +53,6 @@ struct Gradient {
   Block of;
   std::uint64_t sum = 0;
 };
-
-/// The place of a variable in a ring.
-struct RingPlace {
-  int ring = -1;  ///< -1: of none
-  bool is_gradient = false;
-  std::size_t d = 0;  ///< whose block: of the member so many places before
-};
-
-/// [variable]
-std::vector<RingPlace> places_of(const Program& program) {
-  std::vector<RingPlace> places(program.variables.size());
-  for (std::size_t r = 0; r < program.rings.size(); ++r)
-    for (const bool is_gradient : {false, true}) {
-      const std::vector<int>& variables = is_gradient ? program.rings[r].gradients : program.rings[r].blocks;
-      for (std::size_t d = 0; d < variables.size(); ++d)
-        places[static_cast<std::size_t>(variables[d])] = {static_cast<int>(r), is_gradient, d};
-    }
-  return places;
-}
 
 /// One ring promise, at all actors.
 class RingState {
@@ -81,7 +77,7 @@ class RingState {
       touch_block(place, number, touch, at.d, actor);
   }
 
-  /// The call hands one variable of each member to the next one.
+  /// The call hands one variable of each member to the next one. Both are of this ring, and of one kind.
   void shift(const Program::Call& call, const RingPlace& from, const RingPlace& to) {
     if (from.is_gradient) return shift(call, gradients_[from.d], gradients_[to.d]);
     expect_current(call, from.d);
@@ -290,7 +286,7 @@ void check_rings(const Program& program, const Order& order, WatchedWork* work) 
   if (program.rings.empty()) return;
   std::vector<RingState> rings;
   for (const Program::Ring& ring : program.rings) rings.emplace_back(program, ring);
-  const std::vector<RingPlace> place_of = places_of(program);
+  const std::vector<RingPlace> place_of = ring_places(program);
   const std::vector<std::vector<Actor>> actors_of = actors_of_roles(program);
   std::int64_t number = 0;
   for (int iteration = 0; iteration < 2; ++iteration) {

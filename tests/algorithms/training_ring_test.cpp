@@ -1,5 +1,6 @@
 // Attention by a ring of context ranks: who computes what, the program, and the proof that all queries meet all blocks.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -323,6 +324,45 @@ TEST_CASE("mutations of a plan with rings are refused by name") {
           for (Program::Call& call : p.calls)
             if (call.name == "reduce bucket 0") call.variables.push_back(p.rings[0].blocks[0]);
         }) == "call reduce bucket 0 moves a variable of a ring by all_reduce");
+
+  // A block hop into a gradient.
+  CHECK(changed(program, [](Program& p) { hop_of(p, false, 1).into = {p.rings[0].gradients[1]}; }) ==
+        "call context send_recv hands the rank's own keys and values on as the gradient of keys and values of the rank "
+        "1 before in the ring, which is no block of that ring");
+  // A gradient hop into a block.
+  CHECK(changed(program,
+                [](Program& p) {
+                  Program::Call& call = hop_of(p, true, 2);
+                  REQUIRE(call.into.size() == 2);
+                  call.into = {call.into[0], p.rings[0].blocks[0]};
+                }) ==
+        "call context send_recv back hands the gradient of keys and values of the rank 3 before in the ring on as the "
+        "rank's own keys and values, which is no gradient of that ring");
+  // A hop into another ring.
+  const auto add_ring = [](Program& p) {
+    Program::Ring ring{.groups = p.rings[0].groups, .blocks = {}, .gradients = {}};
+    for (std::vector<int>* variables : {&ring.blocks, &ring.gradients})
+      for (std::size_t d = 0; d < p.rings[0].blocks.size(); ++d) {
+        variables->push_back(static_cast<int>(p.variables.size()));
+        p.variables.push_back(fmt::format("variable {} of another ring", variables->size() - 1));
+      }
+    p.rings.push_back(ring);
+  };
+  CHECK(changed(program, add_ring) == "accepted");
+  CHECK(changed(program,
+                [&](Program& p) {
+                  add_ring(p);
+                  hop_of(p, false, 1).into = {p.rings[1].blocks[1]};
+                }) ==
+        "call context send_recv hands the rank's own keys and values on as variable 1 of another ring, which is no "
+        "block of that ring");
+  // A variable of two rings, and twice in one.
+  CHECK(changed(program, [&](Program& p) {
+          add_ring(p);
+          p.rings[1].blocks[1] = p.rings[0].blocks[1];
+        }) == "keys and values of the rank 1 before in the ring: two places in rings, expected one");
+  CHECK(changed(program, [](Program& p) { p.rings[0].gradients[2] = p.rings[0].blocks[2]; }) ==
+        "keys and values of the rank 2 before in the ring: two places in rings, expected one");
 
   // Two rings of two ranks: a hop from one to the other.
   const Program two = small_plan_program(ring_plan(1, 4, 2, {one_f_one_b, 1, 1, 2})).program;
