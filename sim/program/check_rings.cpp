@@ -85,9 +85,14 @@ class RingState {
   }
 
   void end_iteration() const {
-    for (Actor actor = 0; actor < program_.actors; ++actor)
+    for (Actor actor = 0; actor < program_.actors; ++actor) {
       if (passes_[index(actor)].is_open)
         refuse_program(program_, fmt::format("rank {} never reads the result of a pass around the ring", actor));
+      if (passes_[index(actor)].has_gradient_out)
+        refuse_program(program_, fmt::format("rank {} never reads the gradient of its keys and values, which a pass "
+                                             "around the ring has begun",
+                                             actor));
+    }
     if (shelves_.empty()) return;
     const auto& [role, number] = shelves_.begin()->first;
     refuse_program(program_,
@@ -100,6 +105,7 @@ class RingState {
     std::uint64_t part = 0;         // the rank's part of each gradient
     std::vector<std::uint8_t> met;  // [member of the group] how often
     bool is_open = false;
+    bool has_gradient_out = false;  // the gradient of the rank's own block has begun, and the rank has not read it
   };
 
   struct Shelf {
@@ -123,6 +129,10 @@ class RingState {
     if (pass.is_open)
       refuse(place,
              fmt::format("begins a pass around the ring before rank {} has read the result of the last one", actor));
+    if (pass.has_gradient_out)
+      refuse(place, fmt::format("begins a pass around the ring before rank {} has read the gradient of its keys and "
+                                "values of the last one",
+                                actor));
     pass.own = own;
     pass.part = splitmix(++n_parts_);
     pass.met.assign(group_of(place, actor).size(), 0);
@@ -214,9 +224,10 @@ class RingState {
       case As::add: {
         const Block& met = blocks_[d][index(actor)];
         expect_current(place, ring_.blocks[d], met, actor);
-        if (touch.as == As::make)
+        if (touch.as == As::make) {
           gradient = {met, 0};
-        else if (gradient.of != met)
+          passes_[index(met.owner)].has_gradient_out = true;
+        } else if (gradient.of != met)
           refuse(place, fmt::format("adds the gradient of keys and values of rank {} to {}, in which rank {} has {}",
                                     met.owner, name(touch.variable), actor, text_of(gradient.of, pass)));
         gradient.sum += pass.part;
@@ -226,7 +237,9 @@ class RingState {
         if (d != 0 || gradient.of.owner != actor || gradient.of.pass != pass.own.pass)
           refuse(place,
                  fmt::format("reads {} at rank {}, found {}", name(touch.variable), actor, text_of(gradient.of, pass)));
-        return expect_whole(place, gradient, actor);
+        expect_whole(place, gradient, actor);
+        passes_[index(actor)].has_gradient_out = false;
+        return;
       default:
         refuse(place, fmt::format("touches {}, which is only made, added to and read whole", name(touch.variable)));
     }

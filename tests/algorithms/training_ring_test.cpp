@@ -70,6 +70,15 @@ Program::Touch& touch_of(Program::Task& task, Program::Touch::As how) {
 }
 void drop(Program::Task& task, Program::Touch::As how) { task.touches.erase(&touch_of(task, how)); }
 
+/// The touch that reads the gradient that came home.
+Program::Touch& gradient_read(const Program& program, Few<Program::Touch, 2>& touches) {
+  const auto found = std::find_if(touches.begin(), touches.end(), [&](const Program::Touch& touch) {
+    return touch.as == Program::Touch::As::read_whole && touch.variable == program.rings[0].gradients[0];
+  });
+  REQUIRE(found != touches.end());
+  return *found;
+}
+
 }  // namespace
 
 TEST_CASE("each chunk of queries meets each earlier chunk of keys once, in steps of equal work") {
@@ -300,6 +309,18 @@ TEST_CASE("mutations of a plan with rings are refused by name") {
                 }) ==
         "rank 0, stream 0, task 21 (backward layers.1 rest of micro-batch 0) reads the gradient of rank 0's keys and "
         "values, expected one part of each of 4 ranks, found the part of rank 1 twice");
+  // No rank reads the gradient that came home: before the next pass, and of the last pass.
+  CHECK(changed(program,
+                [](Program& p) {
+                  auto& touches = task_named(p, 0, "backward layers.1 rest of micro-batch 0").touches;
+                  touches.erase(&gradient_read(p, touches));
+                }) ==
+        "rank 0, stream 0, task 22 (backward layers.0 of micro-batch 0) begins a pass around the ring before rank 0 "
+        "has read the gradient of its keys and values of the last one");
+  CHECK(changed(program, [](Program& p) {
+          auto& touches = task_named(p, 0, "backward layers.0 rest of micro-batch 1").touches;
+          touches.erase(&gradient_read(p, touches));
+        }) == "rank 0 never reads the gradient of its keys and values, which a pass around the ring has begun");
   // A hop that leaves the gradient behind.
   CHECK(changed(program,
                 [](Program& p) {
