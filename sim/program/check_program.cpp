@@ -81,9 +81,16 @@ void check_ring_promises(const Program& program) {
   const auto place_of = [&](int variable) -> const RingPlace& { return places[static_cast<std::size_t>(variable)]; };
   for (const Program::Ring& ring : program.rings) {
     ensure(is_index(ring.groups, program.groups.size()), "a ring has groups");
-    for (const std::vector<Actor>& group : program.groups[static_cast<std::size_t>(ring.groups)])
+    std::vector<bool> is_member(static_cast<std::size_t>(program.actors));
+    for (const std::vector<Actor>& group : program.groups[static_cast<std::size_t>(ring.groups)]) {
       ensure(group.size() == ring.blocks.size() && group.size() == ring.gradients.size(),
              "a ring has a block and a gradient for each member of a group");
+      for (const Actor member : group) {
+        ensure(program.role_number(member) == program.role_number(group.front()), "members of a ring have one role");
+        ensure(!is_member[static_cast<std::size_t>(member)], "a rank is in one group of a ring, once");
+        is_member[static_cast<std::size_t>(member)] = true;
+      }
+    }
   }
   for (const Program::Call& call : program.calls)
     for (std::size_t i = 0; i < call.variables.size(); ++i) {

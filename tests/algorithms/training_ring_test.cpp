@@ -12,6 +12,8 @@
 #include "algorithms/training/plan_program.hpp"
 #include "algorithms/training/plan_ring.hpp"
 #include "algorithms/training/ring_attention.hpp"
+#include "sim/base/error.hpp"
+#include "tests/support/command.hpp"
 #include "tests/support/small_training.hpp"
 #include "tests/support/verdict.hpp"
 #include "validate/closed_forms/small_plan.hpp"
@@ -384,6 +386,26 @@ TEST_CASE("mutations of a plan with rings are refused by name") {
         }) == "keys and values of the rank 1 before in the ring: two places in rings, expected one");
   CHECK(changed(program, [](Program& p) { p.rings[0].gradients[2] = p.rings[0].blocks[2]; }) ==
         "keys and values of the rank 2 before in the ring: two places in rings, expected one");
+
+  // A group of two stages, and a rank that is in two groups.
+  const Program staged = small_plan_program(ring_plan(1, 2, 2, {one_f_one_b, 2, 1, 2})).program;
+  const auto groups_of = [](Program& p) -> Program::Groups& {
+    return p.groups[static_cast<std::size_t>(p.rings[0].groups)];
+  };
+  const auto refused = [&](const std::function<void(Program::Groups&)>& change) {
+    try {
+      return changed(staged, [&](Program& p) { change(groups_of(p)); });
+    } catch (const InvariantError& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(has(refused([](Program::Groups& groups) {
+              REQUIRE(groups.size() == 2);
+              std::swap(groups[0][1], groups[1][1]);
+            }),
+            "members of a ring have one role"));
+  CHECK(has(refused([](Program::Groups& groups) { groups[0][1] = groups[0][0]; }),
+            "a rank is in one group of a ring, once"));
 
   // Two rings of two ranks: a hop from one to the other.
   const Program two = small_plan_program(ring_plan(1, 4, 2, {one_f_one_b, 1, 1, 2})).program;
