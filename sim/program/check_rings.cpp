@@ -2,7 +2,6 @@
 // parts of a block's gradient come home.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -58,10 +57,13 @@ struct Gradient {
 class RingState {
  public:
   RingState(const Program& program, const Program::Ring& ring)
-      : program_(program), ring_(ring), group_of_(static_cast<std::size_t>(program.actors), -1) {
+      : program_(program), ring_(ring), seats_(index(program.actors)), of_role_(program.roles.size()) {
     const Program::Groups& groups = program.groups[static_cast<std::size_t>(ring.groups)];
     for (std::size_t g = 0; g < groups.size(); ++g)
-      for (const Actor member : groups[g]) group_of_[index(member)] = static_cast<int>(g);
+      for (std::size_t k = 0; k < groups[g].size(); ++k)
+        seats_[index(groups[g][k])] = {.group = static_cast<int>(g), .in_group = k};
+    for (Actor actor = 0; actor < program.actors; ++actor)
+      seats_[index(actor)].in_role = of_role_[static_cast<std::size_t>(program.role_number(actor))]++;
     const std::size_t n = index(program.actors);
     blocks_.assign(ring.blocks.size(), std::vector<Block>(n));
     gradients_.assign(ring.gradients.size(), std::vector<Gradient>(n));
@@ -108,8 +110,14 @@ class RingState {
     bool has_gradient_out = false;  // the gradient of the rank's own block has begun, and the rank has not read it
   };
 
+  struct Seat {
+    int group = -1;            // -1: none
+    std::size_t in_group = 0;  // which of its members
+    std::size_t in_role = 0;   // which of the actors of its role
+  };
+
   struct Shelf {
-    std::vector<Block> of;  // [actor]
+    std::vector<Block> of;  // [actor of the role]
     int kept = 0;
   };
 
@@ -119,7 +127,7 @@ class RingState {
     refuse_program(program_, fmt::format("{} {}", describe(program_, place), what));
   }
   const std::vector<Actor>& group_of(const TaskPlace& place, Actor actor) const {
-    const int group = group_of_[index(actor)];
+    const int group = seats_[index(actor)].group;
     if (group < 0) refuse(place, fmt::format("touches a variable of a ring of which rank {} is no member", actor));
     return program_.groups[static_cast<std::size_t>(ring_.groups)][static_cast<std::size_t>(group)];
   }
@@ -177,12 +185,12 @@ class RingState {
 
   void meet(const TaskPlace& place, int variable, const Block& block, Actor actor) {
     expect_current(place, variable, block, actor);
-    const std::vector<Actor>& group = group_of(place, actor);
-    const auto at = std::find(group.begin(), group.end(), block.owner);
-    if (at == group.end())
+    group_of(place, actor);  // which it has
+    const Seat& owner = seats_[index(block.owner)];
+    if (owner.group != seats_[index(actor)].group)
       refuse(place, fmt::format("lets queries of rank {} meet keys and values of rank {}, which is not in its group",
                                 actor, block.owner));
-    if (++passes_[index(actor)].met[static_cast<std::size_t>(at - group.begin())] > 1)
+    if (++passes_[index(actor)].met[owner.in_group] > 1)
       refuse(place,
              fmt::format("lets queries of rank {} meet keys and values of rank {} a second time", actor, block.owner));
   }
@@ -200,18 +208,18 @@ class RingState {
 
   void shelve(const TaskPlace& place, int number, const Block& block, Actor actor) {
     Shelf& shelf = shelves_[{place.role, number}];
-    shelf.of.resize(index(program_.actors));
-    if (shelf.of[index(actor)].pass != 0)
-      refuse(place, fmt::format("keeps a second block on shelf {} of rank {}", number, actor));
-    shelf.of[index(actor)] = block;
+    shelf.of.resize(of_role_[static_cast<std::size_t>(place.role)]);
+    Block& its = shelf.of[seats_[index(actor)].in_role];
+    if (its.pass != 0) refuse(place, fmt::format("keeps a second block on shelf {} of rank {}", number, actor));
+    its = block;
     ++shelf.kept;
   }
   Block taken(const TaskPlace& place, const Program::Touch& touch, Actor actor) {
     const auto at = shelves_.find({place.role, touch.to});
-    if (at == shelves_.end() || at->second.of[index(actor)].pass == 0)
+    if (at == shelves_.end() || at->second.of[seats_[index(actor)].in_role].pass == 0)
       refuse(place, fmt::format("takes {} from shelf {} of rank {}, on which nothing is kept", name(touch.variable),
                                 touch.to, actor));
-    const Block block = std::exchange(at->second.of[index(actor)], {});
+    const Block block = std::exchange(at->second.of[seats_[index(actor)].in_role], {});
     if (--at->second.kept == 0) shelves_.erase(at);
     return block;
   }
@@ -274,18 +282,19 @@ class RingState {
   }
   template <class Item>
   void shift(const Program::Call& call, const std::vector<Item>& from, std::vector<Item>& to) const {
-    std::vector<Item> next = to;  // `from` may be `to`
-    const std::size_t n = members_of(call) / static_cast<std::size_t>(call.schedule.schedule().groups);
-    for (std::size_t i = 0; i < members_of(call); ++i) {
+    std::vector<Item> sent;  // `from` may be `to`
+    for (std::size_t i = 0; i < members_of(call); ++i) sent.push_back(from[index(member_of(call, i))]);
+    const std::size_t n = sent.size() / static_cast<std::size_t>(call.schedule.schedule().groups);
+    for (std::size_t i = 0; i < sent.size(); ++i) {
       const std::size_t first = i / n * n;
-      next[index(member_of(call, first + (i - first + 1) % n))] = from[index(member_of(call, i))];
+      to[index(member_of(call, first + (i - first + 1) % n))] = sent[i];
     }
-    to = std::move(next);
   }
 
   const Program& program_;
   const Program::Ring& ring_;
-  std::vector<int> group_of_;                     // [actor] -1: none
+  std::vector<Seat> seats_;                       // [actor]
+  std::vector<std::size_t> of_role_;              // [role] how many actors
   std::vector<std::vector<Block>> blocks_;        // [places before][actor]
   std::vector<std::vector<Gradient>> gradients_;  // likewise
   std::vector<Pass> passes_;                      // [actor] the last one that it has begun
