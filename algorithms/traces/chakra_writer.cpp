@@ -21,7 +21,8 @@ namespace {
 constexpr std::int32_t comp_node = 4, send_node = 5, receive_node = 6, collective_node = 7;
 constexpr std::int64_t ps_per_us = 1'000'000;
 
-std::int64_t comm_type_of(CollectiveOp op) {
+/// `has_rings`: keys and values of context ranks are what the program shifts.
+std::int64_t comm_type_of(CollectiveOp op, bool has_rings) {
   switch (op) {
     case CollectiveOp::all_reduce:
       return 0;
@@ -46,7 +47,8 @@ std::int64_t comm_type_of(CollectiveOp op) {
       break;
   }
   throw InputError("", fmt::format("expected collectives that a trace may have, found {}", to_string(op)),
-                   "the format has sends and receives between two ranks, and no shifts around a ring");
+                   std::string("the format has sends and receives between two ranks, and no shifts around a ring") +
+                       (has_rings ? ": set training.parallel.cp_comm to all_gather" : ""));
 }
 
 /// ASTRA-sim's analytical backend simulates these; it replays a broadcast by its duration and stops at others
@@ -208,7 +210,7 @@ class ChakraWriter {
     const bool is_share = collective.op == CollectiveOp::all_gather || collective.op == CollectiveOp::gather;
     node.type = collective_node;
     uneven_ = uneven_ || (is_share && bytes % collective.ranks != 0);
-    node.attributes.push_back({"comm_type", comm_type_of(collective.op)});
+    node.attributes.push_back({"comm_type", comm_type_of(collective.op, !program_.rings.empty())});
     node.attributes.push_back({"comm_size", is_share ? (bytes + collective.ranks - 1) / collective.ranks : bytes});
     if (has_root(collective.op)) node.attributes.push_back({"root", std::int64_t{collective.root}});
     if (!is_simulated_by_astra(collective.op)) others_.insert(collective.op);

@@ -77,29 +77,46 @@ void check_task(const Program& program, const TaskPlace& place, const std::vecto
 }
 
 void check_ring_promises(const Program& program) {
-  const std::vector<bool> is_of_ring = ring_variables(program);
+  const std::vector<RingPlace> places = ring_places(program);
+  const auto place_of = [&](int variable) -> const RingPlace& { return places[static_cast<std::size_t>(variable)]; };
   for (const Program::Ring& ring : program.rings) {
     ensure(is_index(ring.groups, program.groups.size()), "a ring has groups");
-    for (const std::vector<Actor>& group : program.groups[static_cast<std::size_t>(ring.groups)])
+    std::vector<bool> is_member(static_cast<std::size_t>(program.actors));
+    for (const std::vector<Actor>& group : program.groups[static_cast<std::size_t>(ring.groups)]) {
       ensure(group.size() == ring.blocks.size() && group.size() == ring.gradients.size(),
              "a ring has a block and a gradient for each member of a group");
+      for (const Actor member : group) {
+        ensure(program.role_number(member) == program.role_number(group.front()), "members of a ring have one role");
+        ensure(!is_member[static_cast<std::size_t>(member)], "a rank is in one group of a ring, once");
+        is_member[static_cast<std::size_t>(member)] = true;
+      }
+    }
   }
   for (const Program::Call& call : program.calls)
     for (std::size_t i = 0; i < call.variables.size(); ++i) {
-      const auto is_one = [&](int variable) { return is_of_ring[static_cast<std::size_t>(variable)]; };
+      const auto is_one = [&](int variable) { return place_of(variable).ring >= 0; };
       const bool is_moved = call.schedule.schedule().collective.op == CollectiveOp::send_recv;
       if (is_one(call.variables[i]) ? !is_moved || !is_one(call.into[i]) : i < call.into.size() && is_one(call.into[i]))
         refuse_program(program,
                        fmt::format("call {} moves a variable of a ring by {}", call.name,
                                    to_string(call.schedule.schedule().collective.op)),
                        "a send_recv hands one variable of a ring on as another one of it");
+      if (!is_one(call.variables[i])) continue;
+      const RingPlace &from = place_of(call.variables[i]), &to = place_of(call.into[i]);
+      const auto name = [&](int variable) { return program.variables[static_cast<std::size_t>(variable)]; };
+      if (from.ring != to.ring || from.is_gradient != to.is_gradient)
+        refuse_program(
+            program,
+            fmt::format("call {} hands {} on as {}, which is no {} of that ring", call.name, name(call.variables[i]),
+                        name(call.into[i]), from.is_gradient ? "gradient" : "block"),
+            "a send_recv hands blocks of a ring on as blocks of it, and gradients as gradients");
     }
   for (const Program::Role& role : program.roles)
     for (const std::vector<Program::Task>& tasks : role.streams)
       for (const Program::Task& task : tasks)
         for (const Program::Touch& touch : task.touches)
           ensure((touch.as != Program::Touch::As::keep && touch.as != Program::Touch::As::take) ||
-                     is_of_ring[static_cast<std::size_t>(touch.variable)],
+                     place_of(touch.variable).ring >= 0,
                  "variables of rings alone are kept and taken");
 }
 

@@ -2,7 +2,6 @@
 // parts of a block's gradient come home.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -14,11 +13,26 @@
 
 namespace ringsim::program_detail {
 
+std::vector<RingPlace> ring_places(const Program& program) {
+  std::vector<RingPlace> places(program.variables.size());
+  for (std::size_t r = 0; r < program.rings.size(); ++r)
+    for (const bool is_gradient : {false, true}) {
+      const std::vector<int>& variables = is_gradient ? program.rings[r].gradients : program.rings[r].blocks;
+      for (std::size_t d = 0; d < variables.size(); ++d) {
+        const auto variable = static_cast<std::size_t>(variables[d]);
+        ensure(variables[d] >= 0 && variable < places.size(), "variables of a ring exist");
+        if (places[variable].ring >= 0)
+          refuse_program(program, fmt::format("{}: two places in rings, expected one", program.variables[variable]),
+                         "each block and each gradient of a ring is a variable of its own");
+        places[variable] = {static_cast<int>(r), is_gradient, d};
+      }
+    }
+  return places;
+}
+
 std::vector<bool> ring_variables(const Program& program) {
-  std::vector<bool> found(program.variables.size());
-  for (const Program::Ring& ring : program.rings)
-    for (const auto* variables : {&ring.blocks, &ring.gradients})
-      for (const int variable : *variables) found[static_cast<std::size_t>(variable)] = true;
+  std::vector<bool> found;
+  for (const RingPlace& place : ring_places(program)) found.push_back(place.ring >= 0);
   return found;
 }
 
@@ -39,33 +53,17 @@ struct Gradient {
   std::uint64_t sum = 0;
 };
 
-/// The place of a variable in a ring.
-struct RingPlace {
-  int ring = -1;  ///< -1: of none
-  bool is_gradient = false;
-  std::size_t d = 0;  ///< whose block: of the member so many places before
-};
-
-/// [variable]
-std::vector<RingPlace> places_of(const Program& program) {
-  std::vector<RingPlace> places(program.variables.size());
-  for (std::size_t r = 0; r < program.rings.size(); ++r)
-    for (const bool is_gradient : {false, true}) {
-      const std::vector<int>& variables = is_gradient ? program.rings[r].gradients : program.rings[r].blocks;
-      for (std::size_t d = 0; d < variables.size(); ++d)
-        places[static_cast<std::size_t>(variables[d])] = {static_cast<int>(r), is_gradient, d};
-    }
-  return places;
-}
-
 /// One ring promise, at all actors.
 class RingState {
  public:
   RingState(const Program& program, const Program::Ring& ring)
-      : program_(program), ring_(ring), group_of_(static_cast<std::size_t>(program.actors), -1) {
+      : program_(program), ring_(ring), seats_(index(program.actors)), of_role_(program.roles.size()) {
     const Program::Groups& groups = program.groups[static_cast<std::size_t>(ring.groups)];
     for (std::size_t g = 0; g < groups.size(); ++g)
-      for (const Actor member : groups[g]) group_of_[index(member)] = static_cast<int>(g);
+      for (std::size_t k = 0; k < groups[g].size(); ++k)
+        seats_[index(groups[g][k])] = {.group = static_cast<int>(g), .in_group = k};
+    for (Actor actor = 0; actor < program.actors; ++actor)
+      seats_[index(actor)].in_role = of_role_[static_cast<std::size_t>(program.role_number(actor))]++;
     const std::size_t n = index(program.actors);
     blocks_.assign(ring.blocks.size(), std::vector<Block>(n));
     gradients_.assign(ring.gradients.size(), std::vector<Gradient>(n));
@@ -81,7 +79,7 @@ class RingState {
       touch_block(place, number, touch, at.d, actor);
   }
 
-  /// The call hands one variable of each member to the next one.
+  /// The call hands one variable of each member to the next one. Both are of this ring, and of one kind.
   void shift(const Program::Call& call, const RingPlace& from, const RingPlace& to) {
     if (from.is_gradient) return shift(call, gradients_[from.d], gradients_[to.d]);
     expect_current(call, from.d);
@@ -89,9 +87,14 @@ class RingState {
   }
 
   void end_iteration() const {
-    for (Actor actor = 0; actor < program_.actors; ++actor)
+    for (Actor actor = 0; actor < program_.actors; ++actor) {
       if (passes_[index(actor)].is_open)
         refuse_program(program_, fmt::format("rank {} never reads the result of a pass around the ring", actor));
+      if (passes_[index(actor)].has_gradient_out)
+        refuse_program(program_, fmt::format("rank {} never reads the gradient of its keys and values, which a pass "
+                                             "around the ring has begun",
+                                             actor));
+    }
     if (shelves_.empty()) return;
     const auto& [role, number] = shelves_.begin()->first;
     refuse_program(program_,
@@ -104,10 +107,17 @@ class RingState {
     std::uint64_t part = 0;         // the rank's part of each gradient
     std::vector<std::uint8_t> met;  // [member of the group] how often
     bool is_open = false;
+    bool has_gradient_out = false;  // the gradient of the rank's own block has begun, and the rank has not read it
+  };
+
+  struct Seat {
+    int group = -1;            // -1: none
+    std::size_t in_group = 0;  // which of its members
+    std::size_t in_role = 0;   // which of the actors of its role
   };
 
   struct Shelf {
-    std::vector<Block> of;  // [actor]
+    std::vector<Block> of;  // [actor of the role]
     int kept = 0;
   };
 
@@ -117,7 +127,7 @@ class RingState {
     refuse_program(program_, fmt::format("{} {}", describe(program_, place), what));
   }
   const std::vector<Actor>& group_of(const TaskPlace& place, Actor actor) const {
-    const int group = group_of_[index(actor)];
+    const int group = seats_[index(actor)].group;
     if (group < 0) refuse(place, fmt::format("touches a variable of a ring of which rank {} is no member", actor));
     return program_.groups[static_cast<std::size_t>(ring_.groups)][static_cast<std::size_t>(group)];
   }
@@ -127,6 +137,10 @@ class RingState {
     if (pass.is_open)
       refuse(place,
              fmt::format("begins a pass around the ring before rank {} has read the result of the last one", actor));
+    if (pass.has_gradient_out)
+      refuse(place, fmt::format("begins a pass around the ring before rank {} has read the gradient of its keys and "
+                                "values of the last one",
+                                actor));
     pass.own = own;
     pass.part = splitmix(++n_parts_);
     pass.met.assign(group_of(place, actor).size(), 0);
@@ -171,12 +185,12 @@ class RingState {
 
   void meet(const TaskPlace& place, int variable, const Block& block, Actor actor) {
     expect_current(place, variable, block, actor);
-    const std::vector<Actor>& group = group_of(place, actor);
-    const auto at = std::find(group.begin(), group.end(), block.owner);
-    if (at == group.end())
+    group_of(place, actor);  // which it has
+    const Seat& owner = seats_[index(block.owner)];
+    if (owner.group != seats_[index(actor)].group)
       refuse(place, fmt::format("lets queries of rank {} meet keys and values of rank {}, which is not in its group",
                                 actor, block.owner));
-    if (++passes_[index(actor)].met[static_cast<std::size_t>(at - group.begin())] > 1)
+    if (++passes_[index(actor)].met[owner.in_group] > 1)
       refuse(place,
              fmt::format("lets queries of rank {} meet keys and values of rank {} a second time", actor, block.owner));
   }
@@ -194,18 +208,18 @@ class RingState {
 
   void shelve(const TaskPlace& place, int number, const Block& block, Actor actor) {
     Shelf& shelf = shelves_[{place.role, number}];
-    shelf.of.resize(index(program_.actors));
-    if (shelf.of[index(actor)].pass != 0)
-      refuse(place, fmt::format("keeps a second block on shelf {} of rank {}", number, actor));
-    shelf.of[index(actor)] = block;
+    shelf.of.resize(of_role_[static_cast<std::size_t>(place.role)]);
+    Block& its = shelf.of[seats_[index(actor)].in_role];
+    if (its.pass != 0) refuse(place, fmt::format("keeps a second block on shelf {} of rank {}", number, actor));
+    its = block;
     ++shelf.kept;
   }
   Block taken(const TaskPlace& place, const Program::Touch& touch, Actor actor) {
     const auto at = shelves_.find({place.role, touch.to});
-    if (at == shelves_.end() || at->second.of[index(actor)].pass == 0)
+    if (at == shelves_.end() || at->second.of[seats_[index(actor)].in_role].pass == 0)
       refuse(place, fmt::format("takes {} from shelf {} of rank {}, on which nothing is kept", name(touch.variable),
                                 touch.to, actor));
-    const Block block = std::exchange(at->second.of[index(actor)], {});
+    const Block block = std::exchange(at->second.of[seats_[index(actor)].in_role], {});
     if (--at->second.kept == 0) shelves_.erase(at);
     return block;
   }
@@ -218,9 +232,10 @@ class RingState {
       case As::add: {
         const Block& met = blocks_[d][index(actor)];
         expect_current(place, ring_.blocks[d], met, actor);
-        if (touch.as == As::make)
+        if (touch.as == As::make) {
           gradient = {met, 0};
-        else if (gradient.of != met)
+          passes_[index(met.owner)].has_gradient_out = true;
+        } else if (gradient.of != met)
           refuse(place, fmt::format("adds the gradient of keys and values of rank {} to {}, in which rank {} has {}",
                                     met.owner, name(touch.variable), actor, text_of(gradient.of, pass)));
         gradient.sum += pass.part;
@@ -230,7 +245,9 @@ class RingState {
         if (d != 0 || gradient.of.owner != actor || gradient.of.pass != pass.own.pass)
           refuse(place,
                  fmt::format("reads {} at rank {}, found {}", name(touch.variable), actor, text_of(gradient.of, pass)));
-        return expect_whole(place, gradient, actor);
+        expect_whole(place, gradient, actor);
+        passes_[index(actor)].has_gradient_out = false;
+        return;
       default:
         refuse(place, fmt::format("touches {}, which is only made, added to and read whole", name(touch.variable)));
     }
@@ -265,18 +282,19 @@ class RingState {
   }
   template <class Item>
   void shift(const Program::Call& call, const std::vector<Item>& from, std::vector<Item>& to) const {
-    std::vector<Item> next = to;  // `from` may be `to`
-    const std::size_t n = members_of(call) / static_cast<std::size_t>(call.schedule.schedule().groups);
-    for (std::size_t i = 0; i < members_of(call); ++i) {
+    std::vector<Item> sent;  // `from` may be `to`
+    for (std::size_t i = 0; i < members_of(call); ++i) sent.push_back(from[index(member_of(call, i))]);
+    const std::size_t n = sent.size() / static_cast<std::size_t>(call.schedule.schedule().groups);
+    for (std::size_t i = 0; i < sent.size(); ++i) {
       const std::size_t first = i / n * n;
-      next[index(member_of(call, first + (i - first + 1) % n))] = from[index(member_of(call, i))];
+      to[index(member_of(call, first + (i - first + 1) % n))] = sent[i];
     }
-    to = std::move(next);
   }
 
   const Program& program_;
   const Program::Ring& ring_;
-  std::vector<int> group_of_;                     // [actor] -1: none
+  std::vector<Seat> seats_;                       // [actor]
+  std::vector<std::size_t> of_role_;              // [role] how many actors
   std::vector<std::vector<Block>> blocks_;        // [places before][actor]
   std::vector<std::vector<Gradient>> gradients_;  // likewise
   std::vector<Pass> passes_;                      // [actor] the last one that it has begun
@@ -290,7 +308,7 @@ void check_rings(const Program& program, const Order& order, WatchedWork* work) 
   if (program.rings.empty()) return;
   std::vector<RingState> rings;
   for (const Program::Ring& ring : program.rings) rings.emplace_back(program, ring);
-  const std::vector<RingPlace> place_of = places_of(program);
+  const std::vector<RingPlace> place_of = ring_places(program);
   const std::vector<std::vector<Actor>> actors_of = actors_of_roles(program);
   std::int64_t number = 0;
   for (int iteration = 0; iteration < 2; ++iteration) {

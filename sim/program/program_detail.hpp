@@ -53,6 +53,15 @@ class Order {
 /// [role] its actors, in order.
 std::vector<std::vector<Actor>> actors_of_roles(const Program& program);
 
+/// The place of a variable in one of `rings`.
+struct RingPlace {
+  int ring = -1;  ///< -1: of none
+  bool is_gradient = false;
+  std::size_t d = 0;  ///< whose block: of the member so many places before
+};
+
+/// [variable] Refuses a variable that has two places.
+std::vector<RingPlace> ring_places(const Program& program);
 /// [variable] true if it is one of `rings`.
 std::vector<bool> ring_variables(const Program& program);
 

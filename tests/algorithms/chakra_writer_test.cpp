@@ -166,7 +166,15 @@ TEST_CASE("what a trace cannot have is refused at its place") {
   };
   Json gossip = ddp(4);
   gossip["training"]["regime"] = "gossip";
-  CHECK(has(said(gossip), "/training: expected collectives that a trace may have, found send_recv"));
+  const std::string found =
+      "/training: expected collectives that a trace may have, found send_recv\n  hint: the format "
+      "has sends and receives between two ranks, and no shifts around a ring";
+  CHECK(has(said(gossip), found + "\n"));
+  Json ring = plan();
+  ring["training"]["parallel"] = {{"tensor", 2}, {"context", 2}, {"cp_comm", "p2p"}};
+  CHECK(has(said(ring), found + ": set training.parallel.cp_comm to all_gather\n"));
+  ring["training"]["parallel"]["cp_comm"] = "all_gather";
+  CHECK(said(ring).find("expected collectives") == std::string::npos);
   CHECK(has(said(Json::parse(ring_of_four)), "expected one training step, step of inference or trace"));
 }
 

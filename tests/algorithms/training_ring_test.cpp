@@ -1,5 +1,6 @@
 // Attention by a ring of context ranks: who computes what, the program, and the proof that all queries meet all blocks.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -11,6 +12,8 @@
 #include "algorithms/training/plan_program.hpp"
 #include "algorithms/training/plan_ring.hpp"
 #include "algorithms/training/ring_attention.hpp"
+#include "sim/base/error.hpp"
+#include "tests/support/command.hpp"
 #include "tests/support/small_training.hpp"
 #include "tests/support/verdict.hpp"
 #include "validate/closed_forms/small_plan.hpp"
@@ -68,6 +71,15 @@ Program::Touch& touch_of(Program::Task& task, Program::Touch::As how) {
   return *found;
 }
 void drop(Program::Task& task, Program::Touch::As how) { task.touches.erase(&touch_of(task, how)); }
+
+/// The touch that reads the gradient that came home.
+Program::Touch& gradient_read(const Program& program, Few<Program::Touch, 2>& touches) {
+  const auto found = std::find_if(touches.begin(), touches.end(), [&](const Program::Touch& touch) {
+    return touch.as == Program::Touch::As::read_whole && touch.variable == program.rings[0].gradients[0];
+  });
+  REQUIRE(found != touches.end());
+  return *found;
+}
 
 }  // namespace
 
@@ -299,6 +311,18 @@ TEST_CASE("mutations of a plan with rings are refused by name") {
                 }) ==
         "rank 0, stream 0, task 21 (backward layers.1 rest of micro-batch 0) reads the gradient of rank 0's keys and "
         "values, expected one part of each of 4 ranks, found the part of rank 1 twice");
+  // No rank reads the gradient that came home: before the next pass, and of the last pass.
+  CHECK(changed(program,
+                [](Program& p) {
+                  auto& touches = task_named(p, 0, "backward layers.1 rest of micro-batch 0").touches;
+                  touches.erase(&gradient_read(p, touches));
+                }) ==
+        "rank 0, stream 0, task 22 (backward layers.0 of micro-batch 0) begins a pass around the ring before rank 0 "
+        "has read the gradient of its keys and values of the last one");
+  CHECK(changed(program, [](Program& p) {
+          auto& touches = task_named(p, 0, "backward layers.0 rest of micro-batch 1").touches;
+          touches.erase(&gradient_read(p, touches));
+        }) == "rank 0 never reads the gradient of its keys and values, which a pass around the ring has begun");
   // A hop that leaves the gradient behind.
   CHECK(changed(program,
                 [](Program& p) {
@@ -323,6 +347,65 @@ TEST_CASE("mutations of a plan with rings are refused by name") {
           for (Program::Call& call : p.calls)
             if (call.name == "reduce bucket 0") call.variables.push_back(p.rings[0].blocks[0]);
         }) == "call reduce bucket 0 moves a variable of a ring by all_reduce");
+
+  // A block hop into a gradient.
+  CHECK(changed(program, [](Program& p) { hop_of(p, false, 1).into = {p.rings[0].gradients[1]}; }) ==
+        "call context send_recv hands the rank's own keys and values on as the gradient of keys and values of the rank "
+        "1 before in the ring, which is no block of that ring");
+  // A gradient hop into a block.
+  CHECK(changed(program,
+                [](Program& p) {
+                  Program::Call& call = hop_of(p, true, 2);
+                  REQUIRE(call.into.size() == 2);
+                  call.into = {call.into[0], p.rings[0].blocks[0]};
+                }) ==
+        "call context send_recv back hands the gradient of keys and values of the rank 3 before in the ring on as the "
+        "rank's own keys and values, which is no gradient of that ring");
+  // A hop into another ring.
+  const auto add_ring = [](Program& p) {
+    Program::Ring ring{.groups = p.rings[0].groups, .blocks = {}, .gradients = {}};
+    for (std::vector<int>* variables : {&ring.blocks, &ring.gradients})
+      for (std::size_t d = 0; d < p.rings[0].blocks.size(); ++d) {
+        variables->push_back(static_cast<int>(p.variables.size()));
+        p.variables.push_back(fmt::format("variable {} of another ring", variables->size() - 1));
+      }
+    p.rings.push_back(ring);
+  };
+  CHECK(changed(program, add_ring) == "accepted");
+  CHECK(changed(program,
+                [&](Program& p) {
+                  add_ring(p);
+                  hop_of(p, false, 1).into = {p.rings[1].blocks[1]};
+                }) ==
+        "call context send_recv hands the rank's own keys and values on as variable 1 of another ring, which is no "
+        "block of that ring");
+  // A variable of two rings, and twice in one.
+  CHECK(changed(program, [&](Program& p) {
+          add_ring(p);
+          p.rings[1].blocks[1] = p.rings[0].blocks[1];
+        }) == "keys and values of the rank 1 before in the ring: two places in rings, expected one");
+  CHECK(changed(program, [](Program& p) { p.rings[0].gradients[2] = p.rings[0].blocks[2]; }) ==
+        "keys and values of the rank 2 before in the ring: two places in rings, expected one");
+
+  // A group of two stages, and a rank that is in two groups.
+  const Program staged = small_plan_program(ring_plan(1, 2, 2, {one_f_one_b, 2, 1, 2})).program;
+  const auto groups_of = [](Program& p) -> Program::Groups& {
+    return p.groups[static_cast<std::size_t>(p.rings[0].groups)];
+  };
+  const auto refused = [&](const std::function<void(Program::Groups&)>& change) {
+    try {
+      return changed(staged, [&](Program& p) { change(groups_of(p)); });
+    } catch (const InvariantError& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(has(refused([](Program::Groups& groups) {
+              REQUIRE(groups.size() == 2);
+              std::swap(groups[0][1], groups[1][1]);
+            }),
+            "members of a ring have one role"));
+  CHECK(has(refused([](Program::Groups& groups) { groups[0][1] = groups[0][0]; }),
+            "a rank is in one group of a ring, once"));
 
   // Two rings of two ranks: a hop from one to the other.
   const Program two = small_plan_program(ring_plan(1, 4, 2, {one_f_one_b, 1, 1, 2})).program;

@@ -256,6 +256,42 @@ TEST_CASE("a value that a list has twice is one plan, and a sequence that tensor
   CHECK(found.simulated > 0);
 }
 
+// Plans of one rank per sample, of two that gather and of two that are a ring.
+TEST_CASE("the ways of context ranks are searched only with context ranks") {
+  Json document = small(4);
+  document["training"]["parallel"] = {
+      {"tensor", 1}, {"pipeline", 1}, {"shard", "none"}, {"recompute", "none"}, {"context", {1, 2}}};
+  document["training"]["parallel"]["cp_comm"] = {"all_gather", "p2p"};
+  document["training"]["workload"]["micro_batch_size"] = 1;
+  const auto plans_with = [&](const char* key, const Json& value) {
+    document["training"]["parallel"][key] = value;
+    return plans_of(document);
+  };
+  const auto warnings_of = [](const OpenPlans& plans, std::size_t i) { return plans.whole(i).warnings.size(); };
+  const OpenPlans both = plans_of(document);
+  REQUIRE(both.size() == 3);
+  CHECK(sets_of(both).size() == 3);
+  std::multiset<std::string> comms;
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    const PlanSpec plan = both.whole(i).training->plan->program;
+    std::string comm = "none";
+    for (const auto& [path, value] : both.values_of(i))
+      if (path == "training.parallel.cp_comm") comm = value;
+    comms.insert(fmt::format("{} {}", plan.grid.context(), comm));
+    CHECK(warnings_of(both, i) == 0);
+  }
+  CHECK(comms == std::multiset<std::string>{"1 none", R"(2 "all_gather")", R"(2 "p2p")"});
+  CHECK(plans_with("cp_comm", "p2p").size() == 2);  // one value: no warning of the plan without context ranks
+  CHECK(warnings_of(plans_of(document), 0) == 0);
+  CHECK(plans_with("context", 1).size() == 1);  // never used: the plan warns
+  CHECK(warnings_of(plans_of(document), 0) == 1);
+  const OpenPlans unused = plans_with("cp_comm", {"all_gather", "p2p"});
+  CHECK(unused.size() == 1);
+  CHECK(warnings_of(unused, 0) == 1);
+  document["training"]["parallel"].erase("context");
+  CHECK(plans_of(document).size() == 1);
+}
+
 // Eight GPUs: tensor 2, four stages, one data rank; two ranks of a stage have whole experts, the same ones.
 TEST_CASE("shards are searched where only experts have replicas, and have an effect there") {
   Json document = small(8);

@@ -297,6 +297,25 @@ std::vector<Json> single(const std::string& name, const Json& parallel) {
   return all;
 }
 
+/// Without context ranks `cp_comm` has no effect: values that differ in it alone are one. If none has context ranks, it
+/// keeps the first stated value, of which the plan warns.
+std::vector<Json> without_idle_comm(const std::vector<Json>& parallels) {
+  const auto is_shared = [](const Json& parallel) { return parallel.value("context", Json(1)) != 1; };
+  const bool is_used = std::any_of(parallels.begin(), parallels.end(), is_shared);
+  std::vector<Json> kept;
+  for (Json parallel : parallels) {
+    if (!is_shared(parallel) && parallel.contains("cp_comm")) {
+      if (is_used)
+        parallel.erase("cp_comm");
+      else
+        parallel["cp_comm"] = parallels.front()["cp_comm"];
+      if (std::find(kept.begin(), kept.end(), parallel) != kept.end()) continue;
+    }
+    kept.push_back(std::move(parallel));
+  }
+  return kept;
+}
+
 /// The collective that stands for all of a plan, to learn where its ranks are.
 Json any_collective(const Json& training) {
   Json collective{{"op", "all_reduce"}, {"algorithm", "ring"}, {"bytes", "1 KiB"}};
@@ -436,7 +455,7 @@ OpenPlans::Parts OpenPlans::make(const std::string& text, const std::string& nam
   const PlanFacts facts = facts_of(unplanned, name, setup);
   expect_one_scenario(document, name);
   std::vector<Json> trainings;
-  const std::vector<Json> parallels = single(name, training["parallel"]);
+  const std::vector<Json> parallels = without_idle_comm(single(name, training["parallel"]));
   const std::vector<Json> sizes = stated_values(name, "/training/workload/micro_batch_size", "micro_batch_size",
                                                 training["workload"].value("micro_batch_size", Json()));
   for (const bool falls_back : {false, true}) {
