@@ -152,8 +152,8 @@ std::int64_t last_before(Bytes to, Bytes next) {
 }
 
 constexpr const char* about_the_file[] = {
-    "For NCCL's example tuner plugin (NVIDIA/nccl 2.30.7, plugins/tuner/example): NCCL_TUNER_CONFIG_FILE names this "
-    "file.",
+    ("For NCCL's example tuner plugin (NVIDIA/nccl 2.30.7, plugins/tuner/example): NCCL_TUNER_CONFIG_FILE names this "
+     "file."),
     "Sizes outside the rows were not compared: there NCCL decides itself, but over 1 channel, as the plugin asks for.",
     "An algorithm that is never 1 % faster than the row before it has no row of its own.",
 };
