@@ -1,6 +1,8 @@
 #include "scenarios/predict/kernel_record.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -34,16 +36,6 @@ const std::vector<Actor>* group_of(const Recording::Call& call, Actor actor) {
   return found == call.groups.end() ? nullptr : &*found;
 }
 
-/// When the last member of the group has called.
-SimTime last_to_call(const std::vector<std::vector<Recording::Kernel>>& kernels, int call,
-                     const std::vector<Actor>& group) {
-  SimTime last{};
-  for (const Actor member : group)
-    for (const Recording::Kernel& kernel : kernels[static_cast<std::size_t>(member)])
-      if (kernel.call == call) last = std::max(last, kernel.begin);
-  return last;
-}
-
 }  // namespace
 
 KernelRecord::KernelRecord(ProgramsRun& programs, std::size_t part) : part_(programs.parts()[part]) {
@@ -72,7 +64,13 @@ KernelRecord::KernelRecord(ProgramsRun& programs, std::size_t part) : part_(prog
 // starts with the step sees it from there. The time from the last member's call on is that of the exchange: it stays.
 void KernelRecord::cut_early_waits(const std::vector<Recording::Call>& calls) {
   const std::vector<RankAccount> ranks = part_.run->accounts().ranks();
-  std::vector<std::pair<Recording::Kernel*, SimTime>> begins;
+  struct Early {
+    Recording::Kernel* kernel;
+    SimTime step;                     // when its rank's begins
+    const std::vector<Actor>* group;  // its members in the call
+  };
+  std::vector<Early> early;
+  std::map<const std::vector<Actor>*, SimTime> last_to_call;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto actor = static_cast<std::size_t>(part_.actors[rank]);
     SimTime step = ranks[rank].end - ranks[rank].last;
@@ -82,11 +80,21 @@ void KernelRecord::cut_early_waits(const std::vector<Recording::Call>& calls) {
       if (kernel.call < 0 || kernel.begin >= step) continue;
       const std::vector<Actor>* group = group_of(calls[static_cast<std::size_t>(kernel.call)], part_.actors[rank]);
       if (group == nullptr) continue;
-      const SimTime all = last_to_call(kernels_, kernel.call, *group);
-      begins.emplace_back(&kernel, std::max(kernel.begin, std::min(step, all)));
+      early.push_back({&kernel, step, group});
+      last_to_call.try_emplace(group);
     }
   }
-  for (const auto& [kernel, begin] : begins) kernel->begin = begin;
+  if (early.empty()) return;
+  std::set<int> asked;
+  for (const Early& each : early) asked.insert(each.kernel->call);
+  for (const Actor actor : part_.actors)
+    for (const Recording::Kernel& kernel : kernels_[static_cast<std::size_t>(actor)]) {
+      if (!asked.contains(kernel.call)) continue;
+      const auto known = last_to_call.find(group_of(calls[static_cast<std::size_t>(kernel.call)], actor));
+      if (known != last_to_call.end()) known->second = std::max(known->second, kernel.begin);
+    }
+  for (const Early& each : early)
+    each.kernel->begin = std::max(each.kernel->begin, std::min(each.step, last_to_call.at(each.group)));
 }
 
 void KernelRecord::finish(Recording& recording) {
@@ -103,7 +111,7 @@ void KernelRecord::finish(Recording& recording) {
       std::vector<Actor> members;
       for (int i = 0; i < schedule.collective.ranks; ++i) {
         const int own = group * n + i;
-        const Actor actor = call.members.empty() ? own : call.members[static_cast<std::size_t>(own)];
+        const Actor actor = call.member(own);
         members.push_back(part_.actors[static_cast<std::size_t>(actor)]);
       }
       out.groups.push_back(std::move(members));

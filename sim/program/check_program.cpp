@@ -122,10 +122,8 @@ void check_ring_promises(const Program& program) {
 
 /// The actors of the program that take part in a call, by number.
 std::vector<Actor> members_of(const Program& program, const Program::Call& call) {
-  std::vector<Actor> members(call.members.begin(), call.members.end());
+  std::vector<Actor> members = call.all_members();
   const auto n = static_cast<std::size_t>(call.schedule.schedule().actors);
-  if (members.empty())
-    for (Actor actor = 0; actor < call.schedule.schedule().actors; ++actor) members.push_back(actor);
   if (members.size() != n)
     refuse_program(program,
                    fmt::format("call {} has {} members, its schedule {} actors", call.name, members.size(), n));

@@ -311,8 +311,7 @@ struct LoweredProgram::Parts {
     one.names_regions = called.names_regions;
     std::vector<Actor> numbers(static_cast<std::size_t>(program.actors), -1);
     for (Actor number = 0; number < called.actors; ++number)
-      numbers[static_cast<std::size_t>(call.members.empty() ? number
-                                                            : call.members[static_cast<std::size_t>(number)])] = number;
+      numbers[static_cast<std::size_t>(call.member(number))] = number;
     for (Actor actor = 0; known_courses.have_no_steps && actor < program.actors; ++actor)
       if (is_stood_for(actor)) numbers[static_cast<std::size_t>(actor)] = -1;
     one.n_steps = [&called, numbers](Actor actor, Lane lane) {

@@ -92,6 +92,11 @@ struct Program {
     /// next rank of the schedule. all_gather: the parts of all ranks. all_reduce, reduce_scatter: the sum is added to
     /// it, in each iteration for the first time to nothing.
     Variables into = {};
+
+    /// The actor of the program that is this one of the schedule.
+    Actor member(int number) const { return members.empty() ? number : members[static_cast<std::size_t>(number)]; }
+    /// `members`, also if they are left out.
+    std::vector<Actor> all_members() const;
   };
 
   /// What an actor does in one iteration.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -18,14 +17,6 @@ namespace {
 
 /// An early helper is taken to arrive so long before the first rank.
 constexpr Picoseconds before_ranks{1};
-
-std::vector<Actor> members_of(const Program::Call& call) {
-  std::vector<Actor> members(call.members.begin(), call.members.end());
-  if (!members.empty()) return members;
-  members.resize(static_cast<std::size_t>(call.schedule.schedule().actors));
-  std::iota(members.begin(), members.end(), 0);
-  return members;
-}
 
 /// True if some call repeats another, or itself in another iteration.
 bool has_repeated(const Program& program) {
@@ -102,8 +93,7 @@ RememberedCalls::RememberedCalls(const Topology& topology, const RunOptions& opt
       members_id_.push_back(members_id_[kind]);
       continue;
     }
-    const auto [found, is_new] =
-        known.try_emplace(ringsim::members_of(program.calls[c]), static_cast<int>(known.size()));
+    const auto [found, is_new] = known.try_emplace(program.calls[c].all_members(), static_cast<int>(known.size()));
     members_id_.push_back(found->second);
     if (!is_new) continue;
     Members& members = members_.emplace_back();

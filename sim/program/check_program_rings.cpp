@@ -175,8 +175,8 @@ class RingState {
       refuse(place, fmt::format("reads {}, which have not come to rank {} in this pass", name(variable), actor));
   }
   void expect_current(const Program::Call& call, std::size_t d) const {
-    for (std::size_t i = 0; i < members_of(call); ++i) {
-      const Actor actor = member_of(call, i);
+    for (int i = 0; i < call.schedule.schedule().actors; ++i) {
+      const Actor actor = call.member(i);
       if (blocks_[d][index(actor)].pass != passes_[index(actor)].own.pass || blocks_[d][index(actor)].pass == 0)
         refuse_program(program_, fmt::format("{}: rank {} sends {}, which have not come to it in this pass", call.name,
                                              actor, name(ring_.blocks[d])));
@@ -185,7 +185,7 @@ class RingState {
 
   void meet(const TaskPlace& place, int variable, const Block& block, Actor actor) {
     expect_current(place, variable, block, actor);
-    group_of(place, actor);  // which it has
+    group_of(place, actor);  // refuses a rank that is in none
     const Seat& owner = seats_[index(block.owner)];
     if (owner.group != seats_[index(actor)].group)
       refuse(place, fmt::format("lets queries of rank {} meet keys and values of rank {}, which is not in its group",
@@ -274,20 +274,14 @@ class RingState {
                               actor, group.size(), found));
   }
 
-  std::size_t members_of(const Program::Call& call) const {
-    return static_cast<std::size_t>(call.schedule.schedule().actors);
-  }
-  static Actor member_of(const Program::Call& call, std::size_t i) {
-    return call.members.empty() ? static_cast<Actor>(i) : call.members[i];
-  }
   template <class Item>
   void shift(const Program::Call& call, const std::vector<Item>& from, std::vector<Item>& to) const {
+    const int actors = call.schedule.schedule().actors, each = actors / call.schedule.schedule().groups;
     std::vector<Item> sent;  // `from` may be `to`
-    for (std::size_t i = 0; i < members_of(call); ++i) sent.push_back(from[index(member_of(call, i))]);
-    const std::size_t n = sent.size() / static_cast<std::size_t>(call.schedule.schedule().groups);
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      const std::size_t first = i / n * n;
-      to[index(member_of(call, first + (i - first + 1) % n))] = sent[i];
+    for (int i = 0; i < actors; ++i) sent.push_back(from[index(call.member(i))]);
+    for (int i = 0; i < actors; ++i) {
+      const int first = i / each * each;
+      to[index(call.member(first + (i - first + 1) % each))] = sent[static_cast<std::size_t>(i)];
     }
   }
 
