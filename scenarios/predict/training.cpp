@@ -274,8 +274,8 @@ void TrainingRun::expect_room(const Scenario& scenario, const ProgramSize& size,
                   std::ceil(static_cast<double>(size.memory().count) / 1e9)));
 }
 
-// What stages hand on slows no kernel. The program receives as early as it can, so that such a call is open until the
-// other stage sends; NCCL's kernel for it has a block or two, and frameworks launch it when its data is needed
+// Transfers between stages slow no kernel. The program receives as early as it can, so that such a call is open until
+// the other stage sends; NCCL's kernel for it has a block or two, and frameworks launch it when its data is needed
 // (Megatron-LM: megatron/core/pipeline_parallel/schedules.py, recv_forward() and recv_backward()).
 std::vector<Stream> TrainingRun::streams_of_stages() const {
   std::vector<Stream> found;

@@ -50,7 +50,7 @@ class Work {
   std::vector<Disturbance::Lanes> lanes() const;
   /// The report of a training step, when the run is over.
   TrainingReport report(std::size_t job) const { return training(job)->report(trainings_[job].traffic); }
-  /// What settings of jobs did: SettingEffect::idle is known when the run is over.
+  /// The effects of settings of jobs; call it when the run is over.
   std::vector<SettingEffect> effects() const;
   const Proof& proof() const;       ///< of the scenario's own collective or training
   std::int64_t n_messages() const;  ///< at most

@@ -146,6 +146,29 @@ TEST_CASE("of many ranks the page draws those that the findings name") {
   CHECK(!has(page, "<title>rank 63, "));
 }
 
+// Rank 5 waits in 70 groups. Of 69 nobody else has a dump; in the last one, by name, rank 6 has not called. No more
+// than 64 groups are drawn.
+TEST_CASE("of many groups the page draws those that the findings name") {
+  std::vector<MadeEntry> entries;
+  std::vector<MadeGroup> groups;
+  for (int i = 0; i < 70; ++i) {
+    const std::string name = std::to_string(100 + i);
+    entries.push_back({.number = 1, .state = "scheduled", .group = name});
+    groups.push_back({.name = name, .description = "g", .ranks = {5, i == 69 ? 6 : 200 + i}});
+  }
+  const std::string waits = temporary_file("trace_5", made_dump(entries, groups)),
+                    late = temporary_file("trace_6", made_dump({}, {groups.back()})),
+                    page_file = temporary_file("hang.html", "");
+  const Outcome outcome = run_command({"trace", "show", waits, late, "--report", page_file});
+  CHECK(outcome.err == "");
+  REQUIRE(outcome.code == 0);
+  const std::string page = read_file(page_file);
+  CHECK(has(page, "<h1>Rank 6 has not called number 1 of group 169 (g)"));
+  CHECK(has(page, ">number 1 of 169 (g)</text>"));
+  CHECK(has(page, "<title>rank 6, number 1: not called"));
+  CHECK(has(page, "64 of 70 groups are drawn."));
+}
+
 TEST_CASE("the page of a job that does not hang says so, and has no picture") {
   const std::string file = dump_of_pair(0, {{}}), page_file = temporary_file("hang.html", "");
   REQUIRE(run_command({"trace", "show", file, "--report", page_file}).code == 0);

@@ -127,7 +127,7 @@ static std::string about_text(const Profile& profile) {
   return text;
 }
 
-/// What the job itself says of transfers next to compute; empty without rows that have both.
+/// A sentence on the interference that the job measured; empty if no row has both.
 static std::string interference_text(const Account& account) {
   const profiles::MeasuredInterference found = profiles::measured_interference(account.rows);
   if (found.n == 0) return "";

@@ -41,7 +41,7 @@ struct Bar {
   bool strong = false;
   std::vector<double> parts{};  ///< what it is stacked of, from the left; they sum to its length
 };
-/// What a picture of bars has besides.
+/// A picture of bars as a file of its own, and its notes.
 struct BarsPage {
   bool alone = false;              ///< a file of its own, headed by its title; else a part of an HTML page
   std::vector<std::string> notes;  ///< lines below it

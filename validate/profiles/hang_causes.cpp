@@ -153,7 +153,7 @@ class Causes {
       std::vector<std::string> parts;
       for (const Variant& variant : each.variants)
         parts.push_back(fmt::format("{}: {}", those(variant.ranks), variant.call));
-      std::vector<std::uint32_t> fewest;  // those that most others differ from
+      std::vector<std::uint32_t> fewest;  // ranks of the rarest variant
       if (!each.variants.empty()) fewest = each.variants.back().ranks;
       (is_over ? past_ : causes_)
           .say({.text = fmt::format("group {}, number {}: ranks differ in the {}{}: {}", group.title(), each.number,

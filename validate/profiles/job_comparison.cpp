@@ -223,6 +223,21 @@ void sum_up_lost_time(ComparedCalls& calls) {
   calls.lost_waiting_ns = row.split > 0 ? static_cast<double>(row.split) * row.wait_ns : 0;
 }
 
+/// Times as long as without compute, with that share in 1/1000.
+double slowed_at(std::uint16_t share, double interference) { return 1 / (1 - share / 1000.0 * (1 - 1 / interference)); }
+
+/// The overlapped_ratio that this interference would give.
+double ratio_by(const Row& row, double interference) {
+  double with = 0, without = 0;
+  std::size_t n_with = 0, n_without = 0;
+  for (const std::uint16_t share : row.overlaps) {
+    if (share >= much_overlap) with += slowed_at(share, interference), ++n_with;
+    if (share < no_overlap_to_speak_of) without += slowed_at(share, interference), ++n_without;
+  }
+  if (n_with == 0 || n_without == 0) return 1;
+  return (with / static_cast<double>(n_with)) / (without / static_cast<double>(n_without));
+}
+
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
@@ -264,28 +279,11 @@ double ComparedCalls::transfer_over_predicted() const {
   return (slowed > 1 ? row.mean_transfer_ns : row.transfer_ns) / *predicted_ns;
 }
 
-/// Times as long as without compute, with that share in 1/1000.
-static double slowed_at(std::uint16_t share, double interference) {
-  return 1 / (1 - share / 1000.0 * (1 - 1 / interference));
-}
-
 double slowed_by(const Row& row, double interference) {
   if (row.overlaps.empty()) return 1;
   double all = 0;
   for (const std::uint16_t share : row.overlaps) all += slowed_at(share, interference);
   return all / static_cast<double>(row.overlaps.size());
-}
-
-/// The overlapped_ratio that this interference would give.
-static double ratio_by(const Row& row, double interference) {
-  double with = 0, without = 0;
-  std::size_t n_with = 0, n_without = 0;
-  for (const std::uint16_t share : row.overlaps) {
-    if (share >= much_overlap) with += slowed_at(share, interference), ++n_with;
-    if (share < no_overlap_to_speak_of) without += slowed_at(share, interference), ++n_without;
-  }
-  if (n_with == 0 || n_without == 0) return 1;
-  return (with / static_cast<double>(n_with)) / (without / static_cast<double>(n_without));
 }
 
 std::optional<double> interference_of(const Row& row) {
