@@ -342,8 +342,8 @@ ImportedScenario import_astra(const AstraFile& network_file, const std::optional
                           : network.kind == AstraBlock::star && system.algorithm == "direct";
   if (shares)
     out.warnings.push_back(fmt::format(
-        "{}: messages of {} share {} here; ASTRA-sim's backend without congestion takes each as if it were alone, that "
-        "with congestion sends whole messages one after another",
+        "{}: messages of {} share {} here; ASTRA-sim's backend without congestion simulates each as if it were "
+        "alone, and its backend with congestion sends whole messages one after another",
         network_file.name, system.algorithm, network.kind == AstraBlock::star ? "the ports of the switch" : "links"));
   constexpr const char* kinds[] = {"ring", "star", "full_mesh"};
   Json scenario = Json::object();
