@@ -108,7 +108,7 @@ Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
       message.from = gpu_named(topology, spec.from, "/from");
       message.to = gpu_named(topology, spec.to, "/to");
       if (message.from == message.to)
-        throw InputError("/to", fmt::format("expected another gpu than the one that sends, found \"{}\"", spec.to));
+        throw InputError("/to", fmt::format("expected a gpu other than the sender, found \"{}\"", spec.to));
       return 0;
     });
     out.background.push_back(message);

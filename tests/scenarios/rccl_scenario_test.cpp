@@ -124,7 +124,7 @@ TEST_CASE("variables act as in RCCL, or a warning says that they do not") {
   CHECK(point(one_node, off).protocol->name == "ll");
   CHECK(point(one_node, off).main().algorithm->name == "ring");
   CHECK(warned({"library.env.NCCL_PROTO=Simple"}) ==
-        "--set library.env.NCCL_PROTO=Simple: /library/env/NCCL_PROTO: it has no effect, because a schedule of MSCCL "
+        "--set library.env.NCCL_PROTO=Simple: /library/env/NCCL_PROTO: it has no effect, because an MSCCL schedule "
         "takes precedence at this size; "
         "RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner\n");
   CHECK(warned({"library.env.NCCL_PROTO=Simple", off.front()}).empty());

@@ -69,8 +69,8 @@ void declare(Options& options, PlanArguments& plan) {
       "about 4 million tokens";
   options.whole("--sequence", "N", 1, most_sequence, plan.words.sequence, "tokens of a sequence").fallback =
       "as the model's card has it";
-  options.file("--save", "FILE", plan.save, "write the scenario of --node to FILE.json, for `ringsim run`").needs =
-      "--node";
+  options.file("--save", "FILE", plan.save, "write the scenario made from --node to FILE.json, for `ringsim run`")
+      .needs = "--node";
   options.flag("--free", plan.free, "also search the keys that training.parallel fixes");
   options.whole("--top", "N", 1, most_top, plan.top, "plans to show").fallback = "10";
   options

@@ -332,7 +332,7 @@ median / 90th percentile of |predicted/measured - 1|, and the median of the sign
 {line("all tables in the fit", known)}
 | goal, launch given | {" | ".join(goal for *_, goal in BANDS)} |
 
-- **Launch given**: one number, a fact of machine and harness, like the rate of a link (`devices.gpu.launch`). It is the difference between
+- **Launch given**: one number, a property of the machine and the harness, like the rate of a link (`devices.gpu.launch`). It is the difference between
   measurement and prediction in the smallest row of one table of the machine: the all_gather or all_reduce with the fewest GPUs. If that row is larger
   than 64 KiB, it is the generation's launch. **Nothing given**: the median launch of the other machines of the generation.
 - **Fit**: the effect of a constant on each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
