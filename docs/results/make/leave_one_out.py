@@ -322,7 +322,7 @@ def text_of(given, unknown, known, found, moved, eight, groups):
 
 The script `docs/results/make/leave_one_out.py build/tools/ringsim` writes this page; it is run by hand, because it is too slow for a test. Each of the
 {len(found)} machines of the [published tables](accuracy.md) is left out in turn. The constants of NCCL's kernels on which its tables depend
-([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells have the
+([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells show the
 median / 90th percentile of |predicted/measured - 1|, and the median of the signed error, in percent.
 
 | | {head[2:]}
