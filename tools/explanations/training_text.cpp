@@ -156,7 +156,7 @@ std::string training_page(const TrainingScore& score, const TrainingMap& map, bo
   const auto counting =
       std::count_if(score.rows.begin(), score.rows.end(), [](const ScoredFigure& each) { return each.counts(); });
   page.lines(fmt::format(
-      "{} rows: {} inputs, {} predicted, of which the {} below {:.0f} % efficiency are scored; {} not mapped.",
+      "{} rows: {} inputs, {} predicted, of which {} (below {:.0f} % efficiency) are scored; {} not mapped.",
       score.rows.size() + score.inputs.size() + n_unmapped(score), score.inputs.size(), score.rows.size(), counting,
       100 * efficiency_that_counts, n_unmapped(score)));
   if (const auto all = band_of(score, StepModel::ringsim, "", true))

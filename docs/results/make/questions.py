@@ -98,7 +98,7 @@ QUESTIONS = [
              "Something else limits the time, and the output says so for each change.", until="\nThe critical path by"),
     Question(33, "Which rank of my job is late?", "profiles of a job of four GPUs that is made up",
              ["trace", "show", *PROFILES],
-             "Rank 2. The others wait about 0.9 ms for it in each all-reduce of 64 MiB; the second table has the sums. [My job is "
+             "Rank 2. The others wait about 0.9 ms for it in each all-reduce of 64 MiB; the second table shows the sums. [My job is "
              "slow](my-job-is-slow.md) says how to record profiles."),
     Question(34, "Is my all-reduce as fast as it should be?", "the same profiles, and the machine",
              ["trace", "compare", "dgx-a100", *PROFILES],
