@@ -59,7 +59,7 @@ std::vector<LinkChange> changes_in(const Topology& topology, const Topology* as_
         throw InputError(pointer + "/bandwidth",
                          fmt::format("expected at most what {} has without faults, {}, found {}",
                                      topology.link_name(link), format(nominal), format(change.bandwidth)),
-                         "a fault takes bandwidth away; more belongs into the topology");
+                         "a fault takes bandwidth away; set a higher bandwidth in the topology");
     }
     if (change.to == LinkChange::To::bandwidth && as_built != nullptr)
       add_shares(change, topology, *as_built, changes);

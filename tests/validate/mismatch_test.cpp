@@ -377,7 +377,7 @@ TEST_CASE("ACS and NICs at half the rate are named together where both halve the
   CHECK(acs["median_abs_error"] < 0.002);
   CHECK(range["alike"].size() == 3);
   for (const char* part : {"Likely: ", "ACS in PCIe switches: transport.acs=true", "NICs at half the rate", ", or ",
-                           "their times are the same and do not tell them apart", "look at ", "ACSCtl", "`ibstat`"}) {
+                           "their times are the same and do not distinguish them", "look at ", "ACSCtl", "`ibstat`"}) {
     CAPTURE(part);
     CHECK(has(range["verdict"], part));
   }

@@ -195,8 +195,9 @@ Command bound_command() {
       .summary = "Show what a machine allows at best, and the links that set it",
       .example = "ringsim bound scenarios/examples/machines/two-node-server.json",
       .details =
-          "For each collective the least time that any algorithm needs, as far as bandwidth goes, for the bytes of "
-          "the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but the "
+          "Prints, for each collective, the least time that any algorithm needs, as far as bandwidth goes, for the "
+          "bytes of the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but "
+          "the "
           "optimum may be slower. The latency is a separate floor: the longest path that a signal must take.\n\n"
           "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
           "every rank. The other bounds also hold for such machines.\n\n"

@@ -180,7 +180,7 @@ void refuse_with_explain(const CompareArguments& arguments) {
     throw UsageError("", "--explain cannot be combined with --max-error", "run `ringsim compare` with each");
   if (arguments.bound)
     throw UsageError("", "--explain cannot be combined with --bound",
-                     "it works with the bound anyway; --format json has it in every row");
+                     "it uses the bound anyway; --format json prints it in every row");
   if (!arguments.report.empty())
     throw UsageError("", "--explain cannot be combined with --report", "run `ringsim compare` with each");
 }
@@ -332,7 +332,7 @@ Command compare_command() {
           "the change that best explains the measurement, or says that none does.\n\nThe launch depends "
           "on the GPU, the driver and the harness, and is most of the time of small messages. --launch-from FILE "
           "takes it from the three smallest rows, up to 64 KiB, of a table measured on the same "
-          "machine.\n\nSeveral runs in a log count as repetitions if they agree; --run chooses "
+          "machine.\n\nSeveral runs in a log are treated as repetitions if they agree; --run chooses "
           "one.\n\nFormats of MEASURED:\n" +
           measured_formats(),
       .prepare = with<CompareArguments>(declare, execute)};

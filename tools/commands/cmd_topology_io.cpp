@@ -66,9 +66,8 @@ void declare(Options& options, ImportArguments& import) {
               import.op, "the collective of the scenario that an ASTRA-sim network becomes")
       .fallback = "all_reduce";
   options.size("--bytes", Bytes{1}, Bytes{std::int64_t{1} << 50}, import.bytes,
-               "its size, which ASTRA-sim's files lack");
-  options.texts("--ignore", "KEY", import.ignore,
-                "a key of ASTRA-sim's files that is left out, though it has an effect");
+               "its size, which ASTRA-sim's files do not contain");
+  options.texts("--ignore", "KEY", import.ignore, "skip this key of ASTRA-sim's files, although it has an effect");
   options.output(import.output, "the machine, or the scenario of an ASTRA-sim network");
 }
 

@@ -182,7 +182,7 @@ int show_hang(const ProfileArguments& arguments, const profiles::Profile& profil
               const std::vector<profiles::FlightDump>& dumps, std::optional<Output>& page) {
   if (!arguments.trace.empty())
     throw UsageError("--trace", "expected profiles with times, found dumps of Flight Recorder, which do not say when",
-                     "leave it out; --format json has all that is known, and --report draws it");
+                     "leave it out; --format json prints all that is known, and --report draws it");
   if (!arguments.group.empty()) warn("--group has no effect: dumps of Flight Recorder name the ranks of each group");
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
   say_findings(profile, account);
@@ -399,7 +399,7 @@ Command trace_compare_command() {
               "Predicts each collective of the job on SCENARIO, whose GPUs are the ranks in order, with the "
               "NCCL version that the files name. \"allowed\" is the least time that the links allow with any "
               "algorithm. Verdicts: late rank; slow transfer; slowed by compute; as predicted; faster than "
-              "the model; cannot say, with the reason. docs/guide/my-job-is-slow.md has the rules.",
+              "the model; cannot say, with the reason. docs/guide/my-job-is-slow.md lists the rules.",
           .prepare = with<TraceCompareArguments>(declare_compare, compare)};
 }
 

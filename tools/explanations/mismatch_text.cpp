@@ -174,7 +174,7 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
       fmt::format("Likely: {} {} {} us at {}, measured {}", fmt::join(labels_of(verdict.causes), ", or "),
                   several ? "give" : "gives", us_text(likely.rows.back().us), format(rows[range.last].bytes()),
                   us_text(rows[range.last].measured_us()));
-  if (several) text += "; their times are the same and do not tell them apart";
+  if (several) text += "; their times are the same and do not distinguish them";
   if (likely.what.is_fitted) text += "; its number is fitted to these rows";
   text += must_be_set_text(likely);
   if (!verdict.others.empty())
