@@ -124,7 +124,7 @@ void export_chakra(const TraceExportArguments& arguments, const std::string& nam
                    const Setup& setup, std::vector<std::string> files) {
   if (!scenario.training || scenario.jobs.size() > 1 || scenario.training->async)
     throw InputError(name,
-                     "expected one training step, step of inference or trace, whose ranks wait for each other, found "
+                     "expected one training step, inference step or trace, whose ranks wait for each other, found "
                      "something else",
                      "a trace has the step of one job");
   const std::string groups = named(arguments, "groups");
