@@ -8,7 +8,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "discrete-event simulator of GPU clusters"
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "ringsim predicts how long collectives and training steps take on a cluster
 of GPUs, and says what limits them. It decides as NCCL does and simulates each
 message on NVLink, PCIe and InfiniBand or Ethernet, compares predictions with
-logs of nccl-tests, and reads profiles of jobs.")
+nccl-tests logs, and reads profiles of jobs.")
 set(CPACK_COMPONENTS_ALL command)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 1)

@@ -396,7 +396,7 @@ std::optional<Scenario> ScenarioFile::point(std::size_t i, Bytes size) const {
   Varied varied;
   Json written = impl_->points->at(impl_->number(i), varied);
   for (const auto& [key, what] :
-       {std::pair{"training", "a training step"}, {"inference", "a step of inference"}, {"trace", "a trace"}})
+       {std::pair{"training", "a training step"}, {"inference", "an inference step"}, {"trace", "a trace"}})
     if (written.contains(key))
       impl_->blame.fail(fmt::format("/{}", key),
                         fmt::format("expected a collective, whose size can be set, found {}", what));

@@ -151,7 +151,7 @@ struct TrainingSpec {
   /// The scenario's key, and what messages call it.
   const char* key() const { return trace ? "trace" : inference() != nullptr ? "inference" : "training"; }
   const char* what() const {
-    return trace ? "a trace" : inference() != nullptr ? "a step of inference" : "a training step";
+    return trace ? "a trace" : inference() != nullptr ? "an inference step" : "a training step";
   }
   /// Kinds of calls in the groups of a plan or a trace, each once, in order; and the members of each group.
   bool calls_in_groups() const { return plan != nullptr || trace != nullptr; }

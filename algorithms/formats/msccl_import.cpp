@@ -98,7 +98,7 @@ class Reader {
     if (element.name == name) return true;
     if (element.name == "op")
       fail(element, fmt::format("expected <{}>, found <op>", name),
-           "msccl-tools' <op> is of another format: let it write <step>");
+           "msccl-tools' <op> has a different format: let it write <step>");
     if (unknown_.insert(within.name + "/" + element.name).second)
       out_.warnings.push_back(fmt::format("{}:{}: <{}> within <{}> is skipped, as MSCCL's loader does", file_,
                                           element.line, element.name, within.name));
@@ -240,7 +240,7 @@ class Reader {
               count = small(element, "cnt", 1, file_limits::chunks);
     if (offset + count > size)
       fail(element,
-           fmt::format("expected chunks within buffer {} of {}, found {} from {} on", buffer, size, count, offset));
+           fmt::format("expected chunks within buffer {} of {}, found {} starting at {}", buffer, size, count, offset));
     const auto first = static_cast<std::uint32_t>(offset), n = static_cast<std::uint32_t>(count);
     if (buffer == "s") return {Buffer::scratch, first, n};
     if (out_.placement == Placement::separate) return {buffer == "i" ? Buffer::input : Buffer::output, first, n};

@@ -347,7 +347,7 @@ class PlanReader {
               count = small(place.at("size"), 1, file_limits::chunks);
     if (index + count > size)
       place.fail(
-          fmt::format("expected chunks within buffer {} of {}, found {} from {} on", buffer, size, count, index));
+          fmt::format("expected chunks within buffer {} of {}, found {} starting at {}", buffer, size, count, index));
     const auto part = count * parts_ / group.second;
     Region region{.first = static_cast<std::uint32_t>(index * parts_ + part * group.first),
                   .count = static_cast<std::uint32_t>(part)};

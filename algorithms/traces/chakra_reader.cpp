@@ -66,7 +66,7 @@ void ChakraReader::fail_node(const std::string& expected, const std::string& fou
 std::string ChakraReader::hint_of_damage() const {
   if (first_ == '{' || first_ == '[')
     return "the file is damaged, or JSON: chakra_converter makes a Chakra trace out of what PyTorch writes";
-  return "the file is damaged, or no Chakra trace";
+  return "the file is damaged or is not a Chakra trace";
 }
 
 void ChakraReader::feed(std::string_view piece) {
@@ -230,7 +230,7 @@ void ChakraReader::take_node() {
       ++out_.memory_nodes;
       break;
     default:
-      fail_node("a type from 0 to 10", fmt::to_string(message_.type), "the trace is of a newer format");
+      fail_node("a type from 0 to 10", fmt::to_string(message_.type), "the trace has a newer format");
   }
   out_.nodes.push_back(node);
 }

@@ -246,7 +246,8 @@ struct TraceJob::Matcher {
                 job.of(member).file,
                 fmt::format("expected the same call at all ranks of {}, found as number {} {}, and {}",
                             group_text(group->name), turn + 1, said(first, leader, turn), said(*group, member, turn)),
-                "ranks that call in different orders wait for each other without end, or the files are of several "
+                "ranks that call collectives in different orders wait for each other forever, or the files come from "
+                "several "
                 "runs");
           differs = differs || call->input != model->input;
           largest = std::max(largest, call->input);

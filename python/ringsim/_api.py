@@ -172,7 +172,7 @@ def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]
             command: Optional[Path] = None) -> Results:
     """Predictions next to measurements: columns measured_us and error (predicted / measured - 1).
 
-    `measured`: a log of nccl-tests or another file that `ringsim compare` reads, or rows of your own:
+    `measured`: an nccl-tests log or another file that `ringsim compare` reads, or rows of your own:
     [{"bytes": 1048576, "time_us": 85.0}, ...], which need `collective`. `launch_from`: a file whose smallest rows give the
     launch; of `measured` these rows are left out.
     """

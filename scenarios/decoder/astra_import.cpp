@@ -118,7 +118,7 @@ class YamlLists {
   }
 
   static constexpr const char* four_lists =
-      "a network of ASTRA-sim has four lists: topology: [ Ring ], npus_count: [ 8 ], bandwidth: [ 50.0 ], latency: [ "
+      "an ASTRA-sim network has four lists: topology: [ Ring ], npus_count: [ 8 ], bandwidth: [ 50.0 ], latency: [ "
       "500.0 ]";
   const AstraFile& file_;
   std::map<std::string, YamlList> lists_;

@@ -65,7 +65,7 @@ class Decoder {
         return file(field, text(field, value, pointer), pointer);
       case Type::boolean:
         if (!value.is_boolean()) {
-          fail(pointer, expectation(field), value, value.is_string() ? "true and false stand without quotes" : "");
+          fail(pointer, expectation(field), value, value.is_string() ? "write true and false without quotes" : "");
         }
         return value.get<bool>();
       case Type::whole:

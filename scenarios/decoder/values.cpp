@@ -80,7 +80,8 @@ nlohmann::json read_portion(const Field& field, const Json& value, const std::st
   for (std::size_t i = decimals; i < 4; ++i) millionths *= 10;
   const bool of_link = field.name == "bandwidth";
   if (millionths == 0) fail(of_link ? R"(a link without bandwidth is down: "state": "down")" : "");
-  if (millionths > 1'000'000) fail(of_link ? "a fault takes bandwidth away; more belongs into the topology" : "");
+  if (millionths > 1'000'000)
+    fail(of_link ? "a fault takes bandwidth away; set a higher bandwidth in the topology" : "");
   return {{"millionths", millionths}};
 }
 
@@ -88,7 +89,7 @@ std::int64_t read_factor(const Field& field, const Json& value, const std::strin
   const auto fail = [&](const std::string& hint = "") {
     blame.fail(pointer, fmt::format("expected {}, found {}", expectation(field), describe(value)), hint);
   };
-  if (!value.is_number()) fail(value.is_string() ? "a factor stands without quotes: 0.9" : "");
+  if (!value.is_number()) fail(value.is_string() ? "write a factor without quotes: 0.9" : "");
   const double millionths = value.get<double>() * 1e6;
   if (!(millionths >= static_cast<double>(field.min) && millionths <= static_cast<double>(field.max))) fail();
   const double whole = std::round(millionths);
@@ -102,7 +103,7 @@ std::int64_t read_scalar(const Field& field, const Json& value, const std::strin
   };
   std::int64_t number = 0;
   if (field.type == Type::whole) {
-    if (!value.is_number_integer()) fail(value.is_string() ? "a number stands without quotes" : "");
+    if (!value.is_number_integer()) fail(value.is_string() ? "write a number without quotes" : "");
     if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) fail();
     number = value.get<std::int64_t>();
     if (number < field.min || number > field.max) fail();

@@ -88,8 +88,8 @@ Field devices_field() {
   return {.name = "devices",
           .type = Type::object,
           .doc =
-              "The time that devices take for work on their own data. Default: none; with a library, what its model "
-              "has for the generation of GPU.",
+              "The time that devices take for work on their own data. Default: none; with a library, the times of "
+              "its model for the GPU generation.",
           .members = {{.name = "gpu",
                        .type = Type::object,
                        .doc = "Every GPU.",

@@ -99,7 +99,7 @@ Field rccl_env(const Field& of_nccl) {
   Field env{.name = "env",
             .type = Type::object,
             .doc = "Environment variables of RCCL, most of which are NCCL's by name.",
-            .members = {variable("RCCL_MSCCL_ENABLE", "\"0\": no schedules of MSCCL.", {"0", "1"})}};
+            .members = {variable("RCCL_MSCCL_ENABLE", "\"0\": no MSCCL schedules.", {"0", "1"})}};
   for (const char* name :
        {"RCCL_MSCCLPP_ENABLE", "RCCL_MSCCLPP_THRESHOLD", "RCCL_MSCCL_FORCE_ENABLE", "RCCL_MSCCL_ENABLE_SINGLE_PROCESS"})
     env.members.push_back(accepted_alone(name, "Not modeled."));
@@ -171,7 +171,7 @@ Field harness_field() {
           .members = {count("processes_per_node", "Processes on a node.", 1, 1024),
                       count("threads_per_process", "Threads of a process, as -t of nccl-tests.", 1, 1024),
                       count("gpus_per_thread", "GPUs that one thread calls in turn, as -g of nccl-tests.", 1, 1024),
-                      count("warmup", "Runs that do not count; the model has no cold start.", 0, 1'000'000),
+                      count("warmup", "Runs that are not timed; the model has no cold start.", 0, 1'000'000),
                       count("iterations", "Runs over which the time is averaged; in the model all runs are equal.", 1,
                             1'000'000)}};
 }

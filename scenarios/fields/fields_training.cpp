@@ -354,7 +354,7 @@ Field training_field(Field algorithm) {
                    .words = {"n_steps", "num_steps", "max_steps"}},
                   {.name = "warmup",
                    .type = Type::whole,
-                   .doc = "Steps before them, which do not count.",
+                   .doc = "Steps before them, which are not timed.",
                    .fallback = "1",
                    .max = 1'000'000,
                    .into = &TrainingSpec::warmup},
@@ -367,7 +367,7 @@ Field training_field(Field algorithm) {
                    .examples = {"2000"}},
                   {.name = "warmup_updates",
                    .type = Type::whole,
-                   .doc = "How many of them do not count; default: 10 per worker, of fewer updates none.",
+                   .doc = "How many of them are not timed; default: 10 per worker, of fewer updates none.",
                    .max = 1'000'000'000,
                    .examples = {"200"}}},
       .one_of = {{"regime", "parallel"}}};

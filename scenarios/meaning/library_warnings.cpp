@@ -238,7 +238,7 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
     for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"})
       if (env.contains(name))
         warn(name, fmt::format("it has no effect, because {}; RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner",
-                               is_msccl(uses.front()) ? "a schedule of MSCCL takes precedence at this size"
+                               is_msccl(uses.front()) ? "an MSCCL schedule takes precedence at this size"
                                                       : "sends and receives to peers are used"));
   if (const auto chosen = std::find_if(uses.begin(), uses.end(), is_chosen);
       env.contains("NCCL_ALGO") && chosen != uses.end())
@@ -246,7 +246,7 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
   if (env.contains("RCCL_MSCCL_ENABLE") && std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) {
         return rccl::msccl_schedule(use.op, use.bytes, use.run.machine, {}) != nullptr;
       }))
-    warn("RCCL_MSCCL_ENABLE", "it has no effect, because no schedule of MSCCL applies here");
+    warn("RCCL_MSCCL_ENABLE", "it has no effect, because no MSCCL schedule applies here");
 }
 
 }  // namespace
@@ -275,7 +275,7 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     };
     if (gpu_says("channel") && scenario.library && std::none_of(uses.begin(), uses.end(), is_bound))
       warn("/devices/gpu/channel",
-           "the rate of thread blocks counts in rings and trees by Simple over NVLink; here the library's costs "
+           "the rate of thread blocks limits Simple rings and trees over NVLink; here the library's costs "
            "include it");
     return;
   }

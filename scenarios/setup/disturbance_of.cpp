@@ -59,7 +59,7 @@ std::vector<LinkChange> changes_in(const Topology& topology, const Topology* as_
         throw InputError(pointer + "/bandwidth",
                          fmt::format("expected at most what {} has without faults, {}, found {}",
                                      topology.link_name(link), format(nominal), format(change.bandwidth)),
-                         "a fault takes bandwidth away; more belongs into the topology");
+                         "a fault takes bandwidth away; set a higher bandwidth in the topology");
     }
     if (change.to == LinkChange::To::bandwidth && as_built != nullptr)
       add_shares(change, topology, *as_built, changes);
@@ -108,7 +108,7 @@ Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
       message.from = gpu_named(topology, spec.from, "/from");
       message.to = gpu_named(topology, spec.to, "/to");
       if (message.from == message.to)
-        throw InputError("/to", fmt::format("expected another gpu than the one that sends, found \"{}\"", spec.to));
+        throw InputError("/to", fmt::format("expected a gpu other than the sender, found \"{}\"", spec.to));
       return 0;
     });
     out.background.push_back(message);

@@ -43,7 +43,7 @@ LinkStates::LinkStates(const Topology& topology, const std::vector<LinkChange>& 
       throw InputError("",
                        fmt::format("expected at most the bandwidth that {} has without faults, {}, found {}",
                                    topology.link_name(link), format(nominal), format(change.of(nominal))),
-                       "a fault takes bandwidth away; more belongs into the topology");
+                       "a fault takes bandwidth away; set a higher bandwidth in the topology");
     }
   }
 }

@@ -309,7 +309,7 @@ void LinkFaults::fail_stranded() {
       "",
       fmt::format("no way is left at {} us for {}: down for good {} {}", microseconds(engine_.now().time_since_epoch()),
                   few(pairs), links.size() == 1 ? "is" : "are", few(links)),
-      "have the link restored (then messages wait for it), or give the topology another way");
+      "restore the link (then messages wait for it), or add another path to the topology");
 }
 
 }  // namespace ringsim

@@ -17,7 +17,7 @@ namespace ringsim {
 namespace {
 
 constexpr const char* times_instead =
-    "for times of collectives give a log of nccl-tests, or CSV with the columns collective, ranks, bytes, time_us; for "
+    "for times of collectives give an nccl-tests log, or CSV with the columns collective, ranks, bytes, time_us; for "
     "a training step a scenario with \"training\"";
 constexpr const char* profiles_instead =
     "`ringsim trace show` reads it; `ringsim trace compare` compares its collectives with predictions";
@@ -30,8 +30,8 @@ constexpr const char* nsight_export =
 constexpr const char* chakra_instead =
     "`ringsim trace show` reads it; a scenario runs it on any machine: \"trace\": {\"files\": \"job.{rank}.et\"}";
 constexpr const char* scenario_instead =
-    "describe the machine and the collective in a scenario: `ringsim schema` lists its keys, `ringsim list topologies` "
-    "the fabrics";
+    "describe the machine and the collective in a scenario: `ringsim schema` lists its keys, and "
+    "`ringsim list topologies` lists the fabrics";
 
 ForeignFormat not_yet(const std::string& name, const std::string& instead) {
   return {name + ", which ringsim does not read yet", instead};
@@ -79,7 +79,7 @@ std::optional<ForeignFormat> pickle(std::string_view text) {
   if (text.size() < 4 || text[0] != '\x80' || text[1] < 2 || text[1] > 5) return std::nullopt;
   if (text[1] >= 4 && text[2] != '\x95') return std::nullopt;
   return ForeignFormat{
-      "a Python pickle (such as a dump of PyTorch's Flight Recorder)",
+      "a Python pickle (such as a PyTorch Flight Recorder dump)",
       "a pickle can run code, so ringsim opens none, and you should open only your own; write a dump of your own as "
       "JSON: python3 -c 'import json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), "
       "open(sys.argv[1] + \".json\", \"w\"))' FILE; `ringsim trace show` reads that"};
@@ -177,7 +177,7 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
     return not_yet("a Chakra execution trace (JSON)",
                    "chakra_converter makes a .et out of it, which `ringsim trace show` reads");
   if (keys.all({"entries"}) && keys.some({"pg_config", "pg_status", "nccl_comm_state"}))
-    return ForeignFormat{"a dump of PyTorch's Flight Recorder",
+    return ForeignFormat{"a PyTorch Flight Recorder dump",
                          "`ringsim trace show` of the dumps of all ranks says why the job hangs"};
   const bool inspects = keys.some({"inspector_output_format_version", "coll_perf", "p2p_perf"}) ||
                         has_bytes(keys.value("metadata"), "inspector_output_format_version");
@@ -189,11 +189,11 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
 std::optional<ForeignFormat> astra_sim(const Keys& keys, std::string_view text) {
   if (keys.some({"scheduling-policy", "active-chunks-per-dimension", "preferred-dataset-splits",
                  "all-reduce-implementation", "endpoint-delay"}))
-    return ForeignFormat{"a system of ASTRA-sim (system.json)", astra_instead};
+    return ForeignFormat{"an ASTRA-sim system (system.json)", astra_instead};
   if (keys.some({"topologies-per-dim", "logical-dims"}) || keys.all({"topology-name", "dimensions-count"}))
-    return not_yet("a network of ASTRA-sim", scenario_instead);
+    return not_yet("an ASTRA-sim network", scenario_instead);
   if (keys.any() || !is_astra_network(text)) return std::nullopt;
-  return ForeignFormat{"a network of ASTRA-sim (network.yml)", astra_instead};
+  return ForeignFormat{"an ASTRA-sim network (network.yml)", astra_instead};
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace ringsim {
 
 /// A format that ringsim recognizes but does not read as a scenario, a machine or measured times.
 struct ForeignFormat {
-  std::string name;     ///< "a dump of PyTorch's Flight Recorder, which ringsim does not read yet"
+  std::string name;     ///< "a PyTorch Flight Recorder dump, which ringsim does not read yet"
   std::string instead;  ///< what to give instead, for a hint
 };
 

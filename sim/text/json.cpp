@@ -203,7 +203,8 @@ class Explainer {
   }
 
  private:
-  static constexpr const char* any_value = "a value: an object, a list, text in double quotes, a number, true or false";
+  static constexpr const char* any_value =
+      "a value (an object, a list, text in double quotes, a number, true or false)";
 
   void advance() { token_ = tokens_.next(); }
   bool take(std::string_view sign) {

@@ -69,7 +69,7 @@ FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, No
       const Node& next = topology_.node(topology_.link(each.link).to);
       if (topology_.link(each.link).to == far || next.kind != NodeKind::gpu) continue;
       fail_path(topology_, from, to, "data rests in " + next.name + " on its way and cannot be spread by packet",
-                "take another policy than packet_spray");
+                "take a policy other than packet_spray");
     }
     const bool has_choice = std::any_of(ways->begin(), ways->end(), [](const Share& each) { return each.share < 1; });
     return {.links = std::move(*ways), .turns = 1, .has_choice = has_choice};

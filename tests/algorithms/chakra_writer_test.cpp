@@ -175,7 +175,7 @@ TEST_CASE("what a trace cannot have is refused at its place") {
   CHECK(has(said(ring), found + ": set training.parallel.cp_comm to all_gather\n"));
   ring["training"]["parallel"]["cp_comm"] = "all_gather";
   CHECK(said(ring).find("expected collectives") == std::string::npos);
-  CHECK(has(said(Json::parse(ring_of_four)), "expected one training step, step of inference or trace"));
+  CHECK(has(said(Json::parse(ring_of_four)), "expected one training step, inference step or trace"));
 }
 
 }  // namespace chakra_writer_test

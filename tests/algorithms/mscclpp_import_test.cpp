@@ -204,7 +204,8 @@ TEST_CASE("mistakes of a plan are named at their place") {
        "plan.json: /gpus/0/threadblocks/0/ops/2/name: expected another operation, found a pipeline\n  hint: how many "
        "rounds it has depends on the size of the message; a schedule has the same steps for all"},
       {"read-and-put-2", R"("index": 0, "size": 1}, {"buffer_id": 0)", R"("index": 2, "size": 1}, {"buffer_id": 0)",
-       "plan.json: /gpus/0/threadblocks/0/ops/3/src_buff/0: expected chunks within buffer i of 2, found 1 from 2 on"},
+       "plan.json: /gpus/0/threadblocks/0/ops/3/src_buff/0: expected chunks within buffer i of 2, found 1 starting at "
+       "2"},
       {"read-and-put-2", R"("reduce_op": "sum")", R"("reduce_op": "max")",
        "plan.json: /gpus/0/threadblocks/0/ops/3/reduce_op: expected sum, found \"max\""},
       {"packets-2", R"("dst_buff": [{"buffer_id": 0, "index": 0, "size": 2}])",

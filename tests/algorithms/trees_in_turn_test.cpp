@@ -1,4 +1,4 @@
-// One tree turned to all roots, and messages in a given order: proved, and refused where they are wrong.
+// One tree rotated to all roots, and messages in a given order: proved, and refused where they are wrong.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ TurningTree random_tree(int ranks, int slices, int ports, std::mt19937& random) 
 
 }  // namespace
 
-TEST_CASE("one tree turned to all roots is proved for 2 to 16 ranks, any tree, slices and lanes") {
+TEST_CASE("one tree rotated to all roots is proved for 2 to 16 ranks, any tree, slices and lanes") {
   std::mt19937 random(7);
   for (int ranks = 2; ranks <= 16; ++ranks)
     for (const CollectiveOp op : three_ops)

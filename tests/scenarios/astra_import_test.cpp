@@ -246,10 +246,10 @@ TEST_CASE("mistakes on the command line of an import of ASTRA-sim's files") {
     return outcome.err;
   };
   CHECK(has(err({}), "--bytes: expected a size, as ASTRA-sim's files have none"));
-  CHECK(has(err({"--bytes", "1 MiB", "--like", "dgx-a100"}), "--like: expected it without a network of ASTRA-sim"));
+  CHECK(has(err({"--bytes", "1 MiB", "--like", "dgx-a100"}), "--like: expected it without an ASTRA-sim network"));
   const test::Outcome other = run_command(
       {"topology", "import", test::temporary_file("topo.xml", "<system version=\"1\"/>"), "--bytes", "1 MiB"});
-  CHECK(has(other.err, "--bytes: expected it with a network of ASTRA-sim (network.yml)"));
+  CHECK(has(other.err, "--bytes: expected it with an ASTRA-sim network (network.yml)"));
 }
 
 }  // namespace astra_import_test

@@ -141,7 +141,7 @@ TEST_CASE("what is no factor is refused where it stands") {
         "s.json: /calibration/latency_scale: expected a number from 0.01 to 100, found 0");
   CHECK(refused(R"({"latency_scale": "2"})") ==
         "s.json: /calibration/latency_scale: expected a number from 0.01 to 100, found \"2\"\n"
-        "  hint: a factor stands without quotes: 0.9");
+        "  hint: write a factor without quotes: 0.9");
   CHECK(refused(R"({"efficiency_inside": 0.12345678})") ==
         "s.json: /calibration/efficiency_inside: expected a number from 0.01 to 100, found 0.12345678\n"
         "  hint: a factor has at most 6 decimals");

@@ -124,7 +124,7 @@ TEST_CASE("variables act as in RCCL, or a warning says that they do not") {
   CHECK(point(one_node, off).protocol->name == "ll");
   CHECK(point(one_node, off).main().algorithm->name == "ring");
   CHECK(warned({"library.env.NCCL_PROTO=Simple"}) ==
-        "--set library.env.NCCL_PROTO=Simple: /library/env/NCCL_PROTO: it has no effect, because a schedule of MSCCL "
+        "--set library.env.NCCL_PROTO=Simple: /library/env/NCCL_PROTO: it has no effect, because an MSCCL schedule "
         "takes precedence at this size; "
         "RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner\n");
   CHECK(warned({"library.env.NCCL_PROTO=Simple", off.front()}).empty());
@@ -132,8 +132,8 @@ TEST_CASE("variables act as in RCCL, or a warning says that they do not") {
   CHECK(warned({"library.env.NCCL_ALGO=Tree", off.front(), "collective.op=all_gather"})
             .find("RCCL 2.21.5 has no Tree here and falls back to Ring") != std::string::npos);
   CHECK(warned({"library.env.RCCL_MSCCL_ENABLE=0", "collective.op=all_gather"}) ==
-        "--set library.env.RCCL_MSCCL_ENABLE=0: /library/env/RCCL_MSCCL_ENABLE: it has no effect, because no schedule "
-        "of MSCCL applies here\n");
+        "--set library.env.RCCL_MSCCL_ENABLE=0: /library/env/RCCL_MSCCL_ENABLE: it has no effect, because no MSCCL "
+        "schedule applies here\n");
   CHECK(
       warned({"library.env.NCCL_MIN_NCHANNELS=32"}) ==
       "--set library.env.NCCL_MIN_NCHANNELS=32: /library/env/NCCL_MIN_NCHANNELS: its effect on RCCL is not modeled\n");

@@ -257,7 +257,7 @@ def another_secret(case):
     if wire.line() != {"refused": "secret"} or not wire.hung_up():
         raise Wrong("is not refused")
     other = case.start(1, secret=case.file("other", "another secret of 16 bytes and more"))
-    case.end(other, 5, "this process has another secret than process 0")
+    case.end(other, 5, "the secret of this process differs from that of process 0")
     err = case.complete(leader, case.start(1), case.start(2))
     if "2 connections were turned away: 2 with another secret" not in err:
         raise Wrong(f"does not count: {err}")

@@ -363,7 +363,7 @@ TEST_CASE("a change of links that does nothing names the reason, at the top") {
     return found.contains("idle") ? found["idle"].get<std::string>() : "";
   };
   CHECK(idle(cable) ==
-        "every link keeps its bandwidth and its latency; of an adapter and its cable the slower one counts "
+        "every link keeps its bandwidth and its latency; the slower of an adapter and its cable sets the rate "
         "(node0.nic0 -> leaf0 has 12 GB/s)");
   CHECK(
       has(idle(own[3]), "the links that it changes (node*.gpu* -> node*.gpu*) are not on the critical path, though "));

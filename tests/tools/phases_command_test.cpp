@@ -73,7 +73,7 @@ TEST_CASE("run --phases prints a table of phases and one of steps for each resul
 
 TEST_CASE("a run of many steps counts them in the table") {
   const Outcome outcome = run_command({"run", star_file(), "--phases", "--set", "topology.ranks=64"});
-  CHECK(has(outcome.out, "126 steps; --format json has the time of each\n"));
+  CHECK(has(outcome.out, "126 steps; --format json prints the time of each\n"));
 }
 
 TEST_CASE("--phases warns where it has no effect") {

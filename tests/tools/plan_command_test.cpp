@@ -137,7 +137,7 @@ TEST_CASE("plan takes a model and a machine by their names, and the saved scenar
   CHECK(outcome.err == "");
   // The peak is the data sheet's, the share of products that of docs/results/plans.md.
   CHECK(has(outcome.out, "matrix products reach 81 % of 312 TFLOP/s, fitted to measured steps on A100"));
-  CHECK(has(outcome.out, "sequences of 8192 tokens, as the model's card has it (training.workload.sequence)"));
+  CHECK(has(outcome.out, "sequences of 8192 tokens, as on the model card (training.workload.sequence)"));
   CHECK(!has(outcome.out, "sequences a step"));  // --batch says it
   CHECK(has(outcome.out, "it is in " + saved));
   std::vector<std::string> search = words;

@@ -171,7 +171,7 @@ TEST_CASE("the ending of a file is kept or refused by every command that writes 
   CHECK(ringsim::test::read_file(in_folder("x.json")) == run_command({"run", file, "--format", "csv"}).out);
   CHECK(run_command({"schedule", "export", file, "--to", "msccl", "-o", in_folder("x.json")}).err ==
         fmt::format("ringsim: error: --to cannot be combined with a file that ends in .json, found \"{}\"\n"
-                    "  hint: --to names another format than .json: leave it out, or rename the file\n"
+                    "  hint: --to names a format other than .json: leave it out, or rename the file\n"
                     "usage: ringsim schedule export SCENARIO [OPTIONS]; `ringsim help schedule export` says more\n",
                     in_folder("x.json")));
 }

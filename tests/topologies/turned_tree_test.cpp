@@ -1,4 +1,4 @@
-// One tree turned to all roots: its loads, its parents and its steps, each next to a naive count.
+// One tree rotated to all roots: its loads, its parents and its steps, each next to a naive count.
 #include "topologies/synthesis/turned_tree.hpp"
 
 #include <doctest/doctest.h>

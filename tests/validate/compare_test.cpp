@@ -71,8 +71,8 @@ TEST_CASE("the table has each algorithm's rows and errors by size, both curves, 
   // Of the server 2(K-1)p/b + 2 us: 4.4, 26, 242 us for 6, 15, 66: off by 26.7, 73.3, 266.7 %. With the ring's 0, 10
   // and 20 % the middle of the six lies between 20 and 26.7.
   CHECK(
-      has("\nPredicted and measured times differ by 23.3 % in the median of 6 rows. The nearest of the 2\n"
-          "  predictions is ring: by 10.0 % in the median of 3 rows.\n"));
+      has("\nPredicted and measured times differ by 23.3 % (median of 6 rows). The nearest of the 2 predictions\n"
+          "  is ring: by 10.0 % (median of 3 rows).\n"));
   std::istringstream lines(outcome.out);
   for (std::string line; std::getline(lines, line);) CHECK(characters(line) <= 100);
 }
@@ -108,7 +108,7 @@ TEST_CASE(
   CHECK(errors.front() == doctest::Approx(2.0));
   CHECK(errors.back() == doctest::Approx(40.0));
   const std::string headline =
-      fmt::format("\nnccl 2.22.3: predicted and measured times differ by {:.1f} % in the median of 4 rows.\n",
+      fmt::format("\nnccl 2.22.3: predicted and measured times differ by {:.1f} % (median of 4 rows).\n",
                   (errors[1] + errors[2]) / 2);
   CHECK_MESSAGE(outcome.out.ends_with(headline), headline);
 }
@@ -251,7 +251,7 @@ TEST_CASE("a scenario of several machines has a curve for each, and of jobs ther
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "8 B"}})");
   const Outcome outcome = run_command({"compare", nodes, measured()});
   CHECK(outcome.code == 0);
-  CHECK(outcome.out.find("predictions is ring, topology.link.latency 0.5 us: by 10.0 % in the median of 3 rows.\n") !=
+  CHECK(outcome.out.find("is ring, topology.link.latency 0.5 us: by 10.0 % (median of 3 rows).\n") !=
         std::string::npos);
   const Outcome jobs =
       run_command({"compare", scenario(), measured(), "--algorithm", "ring", "--set",
@@ -332,11 +332,11 @@ TEST_CASE("the headline has the worst tenth from ten rows on") {
     }
     return ringsim::headline_of(ringsim::curves_of(results));
   };
-  CHECK(headline(1) == "ring: predicted and measured times differ by 10.0 % in the median of 1 row.");
-  CHECK(headline(9) == "ring: predicted and measured times differ by 10.0 % in the median of 9 rows.");
+  CHECK(headline(1) == "ring: predicted and measured times differ by 10.0 % (median of 1 row).");
+  CHECK(headline(9) == "ring: predicted and measured times differ by 10.0 % (median of 9 rows).");
   CHECK(headline(10) ==
-        "ring: predicted and measured times differ by 10.0 % in the median of 10 rows, and by more than 10.0 % in one "
-        "row of ten.");
+        "ring: predicted and measured times differ by 10.0 % (median of 10 rows), in one row in ten by more than 10.0 "
+        "%.");
 }
 
 }  // namespace compare_test

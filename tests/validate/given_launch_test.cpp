@@ -127,7 +127,7 @@ TEST_CASE("rows of the compared table that give the launch are not compared with
   CHECK(outcome.err == fmt::format("ringsim: warning: {}: 512 B, 1 KiB and 2 KiB give the launch and are not "
                                    "compared\n",
                                    file));
-  CHECK(has(outcome.out, "differ by 0.0 % in the median of 2 rows."));  // 3 us of launch explain them all
+  CHECK(has(outcome.out, "differ by 0.0 % (median of 2 rows)."));  // 3 us of launch explain them all
   CHECK(has(outcome.out, "Launch is 7.70 us instead of 4.70"));
   const Outcome explained = compare(file, file, {"--explain"});
   REQUIRE_MESSAGE(explained.code == 0, explained.err);
@@ -140,9 +140,10 @@ TEST_CASE("compare says how much of the smallest prediction is launch") {
   const std::string scenario = temporary_file("pair.json", pair);
   const Outcome outcome = run_command({"compare", scenario, measured({"512 B", "1048576 B"}, {0, 0})});
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-  CHECK(has(outcome.out, fmt::format("Launch is 4.70 of {:.2f} us at 512 B: it depends on GPU, driver and harness; "
-                                     "--launch-from sets it\n  from a measured table.\n",
-                                     predicted({"512 B"}).front())));
+  CHECK(has(outcome.out,
+            fmt::format("Launch is 4.70 of {:.2f} us at 512 B: it depends on the GPU, the driver and the harness;\n"
+                        "  --launch-from sets it from a measured table.\n",
+                        predicted({"512 B"}).front())));
   // A launch is nothing of a large message's time.
   const Outcome large = run_command({"compare", scenario, measured({"16777216 B"}, {0})});
   CHECK_FALSE(has(large.out, "Launch is"));
@@ -197,7 +198,7 @@ TEST_CASE("without a library the launch is the protocol's") {
   const Outcome outcome = run_command({"compare", star, four, "--launch-from", four});
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   CHECK(has(outcome.out, "(transport.launch), which fits 40 B of"));
-  CHECK(has(outcome.out, "differ by 0.0 % in the median of 1 row."));
+  CHECK(has(outcome.out, "differ by 0.0 % (median of 1 row)."));
 }
 
 TEST_CASE("scorecard --launch-given scores the other rows with the launch that the table's smallest give") {

@@ -306,7 +306,7 @@ TEST_CASE("every number of the table is that of the change run by itself") {
       CHECK(each["p90_abs_error"] ==
             doctest::Approx(errors.front() + 0.9 * (errors.back() - errors.front())).epsilon(1e-6));
       ++trials;
-      if (!each.contains("spoils")) continue;
+      if (!each.contains("breaks")) continue;
       int lost = 0, agreed = 0;
       for (std::size_t i = 0; i < 4; ++i) {  // all of these agree
         ++agreed;
@@ -315,8 +315,8 @@ TEST_CASE("every number of the table is that of the change run by itself") {
         just_off += error > 0.1 && error < 0.2 ? 1 : 0;
       }
       spoiling += lost > 0 ? 1 : 0;
-      CHECK(each["spoils"]["of"] == agreed);
-      CHECK(each["spoils"]["rows"] == lost);
+      CHECK(each["breaks"]["of"] == agreed);
+      CHECK(each["breaks"]["rows"] == lost);
     }
   }
   CHECK(trials > 15);
@@ -377,7 +377,7 @@ TEST_CASE("ACS and NICs at half the rate are named together where both halve the
   CHECK(acs["median_abs_error"] < 0.002);
   CHECK(range["alike"].size() == 3);
   for (const char* part : {"Likely: ", "ACS in PCIe switches: transport.acs=true", "NICs at half the rate", ", or ",
-                           "their times are the same and do not tell them apart", "look at ", "ACSCtl", "`ibstat`"}) {
+                           "their times are the same and do not distinguish them", "look at ", "ACSCtl", "`ibstat`"}) {
     CAPTURE(part);
     CHECK(has(range["verdict"], part));
   }
@@ -477,7 +477,7 @@ TEST_CASE("a plan that NCCL's formula is far from choosing is no explanation of 
   const json& found = trial_named(range, "NCCL_PROTO=LL");
   CHECK(found["median_abs_error"] < 1e-6);
   CHECK(found["by_formula"] > 2);
-  CHECK(found["spoils"]["of"] == 5);
+  CHECK(found["breaks"]["of"] == 5);
   CHECK(found["explains"] == false);
   CHECK(range["likely"] != "NCCL_PROTO=LL");
 }
@@ -554,8 +554,8 @@ TEST_CASE("a launch that only some rows show is refused, because it would spoil 
     if (each["fitted"] == true && has(each["label"], "launch ")) launch = &each;
   REQUIRE(launch != nullptr);
   CHECK((*launch)["median_abs_error"] < 0.01);
-  CHECK((*launch)["spoils"]["rows"] == 3);
-  CHECK((*launch)["spoils"]["of"] == 3);
+  CHECK((*launch)["breaks"]["rows"] == 3);
+  CHECK((*launch)["breaks"]["of"] == 3);
   CHECK((*launch)["explains"] == false);
   CHECK(has(range["verdict"], "with it, 3 of the 3 rows that agree now would not"));
 }

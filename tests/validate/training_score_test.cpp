@@ -239,7 +239,7 @@ TEST_CASE("the command scores a folder of the same columns, with a mapping of it
   const auto table = run_command({"scorecard", "--training", folder.string()});
   CHECK_MESSAGE(table.code == 0, table.err);
   CHECK(test::has(table.out,
-                  "3 rows: 1 inputs, 1 predicted, of them 1 below 90 % efficiency, which count; 1 not mapped."));
+                  "3 rows: 1 inputs, 1 predicted, of which 1 (below 90 % efficiency) are scored; 1 not mapped."));
   CHECK(test::has(table.out, "no entry for the machine \"an abacus\""));
   const auto json = run_command({"scorecard", "--training", folder.string(), "--format", "json"});
   CHECK(test::has(json.out, "\"predicted_us\": 183026.5264"));

@@ -1,4 +1,4 @@
-// One tree turned to all roots on a scenario's machine: which machines have it, and what is kept of it.
+// One tree rotated to all roots on a scenario's machine: which machines have it, and what is kept of it.
 #include "validate/analysis/turned.hpp"
 
 #include <doctest/doctest.h>
@@ -138,7 +138,7 @@ TEST_CASE("on a star one slice in one lane takes K - 1 steps, and lanes hide the
   CHECK(plan->share == 1);
   const MadeSchedule best = star.turned.fastest();
   const Picoseconds latency{2'000'000}, block = transfer_time(Bytes{4 << 20}, {10'000'000'000});
-  CHECK(star.time_of("timing one tree turned to all roots, 1 lane") == 3 * (latency + block));
+  CHECK(star.time_of("timing one tree rotated to all roots, 1 lane") == 3 * (latency + block));
   // With two lanes one block is under way while the next leaves: the ports never rest, but for the last one's latency.
   // The start of the second waits for the end of the first, so that they do not wait together.
   CHECK(best.time < 3 * (latency + block));

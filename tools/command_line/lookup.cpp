@@ -78,7 +78,7 @@ const std::vector<Foreign>& foreign_options() {
       {{"-v", "-vv", "--verbose", "--debug", "-d"}, "--timing", "--timing says more"},
       {{"-v", "-vv", "--verbose", "--debug", "-d"},
        "--whatif",
-       "there is no more detail; --format json has the numbers"},
+       "there is no more detail; --format json prints the numbers"},
       {{"-v", "-vv", "--verbose", "--debug", "-d"}, "SCENARIO", "`ringsim explain` says why a point takes its time"},
       {{"-O", "--out", "--outfile", "--output-file", "--save", "--write"}, "--output", "write -o {}"},
       {{"-c", "-i", "--config", "--input", "--file", "--scenario", "--topology-file"},

@@ -268,7 +268,8 @@ FabricWord parse_fabric(const std::string& word) {
     for (const std::string& number : parts_of(word.substr(colon + 1), 'x')) fabric.numbers.push_back(whole(number));
   const std::size_t n = fabric.numbers.size();
   if (fabric.kind == "star" && n > 0)
-    throw InputError("", fmt::format("expected only star, found \"{}\"", word), "its switch does not block");
+    throw InputError("", fmt::format("expected \"star\" without a number, found \"{}\"", word),
+                     "its switch does not block");
   if (fabric.kind == "dragonfly" && n != 3)
     throw InputError("", fmt::format("expected dragonfly:GROUPSxROUTERSxNODES, found \"{}\"", word),
                      "such as dragonfly:9x4x2: 9 groups of 4 routers with 2 nodes each");

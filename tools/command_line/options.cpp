@@ -247,16 +247,15 @@ const std::vector<std::pair<std::string, Format>>& matrix_formats() {
 }
 
 void Options::matrix(MatrixFields& fields) {
-  text("--rows", "NAME", fields.rows, "matrix: one row for each value of this column of the results or varying path");
-  text("--columns", "NAME", fields.columns,
-       "matrix: one column for each value of this column of the results or varying path");
-  text("--cell", "NAME", fields.cell, "matrix: the column of the results that its cells show").fallback = fields.cell;
+  text("--rows", "NAME", fields.rows, "matrix: one row for each value of this result column or varying path");
+  text("--columns", "NAME", fields.columns, "matrix: one column for each value of this result column or varying path");
+  text("--cell", "NAME", fields.cell, "matrix: the result column that its cells show").fallback = fields.cell;
 }
 
 void Options::chart(ChartFields& fields) {
-  text("--x", "NAME", fields.x, "plot: the column of the results or varying path on the horizontal axis").fallback =
+  text("--x", "NAME", fields.x, "plot: the result column or varying path on the horizontal axis").fallback =
       "bytes if they vary, else the first number that varies";
-  text("--y", "NAME", fields.y, "plot: the column of the results or varying path on the vertical axis").fallback =
+  text("--y", "NAME", fields.y, "plot: the result column or varying path on the vertical axis").fallback =
       "busbw_GBps; time_us for training";
   text("--by", "NAME", fields.by, "plot: one series for each value of this column or path").fallback =
       "everything that varies except --x";

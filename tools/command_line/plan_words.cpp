@@ -106,7 +106,7 @@ MachineScenario scenario_of(const PlanWords& words) {
   if (words.sequence > 0)
     workload["sequence"] = sequence;
   else
-    assume("training.workload.sequence", fmt::format("sequences of {} tokens, as the model's card has it", sequence));
+    assume("training.workload.sequence", fmt::format("sequences of {} tokens, as on the model card", sequence));
   const int gpus = gpus_of(out.document["topology"]);
   const std::int64_t batch = words.batch > 0 ? words.batch : usual_batch(gpus, sequence);
   workload["global_batch_size"] = batch;

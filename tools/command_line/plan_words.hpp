@@ -12,7 +12,7 @@ struct PlanWords {
   std::string model;  ///< a transformer of scenarios/workloads
   MachineWords machine;
   int batch = 0;     ///< sequences of a step, over all GPUs; 0: see scenario_of()
-  int sequence = 0;  ///< tokens; 0: as the model's card has it
+  int sequence = 0;  ///< tokens; 0: as on the model card
 };
 
 /// The scenario of all plans of the model on the machine, with NCCL and Adam. Without `batch` a step has about 4 Mi

@@ -47,7 +47,7 @@ void declare(Options& options, BoundArguments& bound) {
   declare_nodes(options, bound.machine);
   options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.said_json, "print a table or JSON")
       .fallback = "table";
-  options.flag("--all-links", bound.all_links, "count every link, even if no path between ranks uses it");
+  options.flag("--all-links", bound.all_links, "include every link, even if no path between ranks uses it");
   options.output(bound.output, "the bounds");
 }
 
@@ -99,7 +99,7 @@ bool is_optimum(const BoundRow& row) {
 
 std::string unused_text(const Scenario& scenario, const MachineBounds& machine) {
   if (machine.unused().empty()) return "";
-  return wrapped(fmt::format("The bounds count all links of the fabric. Routing ({}) leaves {} of them unused: {}. "
+  return wrapped(fmt::format("The bounds include all links of the fabric. Routing ({}) leaves {} of them unused: {}. "
                              "\"As routed\" is the bound over the others.",
                              to_string(scenario.routing.policy), machine.unused().size(),
                              links_in_words(machine.topology(), machine.unused(), machine.rates()))) +
@@ -189,21 +189,23 @@ int execute(const BoundArguments& arguments) {
 }  // namespace
 
 Command bound_command() {
-  return {.name = "bound",
-          .group = Group::predict,
-          .summary = "Show what a machine allows at best, and the links that set it",
-          .example = "ringsim bound scenarios/examples/machines/two-node-server.json",
-          .details =
-              "For each collective the least time that any algorithm needs, as far as bandwidth goes, for the bytes of "
-              "the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but the "
-              "optimum may be slower. The latency is a separate floor: the longest path that a signal must take.\n\n"
-              "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
-              "every rank. The other bounds also hold for such machines.\n\n"
-              "Within a machine a link counts if a path between two ranks uses it; between machines, and in a graph, "
-              "every link counts. If the scenario's routing leaves links unused, the table says which, and has the "
-              "bound over the others as well. Faults count if they hold from start to end; other "
-              "collectives, background messages and protocols do not.",
-          .prepare = with<BoundArguments>(declare, execute)};
+  return {
+      .name = "bound",
+      .group = Group::predict,
+      .summary = "Show what a machine allows at best, and the links that set it",
+      .example = "ringsim bound scenarios/examples/machines/two-node-server.json",
+      .details =
+          "Prints, for each collective, the least time that any algorithm needs, as far as bandwidth goes, for the "
+          "bytes of the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but "
+          "the "
+          "optimum may be slower. The latency is a separate floor: the longest path that a signal must take.\n\n"
+          "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
+          "every rank. The other bounds also hold for such machines.\n\n"
+          "Within a machine a link is included if a path between two ranks uses it; between machines, and in a graph, "
+          "every link is included. If the scenario's routing leaves links unused, the table says which, and also "
+          "shows the bound over the others. Faults are included if they hold from start to end; other "
+          "collectives, background messages and protocols are not.",
+      .prepare = with<BoundArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -221,7 +221,8 @@ Command check_command() {
           .summary = "Compare simulated times with closed forms",
           .example = "ringsim check scenarios/star.json --verbose",
           .details =
-              "Without SCENARIO: about 48,000 collectives and 2,000 plans of training, about a minute. Exit code 1: a "
+              "Without SCENARIO, it checks about 48,000 collectives and 2,000 training plans in about a minute. Exit "
+              "code 1: a "
               "simulated time, or a plan's bytes or memory, differs from a closed form whose assumptions hold.",
           .prepare = with<CheckArguments>(declare, execute)};
 }

@@ -67,10 +67,10 @@ void declare(Options& options, CompareArguments& compare) {
   options.text("--algorithm", "NAME", compare.algorithm, "use this algorithm instead of the scenario's");
   options.collective(compare.collective);
   options.run_of_log(compare.run);
-  options.file(
-      "--launch-from", "FILE", compare.launch_from,
-      "set the launch, which depends on machine and harness, so that predictions agree with the smallest rows of FILE, "
-      "measured on the same machine; FILE may be MEASURED, whose smallest rows are then not compared");
+  options.file("--launch-from", "FILE", compare.launch_from,
+               "set the launch, which depends on the machine and the harness, so that predictions agree with the "
+               "smallest rows of FILE, "
+               "measured on the same machine; FILE may be MEASURED, whose smallest rows are then not compared");
   options.percentage(
       "--max-error", [&compare](double share) { compare.max_error = share; },
       "exit with 1 unless, for at least one algorithm, 90 % of the rows are within it");
@@ -180,7 +180,7 @@ void refuse_with_explain(const CompareArguments& arguments) {
     throw UsageError("", "--explain cannot be combined with --max-error", "run `ringsim compare` with each");
   if (arguments.bound)
     throw UsageError("", "--explain cannot be combined with --bound",
-                     "it works with the bound anyway; --format json has it in every row");
+                     "it uses the bound anyway; --format json prints it in every row");
   if (!arguments.report.empty())
     throw UsageError("", "--explain cannot be combined with --report", "run `ringsim compare` with each");
 }
@@ -318,23 +318,24 @@ int execute(const CompareArguments& arguments) {
 }  // namespace
 
 Command compare_command() {
-  return {.name = "compare",
-          .group = Group::check,
-          .summary = "Compare predictions with measurements",
-          .example =
-              "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
-              "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
-          .details =
-              "The scenario runs at the measured sizes. With --explain each row has one prediction, usually "
-              "that of \"library\": \"nccl\". Rows that deviate by more than 10 % to one side, with one plan, "
-              "are run again with other protocols, algorithms, channels, paths and launches. The output names "
-              "the change that best explains the measurement, or says that none does.\n\nThe launch depends "
-              "on GPU, driver and harness, and is most of the time of small messages. --launch-from FILE "
-              "takes it from the three smallest rows, up to 64 KiB, of a table measured on the same "
-              "machine.\n\nSeveral runs in a log count as repetitions if they agree; --run chooses "
-              "one.\n\nFormats of MEASURED:\n" +
-              measured_formats(),
-          .prepare = with<CompareArguments>(declare, execute)};
+  return {
+      .name = "compare",
+      .group = Group::check,
+      .summary = "Compare predictions with measurements",
+      .example =
+          "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
+          "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
+      .details =
+          "The scenario runs at the measured sizes. With --explain each row has one prediction, usually "
+          "that of \"library\": \"nccl\". Rows with one plan that deviate by more than 10 % in the same "
+          "direction are run again with other protocols, algorithms, channels, paths and launches. The output names "
+          "the change that best explains the measurement, or says that none does.\n\nThe launch depends "
+          "on the GPU, the driver and the harness, and is most of the time of small messages. --launch-from FILE "
+          "takes it from the three smallest rows, up to 64 KiB, of a table measured on the same "
+          "machine.\n\nSeveral runs in a log are treated as repetitions if they agree; --run chooses "
+          "one.\n\nFormats of MEASURED:\n" +
+          measured_formats(),
+      .prepare = with<CompareArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

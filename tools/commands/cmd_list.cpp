@@ -186,7 +186,7 @@ std::string costs_page() {
       "`ringsim list costs` prints this page; a test compares the two. With the key `library` ringsim adds these times "
       "and\n"
       "rates to the times of the links ([library](../guide/nccl.md)). They are fitted to open tables, by protocol and\n"
-      "generation of GPU, and never to one table: a machine may only state its own launch (`devices.gpu.launch`). "
+      "GPU generation, and never to one table: a machine may only state its own launch (`devices.gpu.launch`). "
       "Several\n"
       "values: LL / LL128 / Simple. Steps: `fixed + full`; the second part grows with the chunk of a channel.\n\n"
       "| GPUs | what | value | unit | fitted to |\n| --- | --- | --- | --- | --- |\n";
@@ -246,7 +246,7 @@ std::string list_of_lists() {
       {"comparison", "what every algorithm does on the same five machines, as Markdown"},
       {"columns", fmt::format("{} columns of results, as Markdown", n(result_columns()))},
       {"costs", "what NCCL's kernels cost, as Markdown"},
-      {"keys", fmt::format("{} keys of scenarios, by the paths that --set takes", n(scenario_keys()))},
+      {"keys", fmt::format("{} scenario keys, by the paths that --set takes", n(scenario_keys()))},
       {"all", "the first five, one after the other"}};
   return "Lists, each printed by `ringsim list NAME`\n" + definitions(lines, width_of(lines));
 }
@@ -325,14 +325,15 @@ int execute(const SchemaArguments&) {
 }  // namespace
 
 Command list_command() {
-  return {.name = "list",
-          .group = Group::look,
-          .summary = "List algorithms, topologies, nodes, models, regimes, keys of scenarios",
-          .example = "ringsim list algorithms",
-          .details =
-              "Without a name it prints which lists there are; as JSON all of them except comparison, columns, costs "
-              "and keys. machines, gpus and clusters are also nodes.",
-          .prepare = with<ListArguments>(declare, execute)};
+  return {
+      .name = "list",
+      .group = Group::look,
+      .summary = "List algorithms, topologies, nodes, models, regimes, scenario keys",
+      .example = "ringsim list algorithms",
+      .details =
+          "Without WHAT, prints the names of the lists; as JSON, prints all of them except comparison, columns, costs "
+          "and keys. machines, gpus and clusters are also nodes.",
+      .prepare = with<ListArguments>(declare, execute)};
 }
 
 Command schema_command() {

@@ -65,12 +65,12 @@ void declare(Options& options, PlanArguments& plan) {
                               "hgx-b200 (`ringsim list nodes` shows all)");
   for (const PresetNames& preset : preset_names()) node.suggested.push_back(preset.name);
   declare_nodes(options, plan.words.machine);
-  options.whole("--batch", "N", 1, most_batch, plan.words.batch, "sequences of a step, over all GPUs").fallback =
+  options.whole("--batch", "N", 1, most_batch, plan.words.batch, "sequences per step, over all GPUs").fallback =
       "about 4 million tokens";
-  options.whole("--sequence", "N", 1, most_sequence, plan.words.sequence, "tokens of a sequence").fallback =
-      "as the model's card has it";
-  options.file("--save", "FILE", plan.save, "write the scenario of --node to FILE.json, for `ringsim run`").needs =
-      "--node";
+  options.whole("--sequence", "N", 1, most_sequence, plan.words.sequence, "tokens per sequence").fallback =
+      "as on the model card";
+  options.file("--save", "FILE", plan.save, "write the scenario made from --node to FILE.json, for `ringsim run`")
+      .needs = "--node";
   options.flag("--free", plan.free, "also search the keys that training.parallel fixes");
   options.whole("--top", "N", 1, most_top, plan.top, "plans to show").fallback = "10";
   options

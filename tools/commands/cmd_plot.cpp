@@ -89,8 +89,9 @@ Command plot_command() {
           .example = "ringsim plot scenarios/two-dgx-a100.csv -o two-dgx-a100.svg",
           .details =
               "Axes are logarithmic. Each algorithm, or each combination of the other values that vary, is a series; "
-              "measured times are points of their own. The picture needs no other file, has colors that color-blind "
-              "people tell apart, and as SVG or HTML follows the light or dark mode of the browser. A PNG has twice as "
+              "measured times are points of their own. The picture needs no other file, uses colors that color-blind "
+              "readers can tell apart, and as SVG or HTML follows the light or dark mode of the browser. A PNG has "
+              "twice as "
               "many pixels across as the SVG; a ringsim that was built without librsvg writes none.",
           .prepare = with<PlotArguments>(declare, execute)};
 }

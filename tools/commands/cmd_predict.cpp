@@ -308,7 +308,7 @@ Command predict_command() {
           .summary = "Predict a collective on a machine by its name, without a scenario file",
           .example = "ringsim predict all_reduce --node dgx-h100 --nodes 4 --fabric leaf_spine:2 --bytes 1GiB",
           .details =
-              "The table has for each size the time, the bandwidths of nccl-tests (algbw is size over time, "
+              "For each size, the table shows the time, the bandwidths of nccl-tests (algbw is size over time, "
               "busbw counts what a link carries), what NCCL chooses (RCCL on AMD's MI300X), and what limits it. Below "
               "it are the "
               "assumptions made because no option says otherwise, and the equivalent scenario, which you "

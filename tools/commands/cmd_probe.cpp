@@ -71,7 +71,7 @@ Command probe_command() {
           .group = Group::replay,
           .summary = "Measure the links of this machine's GPUs",
           .example = "ringsim probe --samples probe.csv -o gpu.json",
-          .details = "Writes a scenario with what was measured.",
+          .details = "Writes a scenario with the measured values.",
           .prepare = with<ProbeArguments>(declare, execute)};
 }
 

@@ -47,7 +47,7 @@ void refuse_disturbed(const Scenario& scenario, bool faults) {
 void refuse_training_by(const Scenario& scenario, const ReplayBackend& backend) {
   if (scenario.training && scenario.training->inference() != nullptr)
     throw InputError(scenario.file + ": /inference",
-                     "expected a collective or a training step, found a step of inference",
+                     "expected a collective or a training step, found an inference step",
                      "its data is that of one layer after another, which a replay does not carry");
   if (scenario.training && scenario.training->trace)
     throw InputError(scenario.file + ": /trace", "expected a collective or a training step, found a trace",

@@ -148,9 +148,9 @@ int execute(const RunArguments& arguments) {
   require_matrix_fields(arguments.matrix, arguments.format);
   require_plot(arguments);
   if (arguments.explain && (arguments.format == Format::csv || is_matrix(arguments.format)))
-    Warnings().say({"--explain: it has no effect on rows alone; --format json has what the links carried"});
+    Warnings().say({"--explain: it has no effect on rows alone; --format json shows what the links carried"});
   if (arguments.phases && !shows_phases(arguments.format))
-    Warnings().say({"--phases: it has no effect on rows alone; --format json has the phases"});
+    Warnings().say({"--phases: it has no effect on rows alone; --format json shows the phases"});
   const ScenarioText input = read_input(arguments.scenario);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   if (is_matrix(arguments.format))
@@ -239,7 +239,7 @@ int execute(const RunArguments& arguments) {
   if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.phases && shows_phases(arguments.format) && lacks_phases)
     Warnings().say(
-        {"--phases: training steps, groups and several jobs have none; of one point --trace shows their tasks"});
+        {"--phases: training steps, groups and several jobs have none; for one point, --trace shows their tasks"});
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));

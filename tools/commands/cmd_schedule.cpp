@@ -331,8 +331,8 @@ Command schedule_picture_command() {
           .example = "ringsim schedule picture scenarios/star.json --set topology.ranks=4 -o ring.svg",
           .details =
               "A panel per step, for up to 16 ranks and 16 steps. A step is what would happen at the same time if "
-              "every message took equally long. `schedule show --picture` is the same as text, by steps of each rank. "
-              "Of several points the first is drawn; choose another with --set.",
+              "every message took the same time. `schedule show --picture` is the same as text, by steps of each rank. "
+              "If the scenario has several points, the first is drawn; choose another with --set.",
           .prepare = with<PictureArguments>(declare, draw)};
 }
 
@@ -341,7 +341,7 @@ Command schedule_check_command() {
           .group = Group::look,
           .summary = "Prove that schedules compute what their collective promises",
           .example = "ringsim schedule check scenarios/star.json",
-          .details = "A line for each schedule that differs from those before it.",
+          .details = "Prints one line for each schedule that differs from those before it.",
           .prepare = with<ShowArguments>(declare_scenario_or_schedule, prove)};
 }
 
@@ -359,7 +359,7 @@ Command schedule_export_command() {
           .group = Group::look,
           .summary = "Write a scenario's schedule for other programs",
           .example = "ringsim schedule export scenarios/star.json --to msccl -o ring.xml",
-          .details = "Of several points the first is written; choose another with --set.",
+          .details = "If the scenario has several points, the first is written; choose another with --set.",
           .prepare = with<ExportScheduleArguments>(declare, execute)};
 }
 

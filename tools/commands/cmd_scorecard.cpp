@@ -76,7 +76,7 @@ void declare(Options& options, ScorecardArguments& scorecard) {
           "--input", {{"group", PlanInput::group}, {"first", PlanInput::first}, {"none", PlanInput::none}},
           scorecard.input,
           "plans: for each model, GPU and precision the row whose step gives the share of matrix products, and which "
-          "is not scored; group: the row that reaches most FLOP/s; first: the first; none: no "
+          "is not scored; group: the row that reaches the most FLOP/s; first: the first; none: no "
           "row, but fitted shares of each GPU")
       .fallback = "group";
   options.changes("--set", scorecard.score.set,
@@ -135,7 +135,7 @@ int execute_training(const ScorecardArguments& arguments) {
   std::error_code none;
   const bool has_figures = plans.rows.empty() || std::filesystem::exists(folder / "published.csv", none);
   if (has_figures && !plans.rows.empty() && arguments.format == ScorecardFormat::csv)
-    throw UsageError("--format", "expected another format than csv: the folder has published.csv and tables of plans",
+    throw UsageError("--format", "expected a format other than csv: the folder has published.csv and tables of plans",
                      "give one table of plans instead of the folder");
   for (const std::string& input : plans.tables) refuse_as_output(input, arguments.output);
   for (const char* input : {"published.csv", "mapping.json", "models.json"})

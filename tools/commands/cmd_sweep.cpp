@@ -61,7 +61,7 @@ void declare(Options& options, SweepArguments& sweep) {
   options
       .read(
           "--shard", "I/N", [&sweep](const std::string& text) { sweep.shard = parse_shard(text); },
-          "simulate the Ith of N parts that take about equally long")
+          "simulate the Ith of N parts of about equal duration")
       .fallback = "the task of Slurm's job array, or all points";
   options.file("-o,--output", "FILE", sweep.output, "write the results to FILE as JSON lines; - is standard output");
   options.flag("--resume", sweep.resume, "continue the file of -o: simulate the points that it lacks").needs =

@@ -60,7 +60,8 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
       "--trees", "K", 1, 1024, [&synthesize](int k) { synthesize.trees = k; },
       "trees from each root; without it, the fewest that come close to the optimum");
   options
-      .whole("--slices", "N", 1, 256, synthesize.most_slices, "at most this many messages of a tree, one after another")
+      .whole("--slices", "N", 1, 256, synthesize.most_slices,
+             "cut each tree's data into at most N messages, sent one after another")
       .fallback = "256";
   options.flag("--trees-only", synthesize.trees_only,
                "write what was made even if an algorithm of the catalog is faster");
@@ -129,7 +130,7 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
                                                                      : "lower bound",
                               time_text(made.target), made.bound.why));
   if (made.turned)
-    text += '\n' + wrapped(fmt::format("one tree turned to all roots: {} deep; {:.2f} % of the optimum's rate",
+    text += '\n' + wrapped(fmt::format("one tree rotated to all roots: {} deep; {:.2f} % of the optimum's rate",
                                        std::max(made.turned->down ? made.turned->down->height : 0,
                                                 made.turned->up ? made.turned->up->height : 0),
                                        100 * made.turned->share));
@@ -271,7 +272,7 @@ Command synthesize_command() {
           "catalog's algorithms. For all-gather, reduce-scatter, all-reduce (one after the other), broadcast and "
           "reduce.\n\n"
           "The optimum may need many trees from each root; a few often come within a percent. Without --trees two "
-          "more methods are tried: one tree turned to all roots (at most 64 slices), and a greedy one that accounts "
+          "more methods are tried: one tree rotated to all roots (at most 64 slices), and a greedy one that accounts "
           "for latency. The fastest of all is written by -o; that may be an algorithm of the catalog, especially for "
           "small messages, unless --trees-only is given. Algorithms that reduce in switches are not compared.\n\n"
           "docs/guide/synthesize.md explains the result.",

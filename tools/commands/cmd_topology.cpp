@@ -298,7 +298,7 @@ Command topology_command() {
           .group = Group::look,
           .summary = "Show, import and export topologies",
           .example = "ringsim topology show scenarios/examples/machines/two-node-server.json",
-          .details = "Paths leave out links that a fault holds down from the start; the list of links has them.",
+          .details = "Paths leave out links that a fault holds down from the start; the list of links shows them.",
           .prepare = {}};
 }
 
@@ -307,7 +307,7 @@ Command topology_show_command() {
           .group = Group::look,
           .summary = "Show devices, links and distances",
           .example = "ringsim topology show scenarios/examples/machines/two-node-server.json",
-          .details = "Paths leave out links that a fault holds down from the start; the list of links has them.",
+          .details = "Paths leave out links that a fault holds down from the start; the list of links shows them.",
           .prepare = with<TopologyShowArguments>(declare, execute)};
 }
 

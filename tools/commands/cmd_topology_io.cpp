@@ -49,9 +49,10 @@ struct ImportArguments {
 void declare(Options& options, ImportArguments& import) {
   options
       .argument("FILE", import.file,
-                "NCCL's topology XML, the output of `nvidia-smi topo -m`, or a network of ASTRA-sim (network.yml)")
+                "NCCL's topology XML, the output of `nvidia-smi topo -m`, or an ASTRA-sim network (network.yml)")
       .file = true;
-  options.text("--like", "NODE", import.like, "preset with the speeds, which a matrix of nvidia-smi lacks");
+  options.text("--like", "NODE", import.like,
+               "preset that supplies the speeds, which `nvidia-smi topo -m` does not contain");
   options.text("--nvlink", "NODE", import.nvlink, "preset with the NVLinks, if the XML file has none");
   options.text("--nic", "RATE", import.nic, "rate of the NICs, such as \"200 Gb/s\", if the file has none");
   options.text("--gpu", "MODEL", import.gpu, "model of the GPUs, such as V100, if the XML file does not name it");
@@ -62,13 +63,12 @@ void declare(Options& options, ImportArguments& import) {
                                                                {"reduce_scatter", "reduce_scatter"},
                                                                {"all_gather", "all_gather"},
                                                                {"all_to_all", "all_to_all"}},
-              import.op, "the collective of the scenario that a network of ASTRA-sim becomes")
+              import.op, "the collective of the scenario that an ASTRA-sim network becomes")
       .fallback = "all_reduce";
   options.size("--bytes", Bytes{1}, Bytes{std::int64_t{1} << 50}, import.bytes,
-               "its size, which ASTRA-sim's files lack");
-  options.texts("--ignore", "KEY", import.ignore,
-                "a key of ASTRA-sim's files that is left out, though it has an effect");
-  options.output(import.output, "the machine, or the scenario of a network of ASTRA-sim");
+               "its size, which ASTRA-sim's files do not contain");
+  options.texts("--ignore", "KEY", import.ignore, "skip this key of ASTRA-sim's files, although it has an effect");
+  options.output(import.output, "the machine, or the scenario of an ASTRA-sim network");
 }
 
 /// A file, once, as it may be a pipe. Refuses other programs' files as scenarios::read_text() does, but for those that
@@ -98,13 +98,13 @@ scenarios::ImportedScenario import_astra_files(const std::string& text, const Im
                                     {"--nic", arguments.nic},
                                     {"--gpu", arguments.gpu}})
     if (!value.empty())
-      throw UsageError(name, "expected it without a network of ASTRA-sim, found it with " + arguments.file,
+      throw UsageError(name, "expected it without an ASTRA-sim network, found it with " + arguments.file,
                        "leave it out");
   if (arguments.bytes.count == 0)
     throw UsageError("--bytes", "expected a size, as ASTRA-sim's files have none, found none", "--bytes 64MiB");
   std::optional<scenarios::AstraFile> system;
   if (!arguments.system.empty())
-    system = scenarios::AstraFile{text_of(arguments.system, "system.json of ASTRA-sim", "a system of ASTRA-sim"),
+    system = scenarios::AstraFile{text_of(arguments.system, "system.json of ASTRA-sim", "an ASTRA-sim system"),
                                   arguments.system};
   return scenarios::import_astra({text, arguments.file}, system,
                                  {.op = arguments.op, .bytes = arguments.bytes, .ignore = arguments.ignore});
@@ -116,7 +116,7 @@ void refuse_options_of_astra(const ImportArguments& arguments) {
                                        {"--bytes", arguments.bytes.count != 0},
                                        {"--ignore", !arguments.ignore.empty()}})
     if (is_given)
-      throw UsageError(name, "expected it with a network of ASTRA-sim (network.yml), found " + arguments.file,
+      throw UsageError(name, "expected it with an ASTRA-sim network (network.yml), found " + arguments.file,
                        "leave it out");
 }
 
@@ -251,7 +251,7 @@ int execute(const ImportArguments& arguments) {
   refuse_as_output(arguments.file, arguments.output);
   refuse_as_output(arguments.system, arguments.output);
   const std::string text = text_of(arguments.file, "NCCL's topology XML, or the output of `nvidia-smi topo -m`",
-                                   "a network of ASTRA-sim (network.yml)");
+                                   "an ASTRA-sim network (network.yml)");
   if (!is_xml(text) && is_astra_network(text)) {
     const scenarios::ImportedScenario imported = import_astra_files(text, arguments);
     Warnings().say(imported.warnings);
@@ -294,7 +294,7 @@ Command topology_import_command() {
           .summary = "Read NCCL's topology XML, `nvidia-smi topo -m` or ASTRA-sim's network.yml",
           .example = "ringsim topology import topo.xml --nvlink dgx-1v --nic \"100 Gb/s\" -o machine.json",
           .details =
-              "Writes a machine file, or a scenario if FILE is a network of ASTRA-sim. `ringsim list nodes` names the "
+              "Writes a machine file, or a scenario if FILE is an ASTRA-sim network. `ringsim list nodes` names the "
               "presets.",
           .prepare = with<ImportArguments>(declare, execute)};
 }
@@ -306,7 +306,7 @@ Command topology_export_command() {
           .example =
               "ringsim topology export scenarios/examples/machines/two-node-server.json \\\n"
               "    --to dot -o topology.dot",
-          .details = "Of several points the first is written; choose another with --set.",
+          .details = "If the scenario has several points, the first is written; choose another with --set.",
           .prepare = with<ExportArguments>(declare, execute)};
 }
 

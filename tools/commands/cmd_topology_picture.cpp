@@ -70,11 +70,10 @@ Command topology_picture_command() {
           "ringsim topology picture scenarios/examples/machines/two-node-server.json \\\n"
           "    -o topology.svg",
       .details =
-          "Of equal nodes four are drawn, of equal devices in a row eight to sixteen, and a note says how many more "
-          "there are. Links and devices with a fault are drawn and marked as far as there is room, and with --bound "
-          "those that limit every algorithm. `ringsim topology export --to "
-          "dot` has all of them, for Graphviz. Of several points the first "
-          "is drawn; choose another with --set.",
+          "Only four of several identical nodes are drawn, and eight to sixteen of several identical devices in a row. "
+          "A note says how many more there are. Links and devices with a fault are drawn and marked if there is room. "
+          "With --bound, so are those that limit every algorithm. `ringsim topology export --to dot` writes all of "
+          "them, for Graphviz. If the scenario has several points, the first is drawn; choose another with --set.",
       .prepare = with<TopologyPictureArguments>(declare, execute)};
 }
 

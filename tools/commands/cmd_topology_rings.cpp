@@ -150,7 +150,7 @@ Command topology_rings_command() {
           .summary = "Find the rings that channels take",
           .example = "ringsim topology rings scenarios/two-dgx-a100.json",
           .details =
-              "A search after NCCL's: rings that use different links and NICs at once. A scenario takes them by\n"
+              "Searches as NCCL does for rings that use different links and NICs at once. A scenario takes them by\n"
               "collective.order \"channel_rings\", with as many transport.channels, and transport.nics\n"
               "\"per_channel\". With library \"nccl\" --to nccl-graph writes them with the trees and NVLS heads that\n"
               "the library has there.",

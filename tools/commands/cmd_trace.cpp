@@ -61,13 +61,12 @@ void declare_profiles(Options& options, ProfileArguments& profile) {
   options
       .arguments(
           "FILES", profile.files,
-          "profiles of one job, a file per rank: traces of PyTorch's profiler (.json, .json.gz), dumps of its "
-          "Flight Recorder in JSON, logs of NCCL Inspector, reports of Nsight Systems in SQLite (nsys export --type "
+          "profiles of one job, a file per rank: PyTorch profiler traces (.json, .json.gz), Flight Recorder dumps "
+          "in JSON, NCCL Inspector logs, Nsight Systems reports in SQLite (nsys export --type "
           "sqlite --include-blobs=true), Chakra execution traces (.et, .et.gz)")
       .file = true;
   options.texts("--rank", "FILE=N", profile.ranks,
-                "the rank of a file that does not say it; of its first GPU, if it is about "
-                "several");
+                "the rank of a file that does not contain it; if the file covers several GPUs, the rank of its first");
   options.text(
       "--group", "GROUP", profile.group,
       "the ranks of calls whose file does not name them: all; \"DIV n\" (0 to n-1, n to 2n-1, ...); \"MOD n\" (0, "
@@ -89,13 +88,11 @@ void declare_profiles(Options& options, ProfileArguments& profile) {
       "write the calls on one clock for a viewer, each split into wait and transfer: .json, .json.gz, .pftrace");
   options
       .size("--limit-event", Bytes{1024}, Bytes{std::int64_t{1} << 30}, profile.limit_event,
-            "the largest event or line that is read")
+            "maximum size of an event or line")
       .fallback = "4 MiB";
-  options.whole("--limit-records", "N", 1, 1 << 28, profile.limit_records, "the most calls that are read").fallback =
+  options.whole("--limit-records", "N", 1, 1 << 28, profile.limit_records, "maximum number of calls to read").fallback =
       fmt::to_string(profiles::Limits().records);
-  options
-      .whole("--limit-ratio", "N", 1, 2000, profile.limit_ratio,
-             "the most bytes that a packed byte may unpack to, beyond 1 GiB")
+  options.whole("--limit-ratio", "N", 1, 2000, profile.limit_ratio, "maximum decompression ratio beyond 1 GiB")
       .fallback = fmt::to_string(profiles::Limits().ratio);
 }
 
@@ -185,7 +182,7 @@ int show_hang(const ProfileArguments& arguments, const profiles::Profile& profil
               const std::vector<profiles::FlightDump>& dumps, std::optional<Output>& page) {
   if (!arguments.trace.empty())
     throw UsageError("--trace", "expected profiles with times, found dumps of Flight Recorder, which do not say when",
-                     "leave it out; --format json has all that is known, and --report draws it");
+                     "leave it out; --format json prints all that is known, and --report draws it");
   if (!arguments.group.empty()) warn("--group has no effect: dumps of Flight Recorder name the ranks of each group");
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
   say_findings(profile, account);
@@ -385,8 +382,8 @@ Command trace_show_command() {
               "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
               "tests/data/profiles/two-of-128-rank-1.json.gz",
           .details =
-              "Reads traces of PyTorch's profiler, logs of NCCL Inspector, reports of Nsight Systems exported "
-              "to SQLite and Chakra execution traces. From dumps of PyTorch's Flight Recorder it finds why a "
+              "Reads PyTorch profiler traces, NCCL Inspector logs, Nsight Systems reports exported "
+              "to SQLite and Chakra execution traces. From PyTorch Flight Recorder dumps it finds out why a "
               "job hangs. To tell waiting from transfer it needs the files of several ranks. Times are means "
               "in ms, except transfer, which is a median. \">=\" and \"<=\": some ranks of the group have no "
               "file. \"~\": the files have durations but no start times.",
@@ -402,7 +399,7 @@ Command trace_compare_command() {
               "Predicts each collective of the job on SCENARIO, whose GPUs are the ranks in order, with the "
               "NCCL version that the files name. \"allowed\" is the least time that the links allow with any "
               "algorithm. Verdicts: late rank; slow transfer; slowed by compute; as predicted; faster than "
-              "the model; cannot say, with the reason. docs/guide/my-job-is-slow.md has the rules.",
+              "the model; cannot say, with the reason. docs/guide/my-job-is-slow.md lists the rules.",
           .prepare = with<TraceCompareArguments>(declare_compare, compare)};
 }
 

@@ -43,8 +43,8 @@ constexpr std::string_view rank_mark = "{rank}";
 void declare_trace_export(Options& options, TraceExportArguments& arguments) {
   options.scenario(arguments.scenario, arguments.set);
   options.argument("FILE", arguments.file,
-                   "a file per rank: {rank} becomes its number; .json and .json.gz are traces of PyTorch's profiler, "
-                   ".et Chakra execution traces");
+                   "a file per rank: {rank} becomes its number; .json and .json.gz are PyTorch profiler traces, "
+                   ".et are Chakra execution traces");
   options.flag("--force", arguments.force, "replace files of these names");
 }
 
@@ -124,7 +124,7 @@ void export_chakra(const TraceExportArguments& arguments, const std::string& nam
                    const Setup& setup, std::vector<std::string> files) {
   if (!scenario.training || scenario.jobs.size() > 1 || scenario.training->async)
     throw InputError(name,
-                     "expected one training step, step of inference or trace, whose ranks wait for each other, found "
+                     "expected one training step, inference step or trace, whose ranks wait for each other, found "
                      "something else",
                      "a trace has the step of one job");
   const std::string groups = named(arguments, "groups");
@@ -175,7 +175,7 @@ Command trace_export_command() {
           .summary = "Write a step as PyTorch's profiler would, or as Chakra traces",
           .example = "ringsim trace export scenarios/examples/training/llama3-8b.json 'step.rank{rank}.json.gz'",
           .details =
-              "The ending of FILE decides the format. .json and .json.gz: the last training step, as "
+              "The extension of FILE determines the format. .json and .json.gz: the last training step, as "
               "PyTorch's profiler writes it and `ringsim trace show` reads it, with kernels, and collectives "
               "with operation, size and group; times are rounded to ns, and sizes are given in elements of "
               "one byte. .et: one iteration of training, inference or a trace as Chakra execution traces, for "

@@ -307,7 +307,7 @@ std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool
       throw InputError("",
                        fmt::format("expected one group of points for {} of {} ranks on {} nodes, found several",
                                    to_string(group.op), group.ranks, group.nodes),
-                       "NCCL's tuner tells no others apart; choose one with --set");
+                       "NCCL's tuner does not distinguish others; choose one with --set");
     text += tuner_rows(group, rows);
   }
   if (!rows)

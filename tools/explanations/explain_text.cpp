@@ -193,7 +193,7 @@ std::string path_text(const Prediction& p) {
       text += wrapped((repeats ? "    " : "  ") + line_text(*line, unit), 6) + '\n';
   }
   if (left_out > 0)
-    text += fmt::format("  and {} shorter stretches, {} {}; --format json has all\n", left_out,
+    text += fmt::format("  and {} shorter stretches, {} {}; --format json prints all\n", left_out,
                         unit.number(time_left_out), unit.name());
   return text;
 }

@@ -161,8 +161,7 @@ std::string hang_text(const ShownHang& shown) {
   std::string text = hang_head(shown);
   if (!shown.hang.findings.empty()) text += '\n';
   for (const std::string& finding : shown.hang.findings) text += wrapped("- " + finding) + '\n';
-  if (pending_calls(shown) == 0)
-    text += "\nnothing stands still: all ranks have completed what any of them has called\n";
+  if (pending_calls(shown) == 0) text += "\nnothing hangs: all ranks have completed every call that any of them made\n";
   text += printed(group_cells(shown.hang)) + printed(standing_cells(shown.hang)) + printed(message_cells(shown.hang));
   if (!shown.account.rows.empty())
     text += "\nfrom event to event on the stream around each kernel:\n" + collectives_text(shown.account);

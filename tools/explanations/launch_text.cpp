@@ -21,7 +21,7 @@ std::string launch_share_text(const Prediction& smallest, const std::string& tex
   const double launch = microseconds(own_launch(text, name, at)), all = microseconds(smallest.time);
   if (launch <= 0 || launch > all || launch < worth_saying * all) return "";
   return fmt::format(
-      "Launch is {:.2f} of {:.2f} us at {}: it depends on GPU, driver and harness; --launch-from sets it "
+      "Launch is {:.2f} of {:.2f} us at {}: it depends on the GPU, the driver and the harness; --launch-from sets it "
       "from a measured table.",
       launch, all, format(bytes));
 }

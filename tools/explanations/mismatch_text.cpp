@@ -92,8 +92,8 @@ std::string trials_text(const MismatchRange& range, std::span<const ComparedRow>
   }
   std::vector<std::string> head{"run again with", "plan", "us at " + format(rows[range.last].bytes()), "median off",
                                 "90 % within"};
-  const bool spoils = std::any_of(shown.begin(), shown.end(), [](const Trial* trial) { return trial->at_all_sizes(); });
-  if (spoils) head.emplace_back("spoils");
+  const bool breaks = std::any_of(shown.begin(), shown.end(), [](const Trial* trial) { return trial->at_all_sizes(); });
+  if (breaks) head.emplace_back("breaks");
   Table table(head);
   for (const Trial* trial : shown) {
     const Trial::Row& row = trial->rows.back();
@@ -101,7 +101,7 @@ std::string trials_text(const MismatchRange& range, std::span<const ComparedRow>
                                    fmt::format("{} {}, {} ch", row.algorithm, row.protocol, row.channels),
                                    us_text(row.us), percent_text(trial->error.median_abs),
                                    percent_text(trial->error.p90_abs)};
-    if (spoils) cells.push_back(trial->at_all_sizes() ? fmt::format("{} of {}", trial->lost, trial->agreed) : "");
+    if (breaks) cells.push_back(trial->at_all_sizes() ? fmt::format("{} of {}", trial->lost, trial->agreed) : "");
     table.add(std::move(cells));
   }
   return table.fitted();
@@ -174,7 +174,7 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
       fmt::format("Likely: {} {} {} us at {}, measured {}", fmt::join(labels_of(verdict.causes), ", or "),
                   several ? "give" : "gives", us_text(likely.rows.back().us), format(rows[range.last].bytes()),
                   us_text(rows[range.last].measured_us()));
-  if (several) text += "; their times are the same and do not tell them apart";
+  if (several) text += "; their times are the same and do not distinguish them";
   if (likely.what.is_fitted) text += "; its number is fitted to these rows";
   text += must_be_set_text(likely);
   if (!verdict.others.empty())
@@ -213,7 +213,7 @@ Json trial_json(const Trial& trial) {
   json["median_abs_error"] = trial.error.median_abs;
   json["p90_abs_error"] = trial.error.p90_abs;
   if (trial.by_formula != 1) json["by_formula"] = trial.by_formula;
-  if (trial.at_all_sizes()) json["spoils"] = {{"rows", trial.lost}, {"of", trial.agreed}};
+  if (trial.at_all_sizes()) json["breaks"] = {{"rows", trial.lost}, {"of", trial.agreed}};
   json["explains"] = trial.explains();
   json["rows"] = Json::array();
   for (const Trial::Row& row : trial.rows)

@@ -60,7 +60,7 @@ std::string phase_steps_text(const Prediction& prediction) {
   Table table({"phase", "step", "from", "to", "path", "messages", "sent"});
   table.parts_of(prediction.time);
   for (const PhaseTime& phase : prediction.phases) n += used_steps(phase);
-  if (n > most) return '\n' + wrapped(fmt::format("{} steps; --format json has the time of each", n)) + '\n';
+  if (n > most) return '\n' + wrapped(fmt::format("{} steps; --format json prints the time of each", n)) + '\n';
   for (const PhaseTime& phase : prediction.phases)
     for (std::size_t i = 0; i < phase.steps.size(); ++i) {
       const PhaseUse& step = phase.steps[i];

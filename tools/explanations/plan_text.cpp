@@ -171,7 +171,7 @@ std::string plan_page(const PlanScore& score, bool markdown) {
          "memory GB"},
         row_rows(score));
   if (score.input != PlanInput::none)
-    table("Inputs: the share of matrix products follows from the step, the others are stated; %",
+    table("Inputs: the share of matrix products follows from the step, the others are given; %",
           {"id", "model", "GPUs", "precision", "measured s", "gemm", "attention", "memory"}, input_rows(score));
   else
     table("Fitted shares, %", {"GPU", "gemm", "model 0", "model 1", "fitted to"}, fitted_rows());

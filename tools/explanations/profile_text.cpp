@@ -132,10 +132,11 @@ static std::string interference_text(const Account& account) {
   const profiles::MeasuredInterference found = profiles::measured_interference(account.rows);
   if (found.n == 0) return "";
   const std::string least = fmt::format("{:.2f}", found.least), largest = fmt::format("{:.2f}", found.largest);
-  return wrapped(fmt::format(
-             "transfers take {} times as long while other kernels run ({} with and without)",
-             least == largest ? least : fmt::format("{} to {}, in the median {:.2f}", least, largest, found.median),
-             plural(found.n, "row"))) +
+  return wrapped(fmt::format("transfers take {} while other kernels run ({} with and without)",
+                             least == largest
+                                 ? fmt::format("{} times as long", least)
+                                 : fmt::format("{} to {} times as long (median {:.2f})", least, largest, found.median),
+                             plural(found.n, "row"))) +
          '\n';
 }
 

@@ -161,7 +161,8 @@ std::vector<CardRow> launch_band_rows(Tables tables, const std::string& name, co
 std::string about_launch(Tables tables) {
   const auto n = std::count_if(tables.begin(), tables.end(), [](const ScoredTable& each) { return each.launch; });
   return fmt::format(
-      "The launch depends on GPU, driver and harness. It is known if the smallest sizes were measured: the median that "
+      "The launch depends on the GPU, the driver and the harness. It is known if the smallest sizes were measured: the "
+      "median that "
       "fits a table's\n{} smallest scored rows up to {} replaces the library's launch. These rows are input and not "
       "scored. {} of {} tables\nhave such rows.",
       rows_for_launch, format(most_for_launch), n, tables.size());
@@ -212,7 +213,7 @@ from their own tables: the rate at which adapters read from GPUs on Polaris, and
 GPUs, because of which NCCL does not use LL128 there.
 
 - **ringsim, library**: NCCL's choice (scenario key `library`), simulated, with one point per size. The costs of its kernels are fitted to many of these
-  tables together, by protocol and generation of GPU ([nccl-costs](nccl-costs.md)). So these are errors of a fit; those of the others, except
+  tables together, by protocol and GPU generation ([nccl-costs](nccl-costs.md)). So these are errors of a fit; those of the others, except
   alpha + S/beta, are not. For RCCL one constant is fitted, to one table ([rccl](../guide/rccl.md)).
 - **ringsim, plain**: the textbooks' protocol `none`, with the fastest, according to the model, of the library's algorithms: rings in one or both directions, double
   binary trees, in-switch reduction with NVLS; only the algorithm that ran, if the table names it.
@@ -235,7 +236,7 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
       std::count_if(tables.begin(), tables.end(), [](const ScoredTable& table) { return is_of(table, Family::rccl); });
   page.lines(fmt::format(
       "{} tables, {} rows, {} of them scored.{}", tables.size(), rows, scored,
-      of_rccl == 0 ? "" : fmt::format(" {} tables are of RCCL and count only in their own section.", of_rccl)));
+      of_rccl == 0 ? "" : fmt::format(" {} tables are of RCCL and are scored only in their own section.", of_rccl)));
   if (launch_given) page.lines('\n' + about_launch(tables));
   page.heading("By size");
   page.table(band_head(), band_rows(tables, std::nullopt));
@@ -256,8 +257,8 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
   if (const auto unscored = unscored_rows(tables); !unscored.empty()) {
     page.heading("Shown, but not scored");
     page.lines(
-        "The smallest and the largest size that does not count: measured, and predicted with the "
-        "library, plain, and with protocols, in us.");
+        "For the smallest and the largest unscored size, the measured time and the times predicted with the library, "
+        "without it (plain), and with protocols, in us.");
     page.lines("");
     page.table({"table", "scored", "because", "smallest", "largest"}, unscored);
   }

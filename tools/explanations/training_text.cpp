@@ -21,7 +21,7 @@ constexpr const char* training_introduction = R"(# Published training figures co
 The rows are [published.csv](../../validate/measured/training_figures/published.csv), as printed by their sources; their assumed machines and
 regimes are in [mapping.json](../../validate/measured/training_figures/mapping.json), and below.
 
-The row of a group with the fewest GPUs (mostly one) is an input: its step is assumed to be compute only, divided among layers by their
+In each group, the row with the fewest GPUs (usually one) is an input: its step is assumed to be compute only, divided among layers by their
 multiply-adds, with a backward pass twice as long as the forward pass. Two K80 share the power of a board, and all models lose 4 to 9 % from
 one to two GPUs, for any exchange, so if a table has a row of two, that row is the input. No other number of a table is used, and nothing is
 fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the fewest GPUs.
@@ -36,7 +36,7 @@ gives them, so they are 0. Collectives are those of the textbooks (protocol none
 - **perfect scaling**: the input.
 - **no overlap**: that step, then the textbook's ring, 2(K-1)(a + p/(K b)), with a and b of the same machine.
 
-Rows below 90 % efficiency count for the goal: median |error| 4 %, 90th percentile 12 %. The others are shown: for them perfect scaling is
+Rows below 90 % efficiency are scored for the goal: median |error| 4 %, 90th percentile 12 %. The others are shown: for them perfect scaling is
 within 10 % of everything. A row says little if the two simple models are within 5 % of each other ("tells": no).
 )";
 
@@ -155,10 +155,10 @@ std::string training_page(const TrainingScore& score, const TrainingMap& map, bo
   if (markdown) page.lines(training_introduction);
   const auto counting =
       std::count_if(score.rows.begin(), score.rows.end(), [](const ScoredFigure& each) { return each.counts(); });
-  page.lines(
-      fmt::format("{} rows: {} inputs, {} predicted, of them {} below {:.0f} % efficiency, which count; {} not mapped.",
-                  score.rows.size() + score.inputs.size() + n_unmapped(score), score.inputs.size(), score.rows.size(),
-                  counting, 100 * efficiency_that_counts, n_unmapped(score)));
+  page.lines(fmt::format(
+      "{} rows: {} inputs, {} predicted, of which {} (below {:.0f} % efficiency) are scored; {} not mapped.",
+      score.rows.size() + score.inputs.size() + n_unmapped(score), score.inputs.size(), score.rows.size(), counting,
+      100 * efficiency_that_counts, n_unmapped(score)));
   if (const auto all = band_of(score, StepModel::ringsim, "", true))
     page.lines(fmt::format("Goal: median {:.0f} %, 90th percentile {:.0f} %. Reached: {:.1f} % and {:.1f} %: {}.",
                            100 * goal_median, 100 * goal_p90, 100 * all->median_abs, 100 * all->p90_abs,
@@ -169,7 +169,7 @@ std::string training_page(const TrainingScore& score, const TrainingMap& map, bo
   for (const bool only_counting : {true, false}) {
     const auto rows = family_rows(score, only_counting);
     if (rows.empty()) continue;
-    page.heading(only_counting ? "By family: rows that count" : "By family: all rows");
+    page.heading(only_counting ? "By family: scored rows" : "By family: all rows");
     page.table(head, rows);
   }
   if (const auto rows = figure_rows(score, true); !rows.empty()) {

@@ -81,7 +81,7 @@ std::string kind_of(const std::vector<Result>& results) {
   const auto all = [&](auto holds) {
     return std::all_of(results.begin(), results.end(), [&](const Result& r) { return holds(*r.prediction.training); });
   };
-  if (all([](const TrainingReport& t) { return t.inference.has_value(); })) return "step of inference";
+  if (all([](const TrainingReport& t) { return t.inference.has_value(); })) return "inference step";
   if (all([](const TrainingReport& t) { return t.trace.has_value(); })) return "step of a trace";
   return "training step";
 }

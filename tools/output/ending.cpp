@@ -92,7 +92,7 @@ void fail_no_format(const std::string& words, std::vector<std::string> endings) 
 
 void fail_other_format(const std::string& path, const std::string& ending) {
   throw UsageError("", fmt::format("--to cannot be combined with a file that ends in {}, found \"{}\"", ending, path),
-                   fmt::format("--to names another format than {}: leave it out, or rename the file", ending));
+                   fmt::format("--to names a format other than {}: leave it out, or rename the file", ending));
 }
 
 }  // namespace ringsim::tools

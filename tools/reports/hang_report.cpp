@@ -93,7 +93,7 @@ std::string ranks_grid(const Hang& hang) {
   const std::vector<const GroupProgress*> groups = still_groups(hang);
   if (groups.empty()) return "";
   const std::set<std::uint32_t> ranks = drawn_ranks(hang, groups);
-  StateGrid picture{.title = "Ranks in the groups that stand still",
+  StateGrid picture{.title = "Ranks in the groups that make no progress",
                     .columns_are = "rank; in a cell the number of its last call in the group",
                     .columns = {},
                     .rows = {},
@@ -121,7 +121,7 @@ std::string ranks_grid(const Hang& hang) {
         "{} of {} ranks are drawn: those that the findings name, then those that are behind.", ranks.size(), all));
   if (groups.size() > picture.rows.size())
     text += html_paragraph(fmt::format("{} of {} groups are drawn.", picture.rows.size(), groups.size()));
-  return html_section("Ranks in the groups that stand still", text);
+  return html_section("Ranks in the groups that make no progress", text);
 }
 
 std::string findings_text(const Hang& hang) {

@@ -1,4 +1,4 @@
-// --report of `ringsim trace show` for dumps of PyTorch's Flight Recorder: why a job hangs, on a page.
+// --report of `ringsim trace show` for PyTorch Flight Recorder dumps: why a job hangs, on a page.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ struct KinetoJob {
   std::string nccl_version;  ///< "2.27.5"; empty: not known
 };
 
-/// Writes each rank's kernels as a trace of PyTorch's profiler (Kineto, schemaVersion 1): each task of the streams of
+/// Writes each rank's kernels as a PyTorch profiler trace (Kineto, schemaVersion 1): each task of the streams of
 /// compute and each call is a kernel, those of collectives with the arguments that PyTorch writes since 2024; what the
 /// host does is a cpu_op.
 ///

@@ -54,7 +54,7 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
                 if (arguments.utilization_step <= Picoseconds{0})
                   throw InputError("", fmt::format("expected a time above 0, found \"{}\"", text));
               },
-              "interval of --utilization; without it a round one, of which there are at most 200"),
+              "interval of --utilization; by default a round value that gives at most 200 intervals"),
           "--utilization");
   options.replaced("--utilisation", "--utilization");
   options.replaced("--utilisation-step", "--utilization-step");

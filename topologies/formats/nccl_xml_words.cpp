@@ -100,7 +100,7 @@ class WordCheck {
     import_.fail(element,
                  fmt::format("expected {} in a <{}>, found <{}>{}", fitting.empty() ? "nothing" : tags(fitting), within,
                              element.name, inside == nullptr ? "" : fmt::format(" with a <{}> in it", inside->name)),
-                 hint.empty() ? "NCCL passes over elements that it does not know, with all that they hold" : hint);
+                 hint.empty() ? "NCCL skips elements that it does not know, with everything in them" : hint);
   }
 
   static const XmlElement* known_in(const XmlElement& element) {

@@ -248,7 +248,7 @@ std::vector<CostLine> cost_table() {
     const auto add = [&](const char* name, const char* what, const char* unit, const char* fitted_to) {
       lines.add(fmt::format("{}.{}", generation_keys[g], name), what, unit, fitted_to);
     };
-    add("launch", "launch", "us", "floors of LL, 512 B to 2 KiB; a fact of machine and harness");
+    add("launch", "launch", "us", "floors of LL, 512 B to 2 KiB; a property of the machine and the harness");
     add("step", "step over NVLink: fixed + full", "us", one_node);
     add("once", "once", "us", "first rows after a change of protocol");
     add("nvlink", "share of NVLink's copy rate", "", "slopes, 256 to 512 MiB; LL: last octave before Simple");

@@ -20,7 +20,7 @@ struct LibraryWork {
 /// What comes with a plan. Links are those of the machine; cost_table() says what each number was fitted to.
 struct LibraryCosts {
   Protocol protocol;       ///< LL, LL128 or Simple, with the steps of this generation's kernels
-  Picoseconds launch{0};   ///< of the kernel: a fact of machine and harness, if it is not stated
+  Picoseconds launch{0};   ///< of the kernel: a property of the machine and the harness, if it is not stated
   Picoseconds once{0};     ///< of the protocol, once a collective
   double nvlink = 1;       ///< what kernels move over NVLink, as a share of the links' rate, which copies reach
   double pcie = 1;         ///< the same over PCIe

@@ -1,7 +1,7 @@
 // What RCCL does for a collective on a known machine, and what its kernels cost.
 //
 // Source: ROCm/rccl 0cbce2a7571c (2.21.5): src/graph/tuning.cc and src/enqueue.cc (choice, channels, chunks),
-// src/misc/msccl/msccl_lifecycle.cc and tools/msccl-algorithms (schedules of MSCCL), src/graph/paths.cc (sends).
+// src/misc/msccl/msccl_lifecycle.cc and tools/msccl-algorithms (MSCCL schedules), src/graph/paths.cc (sends).
 #pragma once
 
 #include <optional>

@@ -102,7 +102,8 @@ std::string why_links_are_idle(const Scenario& scenario, const Prediction& befor
   if (links->groups.empty()) {
     if (!of_topology || before.time != after.time || !links->port) return "";
     return fmt::format(
-        "every link keeps its bandwidth and its latency; of an adapter and its cable the slower one counts ({} has {})",
+        "every link keeps its bandwidth and its latency; the slower of an adapter and its cable sets the rate ({} has "
+        "{})",
         topology.link_name(*links->port), format(topology.link(*links->port).bandwidth));
   }
   const std::string which = names(links->groups);

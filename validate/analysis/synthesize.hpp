@@ -64,7 +64,7 @@ struct Synthesis {
   Picoseconds target{0};
   Bound bound;  ///< of the op itself
   Trees trees;
-  /// One tree turned to all roots, if the machine looks alike to all ranks (topologies/synthesis/turned_tree.hpp).
+  /// One tree rotated to all roots, if the machine looks alike to all ranks (topologies/synthesis/turned_tree.hpp).
   struct Turned {
     std::optional<TurnedTree> down, up;
     double share = 0;  ///< of the optimum's rate
@@ -78,7 +78,7 @@ struct Synthesis {
 };
 
 /// Plans trees (topologies/synthesis), makes a schedule of them, proves and times it with several numbers of slices and
-/// streams; does the same with one tree turned to all roots. If there are so many ranks that trees of each root could
+/// streams; does the same with one tree rotated to all roots. If there are so many ranks that trees of each root could
 /// not be cut into slices, these are planned only if the turned one falls short of the optimum's rate. Then times every
 /// algorithm of the catalog that serves the scenario's collective there: with its defaults, pipelined ones also with 16
 /// and 128 segments, the ring also with one of its own for each channel (topologies/search/channel_rings.hpp), and the

@@ -108,7 +108,7 @@ MadeSchedule TurnedRun::timed(int slices, int lanes) const {
     return tree;
   };
   const std::string name =
-      fmt::format("one tree turned to all roots, {}{} lane{}", slices == 1 ? "" : fmt::format("{} slices, ", slices),
+      fmt::format("one tree rotated to all roots, {}{} lane{}", slices == 1 ? "" : fmt::format("{} slices, ", slices),
                   lanes, lanes == 1 ? "" : "s");
   times_.say("timing " + name);
   auto stored = std::make_shared<const StoredSchedule>(

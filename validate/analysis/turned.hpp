@@ -1,4 +1,4 @@
-// One tree turned to all roots as a schedule for a scenario, with as many slices and lanes as are fastest.
+// One tree rotated to all roots as a schedule for a scenario, with as many slices and lanes as are fastest.
 #pragma once
 
 #include <functional>

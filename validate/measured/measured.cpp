@@ -81,7 +81,7 @@ measured::Found found_in(std::string_view text, const std::string& name) {
 
 std::string measured_formats() {
   return "    output of nccl-tests, rccl-tests and mscclpp-test, and logs that contain it\n"
-         "    JSON of nccl-tests (-J), also in a log; JSON and CSV of rccl-tests (-x)\n"
+         "    JSON of nccl-tests (-J), including within a log; JSON and CSV of rccl-tests (-x)\n"
          "    output of OSU's benchmarks of collectives\n"
          "    CSV, or a table between bars, with names in its first line: bytes, or\n"
          "      size_KiB, size_MiB, ...; time_us, or time_ms, latency_us, ...; and if\n"

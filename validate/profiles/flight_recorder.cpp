@@ -23,13 +23,13 @@ namespace ringsim::profiles {
 
 namespace {
 
-constexpr const char* not_a_dump = "the file is damaged, or no dump of PyTorch's Flight Recorder";
+constexpr const char* not_a_dump = "the file is damaged or is not a PyTorch Flight Recorder dump";
 constexpr std::int64_t most_number = std::int64_t{1} << 60;
 constexpr std::size_t most_texts = std::size_t{1} << 20;
 
 TraceEvents::Document dump_document() {
   // PyTorch's dump_json() leaves "entries" out if there are none.
-  return {.what = "dump of PyTorch's Flight Recorder",
+  return {.what = "PyTorch Flight Recorder dump",
           .events = "entries",
           .members = {"version", "pg_config", "comm_lib_version", "nccl_version"},
           .may_lack_events = true};

@@ -1,4 +1,4 @@
-// Why a job stands still: how far each rank came in each process group, by dumps of PyTorch's Flight Recorder.
+// Why a job stands still: how far each rank came in each process group, by PyTorch Flight Recorder dumps.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* not_a_log = "the line is damaged, or no output of NCCL Inspector";
+constexpr const char* not_a_log = "the line is damaged or is not output of NCCL Inspector";
 constexpr std::int64_t longest_us = std::int64_t{1} << 50;  // 36 years
 constexpr std::int64_t latest_us = std::int64_t{1} << 52;   // the year 2112: sums in ns fit 64 bits
 
@@ -282,7 +282,7 @@ class InspectorReader {
   void finish(std::optional<std::uint32_t> said) {
     if (waiting_.empty() && processes_.empty())
       throw InputError(file_.name(), "expected calls in JSON, a line each, found none",
-                       "it is no output of NCCL Inspector");
+                       "it is not output of NCCL Inspector");
     if (said && processes_.size() > 1)
       throw InputError(file_.name(),
                        fmt::format("expected one process, as --rank names one rank, found {}", processes_.size()),

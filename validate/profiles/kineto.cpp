@@ -27,11 +27,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* not_a_trace = "the file is damaged, or no trace of PyTorch's profiler";
+constexpr const char* not_a_trace = "the file is damaged or is not a PyTorch profiler trace";
 
 /// Values such as "stackFrames", which are not wanted, may be as long as the events.
 TraceEvents::Document kineto_document() {
-  return {.what = "trace of PyTorch's profiler",
+  return {.what = "PyTorch profiler trace",
           .events = "traceEvents",
           .members = {"distributedInfo", "baseTimeNanoseconds", "deviceProperties", "record_shapes", "schemaVersion"}};
 }

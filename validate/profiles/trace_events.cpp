@@ -136,7 +136,8 @@ void TraceEvents::fail(std::uint64_t at, const std::string& expected, const std:
 }
 
 void TraceEvents::fail_at(std::size_t at, const std::string& expected, char found) const {
-  fail(before_ + at, expected, in_quotes(std::string_view(&found, 1)), "the file is damaged, or no " + document_.what);
+  fail(before_ + at, expected, in_quotes(std::string_view(&found, 1)),
+       "the file is damaged or is not a " + document_.what);
 }
 
 void TraceEvents::keep(std::string_view text, std::size_t most, const char* what) {
@@ -164,7 +165,7 @@ std::size_t TraceEvents::in_key(std::string_view piece, std::size_t at) {
 std::size_t TraceEvents::in_value(std::string_view piece, std::size_t at) {
   const std::size_t end = value_.look(piece, at);
   if (value_.error() != nullptr)
-    fail(before_ + end, "a JSON value", value_.error(), "the file is damaged, or no " + document_.what);
+    fail(before_ + end, "a JSON value", value_.error(), "the file is damaged or is not a " + document_.what);
   const std::string_view found = piece.substr(at, end - at);
   const bool is_event = next_ == Next::event;
   const std::size_t most = is_event ? limits_.event_bytes : limits_.header_bytes;

@@ -41,7 +41,7 @@ bool for_each_member(std::string_view object, const std::function<bool(std::stri
 class TraceEvents {
  public:
   struct Document {
-    std::string what;                  ///< for errors: "trace of PyTorch's profiler"
+    std::string what;                  ///< for errors: "PyTorch profiler trace"
     std::string events;                ///< the key of its list: "traceEvents"
     std::vector<std::string> members;  ///< keys whose values are wanted
     bool may_lack_events = false;      ///< a document without the list is whole

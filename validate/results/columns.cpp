@@ -547,7 +547,7 @@ constexpr std::array columns{
                  [](const Result& r) { return of_training(r, [](const auto& t) { return microseconds(t.longest); }); }),
     Column{.name = "steady",
            .unit = "",
-           .meaning = "whether the last two steps took equally long, to the picosecond; false if only one counts",
+           .meaning = "whether the last two steps took the same time, to the picosecond; false if only one is timed",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_training(r, [](const auto& t) { return t.steady; }); }},
     time_of_step(

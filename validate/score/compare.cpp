@@ -209,9 +209,9 @@ ErrorBand errors_of(std::span<const Curve> curves) {
 
 std::string headline_of(std::span<const Curve> curves) {
   const auto off = [](const ErrorBand& band) {
-    std::string text = fmt::format("by {:.1f} % in the median of {} row{}", 100 * band.median_abs, band.rows,
-                                   band.rows == 1 ? "" : "s");
-    if (band.rows >= 10) text += fmt::format(", and by more than {:.1f} % in one row of ten", 100 * band.p90_abs);
+    std::string text =
+        fmt::format("by {:.1f} % (median of {} row{})", 100 * band.median_abs, band.rows, band.rows == 1 ? "" : "s");
+    if (band.rows >= 10) text += fmt::format(", in one row in ten by more than {:.1f} %", 100 * band.p90_abs);
     return text;
   };
   const Curve& nearest = nearest_of(curves);

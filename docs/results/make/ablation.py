@@ -46,7 +46,7 @@ def write_page():
     families = "\n\n".join(f"## {family[0].upper()}{family[1:]}\n\n{table(results, family)}" for family in FAMILIES)
     return f"""# How much does each part of the model of NCCL matter?
 
-The script `docs/results/make/ablation.py build/tools/ringsim` writes this page. The tables have the scorecard's column "ringsim, library" for
+The script `docs/results/make/ablation.py build/tools/ringsim` writes this page. The tables show the scorecard's column "ringsim, library" for
 the [published tables](accuracy.md), with one part of the model switched off by `--set`; nothing is fitted again.
 Cells are the median / 90th percentile of |predicted/measured - 1|, in percent. The option overrides variables of NCCL
 that a table sets.

@@ -26,8 +26,8 @@ NAMES = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
 # Tables with rows above their bound, and why. The script fails if one has no reason, or a reason has no row.
 ABOVE = {
     "gh200-2n1g-all_reduce-gdron": "Within rounding. The model assumes a payload of 24 of 25 GB/s per HDR port (0.96); these four ports carry 24.02.",
-    "h100-10n1g-all_reduce": "The preset's 48 GB/s are 2 % too low in two places. For PCIe gen5 x16 they are NCCL's constant (the line rate is 63, and"
-                             " copies of 55 were measured elsewhere). For NDR's payload they are the upper end of the 46 to 48 that nccl-tests issue"
+    "h100-10n1g-all_reduce": "The preset's 48 GB/s are 2 % too low in two places. For PCIe gen5 x16, 48 GB/s is NCCL's constant (the line rate is 63 GB/s, and"
+                             " copies at 55 GB/s were measured elsewhere). For NDR, it is the upper end of the 46 to 48 GB/s that nccl-tests issue"
                              " 290 reports. This fabric carries 48.9 of 50. The constants are unchanged, because other machines reach 46 to 48, and NCCL"
                              " chooses by 48.",
 }
@@ -206,8 +206,8 @@ The script `docs/results/make/bounds.py build/tools/ringsim` writes this page, a
 No algorithm moves data faster than these rates. The cut in the last column is the limit. `ringsim bound` computes the rates for any
 machine. Link rates are rates of payload, so the bounds are lower than those of line rates. Latency is not included.
 
-A star connects the nodes, with cables that are faster than any NIC, so the limit is a link of the machine; every NIC counts. A link counts
-if messages between GPUs use it: NVLink within a node, NICs between them. The busbw of several nodes may exceed that of one, because data
+A star connects the nodes, with cables that are faster than any NIC, so the limit is a link of the machine; every NIC is included. A link
+is included if messages between GPUs use it: NVLink within a node, NICs between them. The busbw of several nodes may exceed that of one, because data
 leaves a GPU over NVLink and NIC at once. `<=` marks a lower bound on the time; the optimum may be slower. Rates without it are optima that
 trees reach (`ringsim synthesize` makes them). `1/x*` is exact: the seconds in which each rank's block of 1 GB reaches all ranks. "All-reduce
 in two" is a reduce-scatter, then an all-gather. "All-reduce" is the bound for all algorithms in which only GPUs reduce. In all rows,
@@ -217,9 +217,9 @@ all-to-all is a lower bound by cuts. `*` matches any number. Presets on one line
 
 ## What measured collectives reach
 
-The table has the best row (largest busbw) of every measured table, as a share of the bound of its machine. These are the {n} tables of
+The table shows the best row (largest busbw) of every measured table, as a share of the bound of its machine. These are the {n} tables of
 `validate/measured/tables` that have a scenario and messages of 1 MiB or more. Most are of NCCL; those with `mpi` in the name are of MPI, mi300x
-and mi325x are of RCCL. The bound uses the rate of copies between two GPUs. The last column has the share of NVLink's line rate, for single nodes
+and mi325x are of RCCL. The bound uses the rate of copies between two GPUs. The last column shows the share of NVLink's line rate, for single nodes
 with NVSwitches. The {n_band} tables of eight GPUs on an NVSwitch that end at 256 MiB or more reach {band} of the line rate. Kernels, their
 synchronization, and protocols cost the rest.
 

@@ -78,7 +78,7 @@ steps at every size. And no wire has a `latency_scale` of 7: this value represen
 
 ## Every second row fitted, the others predicted
 
-The table has the scenarios of the scorecard with the plain protocol, and with NCCL's (`--set transport.protocol=...`; Simple for the third table, which
+The table shows the scenarios of the scorecard with the plain protocol, and with NCCL's (`--set transport.protocol=...`; Simple for the third table, which
 states it). Rows are ordered by size; the odd ones are fitted and the even ones predicted, and vice versa. Errors are median / 90th percentile of
 |predicted/measured - 1|, in percent, without and with the factors. "-": the rows do not determine the factor, and it was not changed; "bound": the factor
 is at the end of its range.

@@ -82,14 +82,14 @@ def data_parallel_master(rows):
 
 def server_grows(rows):
     return ("1 GiB over ports of 10 GB/s: " + ", ".join(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
-            f". The times equal the form plus the latency of both directions, {[exactly(row) for row in rows][0]}.")
+            f". The times match the form plus the latency of both directions, {[exactly(row) for row in rows][0]}.")
 
 
 def ring_stays(rows):
     limit = 2 * 2**30 / 10e9 * 1000
     return ("This is true only without latency. 1 GiB over ports of 10 GB/s: " +
             ", ".join(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
-            f"; 2p/b is {limit:.1f}. The simulation equals the form plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
+            f"; 2p/b is {limit:.1f}. The simulation matches the form plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
             f"enough ranks, these make it longer than 2p/b.")
 
 
@@ -103,8 +103,8 @@ def ddp(rows):
 def loop(rows):
     row = rows[0]
     return (f"ResNet-50, 32 images, an A100 that reaches 14 % of its peak: the step takes {ms(row):.1f} ms, "
-            f"{row['split_us']['compute'] / 1000:.1f} of them computing. Forward pass, backward pass and update are the tasks of one stream; "
-            "`--trace` has each layer.")
+            f"of which computing takes {row['split_us']['compute'] / 1000:.1f} ms. Forward pass, backward pass and update are the tasks of one stream; "
+            "`--trace` shows each layer.")
 
 
 def scales(rows):

@@ -106,7 +106,7 @@ def write_page():
     one_block = next(float(row["gbps"]) for row in rows if row["kind"] == "copy" and row["what"] == "copy kernel of 1 blocks")
     return f"""# How fast a GPU computes, and the cost of simultaneous copies
 
-This page has the rates of transformer kernels on one H200, as shares of its datasheet's peaks ({PEAK_TFLOPS:g} TFLOP/s of BFLOAT16 without sparsity,
+This page shows the rates of transformer kernels on one H200, as shares of its datasheet's peaks ({PEAK_TFLOPS:g} TFLOP/s of BFLOAT16 without sparsity,
 {PEAK_GBPS / 1000:g} TB/s), first alone, then two kernels at once. [tools/torch-compute.py](../../tools/torch-compute.py) measured them, and says how it counts
 FLOP and bytes; the rows are [here](../../{measured.relative_to(ROOT)}). They are facts of this GPU and this software, for `workload.compute` and
 `training.slowdown` of a scenario. ringsim uses none of them as a default.
@@ -131,20 +131,20 @@ No single share fits all of them: it varies by a factor of 2 with the kernel, an
 
 ## Kernels limited by memory
 
-The table has the share of the memory's rate, with each operand counted once. The kernels are unfused, as PyTorch runs them without a compiler.
+The table shows the share of the memory's rate, with each operand counted once. The kernels are unfused, as PyTorch runs them without a compiler.
 
 {memory_table(rows)}
 
 ## Copy kernels alone
 
-The table has the rate in GB/s at which a kernel of few blocks reads and writes the GPU's memory: {one_block:.0f} GB/s with one block, and nearly in proportion up to 16.
+The table shows the rate in GB/s at which a kernel of few blocks reads and writes the GPU's memory: {one_block:.0f} GB/s with one block, and nearly in proportion up to 16.
 
 {copies_table(rows)}
 
 ## Compute next to copies
 
-The table has the time next to the copies divided by the time alone, as minimum and maximum over the copy and reduce kernels with this number of blocks. Over all
-pairs with a copy kernel, compute takes {statistics.median(slowed):.2f} times as long in the median, and products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
+The table shows the time next to the copies divided by the time alone, as minimum and maximum over the copy and reduce kernels with this number of blocks. Over all
+pairs with a copy kernel, compute takes a median of {statistics.median(slowed):.2f} times as long, and products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
 One block slows down a product about as much as 16 blocks do.
 
 {together_table(rows, computes, copies=False)}

@@ -13,15 +13,15 @@ import sys
 
 EXPERIMENTS = [  # file, title, what it shows, whether its times count
     ("host", "Parameter servers in host memory",
-     "K ranks of one GPU, and a server in pinned host memory: all share the one path up and the one path down.", True),
+     "K ranks on one GPU and a server in pinned host memory: all ranks share one path to the host and one path back.", True),
     ("memory-graph", "In the GPU's memory, as a graph",
-     "K ranks of one GPU: all copies and additions share its memory.", True),
+     "K ranks on one GPU: all copies and additions share its memory.", True),
     ("memory-streams", "In the GPU's memory, call by call",
-     "K ranks of one GPU, without a graph: the host spends time on every call.", True),
+     "K ranks on one GPU, without a graph: the host spends time on every call.", True),
     ("kernels", "Copy kernels of few blocks as links",
      "A kernel with the given number of thread blocks copies a rank's data; it is modeled as a link of known rate. Many such kernels share the memory.", True),
     ("nccl", "NCCL", "With ncclSend and ncclRecv, and with NCCL's own collective: one rank, and two processes on one GPU, whose kernels take "
-     "turns while they wait for each other. Only the results count, not the times.", False),
+     "turns while they wait for each other. Only the results are compared, not the times.", False),
 ]
 MODELS = [  # column, its name, color
     ("time_us", "simulator", "#1f5fa8"),
@@ -153,7 +153,7 @@ from the model of the GPU (validate/replay/gpu), with launches: copies run in tu
 
 Additions matter: a server in host memory spends most of its time on them, and in the GPU's memory they take as long as the copies.
 
-The table has |measured/predicted - 1| in the median over all results of 1 MiB or more in which data moves:
+The table shows the median of |measured/predicted - 1| over all results of 1 MiB or more in which data moves:
 
 {summary(experiments)}
 

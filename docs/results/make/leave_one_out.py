@@ -322,7 +322,7 @@ def text_of(given, unknown, known, found, moved, eight, groups):
 
 The script `docs/results/make/leave_one_out.py build/tools/ringsim` writes this page; it is run by hand, because it is too slow for a test. Each of the
 {len(found)} machines of the [published tables](accuracy.md) is left out in turn. The constants of NCCL's kernels on which its tables depend
-([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells have the
+([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells show the
 median / 90th percentile of |predicted/measured - 1|, and the median of the signed error, in percent.
 
 | | {head[2:]}
@@ -332,7 +332,7 @@ median / 90th percentile of |predicted/measured - 1|, and the median of the sign
 {line("all tables in the fit", known)}
 | goal, launch given | {" | ".join(goal for *_, goal in BANDS)} |
 
-- **Launch given**: one number, a fact of machine and harness, like the rate of a link (`devices.gpu.launch`). It is the difference between
+- **Launch given**: one number, a property of the machine and the harness, like the rate of a link (`devices.gpu.launch`). It is the difference between
   measurement and prediction in the smallest row of one table of the machine: the all_gather or all_reduce with the fewest GPUs. If that row is larger
   than 64 KiB, it is the generation's launch. **Nothing given**: the median launch of the other machines of the generation.
 - **Fit**: the effect of a constant on each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row

@@ -180,7 +180,7 @@ down; on two switches they are faster. The model lacks:
 
 ## GPUDirect RDMA on and off
 
-The table has two nodes of every preset with cabled adapters, on a star whose cables are faster than any of them, 256 MiB: one pair of GPUs
+The table shows two nodes of every preset with cabled adapters, on a star whose cables are faster than any of them, 256 MiB: one pair of GPUs
 (`scenarios/examples/machines/gpudirect-pair.json`), and all GPUs in pairs both ways at once (`scenarios/examples/machines/gpudirect-all.json`; the
 rate out of a node). "bottleneck" is the link that limited the speed longest, or the first of several equally narrow ones. They are often equal: 12
 GB/s for EDR and PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.

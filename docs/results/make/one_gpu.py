@@ -148,7 +148,7 @@ longer than the copies.
 ## When gradients are ready
 
 The table is for PyTorch's buckets. *By multiply-adds* knows only the time of the whole step and of its update; *measured* has each
-tensor's own time. *Furthest off* is the largest difference of a bucket, in percent of the step; it is positive if ringsim predicts the
+tensor's own time. *Furthest off* is the largest error of any bucket, as a percentage of the step time; it is positive if ringsim predicts the
 bucket too late. The last columns show the effect on a prediction: a DDP step of 16 such GPUs on ports of 12.5 GB/s, in ms.
 
 | model, batch, numbers | buckets | measured order | furthest off | step, by multiply-adds | step, measured layers | difference |

@@ -107,7 +107,7 @@ The script `docs/results/make/plans.py build/tools/ringsim` writes this page. Th
 says how a row becomes a scenario.
 
 For each model, the row with the most FLOP/s gives the share of matrix products, and is not scored: {len(given)} inputs,
-{len(scored)} scored rows, {len(out)} left out. In all rows attention reaches 45 % of the peak and memory 80 % of its bandwidth; both are stated, and
+{len(scored)} scored rows, {len(out)} left out. In all rows attention reaches 45 % of the peak and memory 80 % of its bandwidth; both are given, and
 nothing else is fitted. The error is predicted step / measured step - 1. Models 0 and 1 need no simulation, and use the share from the same input.
 Rows of Narayanan et al. are marked `recalled`: their FLOP/s have not been compared with the paper yet.
 

@@ -98,7 +98,7 @@ QUESTIONS = [
              "Something else limits the time, and the output says so for each change.", until="\nThe critical path by"),
     Question(33, "Which rank of my job is late?", "profiles of a job of four GPUs that is made up",
              ["trace", "show", *PROFILES],
-             "Rank 2. The others wait about 0.9 ms for it in each all-reduce of 64 MiB; the second table has the sums. [My job is "
+             "Rank 2. The others wait about 0.9 ms for it in each all-reduce of 64 MiB; the second table shows the sums. [My job is "
              "slow](my-job-is-slow.md) says how to record profiles."),
     Question(34, "Is my all-reduce as fast as it should be?", "the same profiles, and the machine",
              ["trace", "compare", "dgx-a100", *PROFILES],
@@ -125,9 +125,10 @@ QUESTIONS = [
              "attention with its square. Use it if the model does not fit otherwise, not for speed."),
     Question(37, "And if keys and values travel around a ring while attention computes?", "the same",
              matrix("37-ring", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
-             "At 128 k tokens the steps of attention hide all hops. Two ranks lose 0.7 % and four lose 1.8 %: half of it to kernels that add up "
-             "results and gradients of steps, half to tensor collectives, of which there are more, each smaller. At 8 k tokens a step takes less time than "
-             "a hop: 15 and 35 % are lost, and four ranks are slower than with gathers, because each hop is a call with its own latency."),
+             "At 128 k tokens the steps of attention hide all hops. Two ranks lose 0.7 % and four lose 1.8 %. Half of the loss comes "
+             "from kernels that add up the results and gradients of the steps, and half from tensor collectives, which are smaller "
+             "and more numerous. At 8 k tokens a step takes less time than a hop: 15 and 35 % are lost, and four ranks are slower "
+             "than with gathers, because each hop is a call with its own latency."),
     Question(38, "How many GPUs are worth it for a batch of a fixed size?", "strong scaling; shares of the peak are assumed",
              matrix("38-strong-scaling", "topology.nodes", "topology.fabric.link.bandwidth", "time_us"),
              "With NICs of 400 Gb/s, all 64: they reach 96 % of ideal scaling. With 100 Gb/s, 16 GPUs reach 89 %, 32 reach 73 % and "

@@ -79,7 +79,7 @@ def write_page():
     return f"""# How GPUs train together
 
 The script `docs/results/make/regimes.py build/tools/ringsim` writes this page from `ringsim list regimes` and the
-[examples](../../scenarios/examples/training); a test compares them. The tables have the first point of each scenario, regime and
+[examples](../../scenarios/examples/training); a test compares them. The tables show the first point of each scenario, regime and
 closed form. f, B and u are the times of the forward pass, backward pass and update; there are K GPUs with p bytes of gradients; b is
 the rate of a port, and a the latency of a path. [The guide](../guide/training.md) explains the forms and their assumptions. `ringsim run
 SCENARIO --picture` drew the pictures from the simulated runs. Workers of mode async have no common step, so they have no picture.

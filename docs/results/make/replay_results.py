@@ -144,7 +144,7 @@ loads = [case.load for case in shown + mpi + fifo]
 
 The replays send real data over real TCP, in network namespaces on one machine ([how, and what it means](../guide/replay.md)). Every prediction was made before
 its replay, from the scenario alone. The script `docs/results/make/replay_results.py build/tools/ringsim` wrote this page on {datetime.date.today():%Y-%m-%d}, with
-Linux {platform.release().split("-")[0]} and {os.cpu_count()} processors shared with other work: load {min(loads):.1f} to {max(loads):.1f}. Times are medians of {REPEATS} runs after 2 that do not count; ports have
+Linux {platform.release().split("-")[0]} and {os.cpu_count()} processors shared with other work: load {min(loads):.1f} to {max(loads):.1f}. Times are medians of {REPEATS} runs after 2 that are not timed; ports have
 200 Mb/s of payload.
 
 **{within} of {n} medians over ringsim's own sockets are within 5 % of model `fair`; the largest error is {100 * off:.1f} %: {which}. {wrong} wrong elements.** If a port is one queue
@@ -156,7 +156,7 @@ and windows are free, TCP is not max-min fair: {departs[0]} takes {ratio(departs
 
 {chr(10).join(section(case) for case in shown)}
 {section(mpi[0])}
-These figures include Open MPI's own protocols and progress. ringsim does not configure its sockets, so the 5 % limit does not apply.
+These figures include Open MPI's own protocols and progress. ringsim does not configure Open MPI's sockets, so the 5 % limit does not apply.
 
 {section(fifo[0])}
 A sender with more data in flight has a larger part of the queue, and gets a larger share of the port, so short flows wait for long ones. The time of all seven

@@ -188,7 +188,7 @@ TEST_CASE("background messages take the links as they are: they go round a link 
   disturbance.links.pop_back();
   CHECK_THROWS_WITH_AS(one_message(disturbance),
                        "no way is left at 200 us for gpu2 -> gpu1: down for good is gpu2 -> switch0\n"
-                       "  hint: have the link restored (then messages wait for it), or give the topology another way",
+                       "  hint: restore the link (then messages wait for it), or add another path to the topology",
                        InputError);
 }
 

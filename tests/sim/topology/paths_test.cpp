@@ -499,7 +499,7 @@ TEST_CASE("data that rests in a GPU on its way cannot be spread by packet") {
   Routes routes(t, {}, {.policy = Routing::Policy::packet_spray});
   CHECK_THROWS_WITH_AS(routes.find(at(t, "g0"), at(t, "g2")),
                        "no path from g0 to g2: data rests in g1 on its way and cannot be spread by packet\n"
-                       "  hint: take another policy than packet_spray",
+                       "  hint: take a policy other than packet_spray",
                        InputError);
 }
 

@@ -74,10 +74,10 @@ bool MpiSession::agree(const std::function<std::string()>& read) {
   std::string first = hash;
   MPI_Bcast(first.data(), 32, MPI_CHAR, 0, MPI_COMM_WORLD);
   if (!failed && first != hash && first != std::string(32, ' '))
-    failed = std::make_exception_ptr(EnvironmentError(
-        fmt::format("process {} of {} has read another scenario than the first\n  hint: is the file the same on all "
-                    "machines?",
-                    rank_, size_)));
+    failed = std::make_exception_ptr(EnvironmentError(fmt::format(
+        "process {} of {} has read a different scenario from the first\n  hint: is the file the same on all "
+        "machines?",
+        rank_, size_)));
   int mine = failed ? rank_ : size_, lowest = 0;
   MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (lowest == size_) return true;

@@ -51,7 +51,8 @@ constexpr auto longest_wait_for_reason = 1s;
 
 const char* refusal_of(const std::string& word) {
   if (word == "secret")
-    return "this process has another secret than process 0\n  hint: is the file of --secret-file the same on all "
+    return "the secret of this process differs from that of process 0\n  hint: is the file of --secret-file the same "
+           "on all "
            "machines?";
   if (word == "scenario")
     return "this process replays another scenario, or another message size, than process 0\n  hint: are file and "
