@@ -9,7 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/program/call_kinds.hpp"
-#include "sim/program/find_stand_ins.hpp"
+#include "sim/program/program_stand_ins.hpp"
 
 namespace ringsim {
 

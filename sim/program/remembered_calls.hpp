@@ -31,10 +31,10 @@ namespace ringsim {
 /// picosecond: by induction over its events. Those that met are to be simulated in the next run, with all others as
 /// known; the set only grows, so it ends.
 ///
-/// Actors whose messages are alike as well (sim/program/find_stand_ins.hpp) are simulated as one, in all runs. If there
-/// are none, or the path is recorded, actors that are alike (sim/program/alike_actors.hpp) are run as one: the others
-/// have only calls that met, which are simulated with all of their members. Both ways times equal those of the whole
-/// run to rounding, as is said there.
+/// Actors whose messages are alike as well (sim/program/program_stand_ins.hpp) are simulated as one, in all runs. If
+/// there are none, or the path is recorded, actors that are alike (sim/program/alike_actors.hpp) are run as one: the
+/// others have only calls that met, which are simulated with all of their members. Both ways times equal those of the
+/// whole run to rounding, as is said there.
 ///
 /// A helper (a switch, a server) that arrives before all ranks, and sends nothing before they do, is taken to arrive a
 /// picosecond before the first of them.

@@ -1,5 +1,5 @@
 // Some actors of a program stand for others, messages and all: their run tells what the whole run tells.
-#include "sim/program/find_stand_ins.hpp"
+#include "sim/program/program_stand_ins.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "sim/program/find_stand_ins.hpp"
+#include "sim/run/find_stand_ins.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "sim/base/watch.hpp"
-#include "sim/program/alike_actors.hpp"
-#include "sim/program/call_kinds.hpp"
 #include "sim/run/planned_routes.hpp"
 #include "sim/schedule/lanes.hpp"
 
@@ -30,14 +28,8 @@ constexpr std::size_t most_connections = std::size_t{1} << 21;
 /// would be left that stands for another.
 constexpr int most_passes = 256;
 
-/// Chosen: of a call with fewer members all kinds are read, however many there are.
+/// Chosen: of a schedule with fewer actors all kinds are read, however many there are.
 constexpr std::size_t most_unlike = 64;
-
-/// Calls that share this have the same steps, members and channels.
-struct CallKind {
-  int call = 0;
-  Stream stream = 0;
-};
 
 /// Numbers for things that are compared by what they are.
 template <class Thing>
@@ -52,10 +44,10 @@ class Numbers {
 
 using Words = std::vector<std::int64_t>;
 
-/// A sender, a receiver and a channel, over all calls.
+/// A sender, a receiver and a channel, over all schedules.
 struct Connection {
   Actor from = 0, to = 0;
-  Words sends, receives;      // kind and number among the sender's, or the receiver's, of that kind; in pairs
+  Words sends, receives;      // schedule and number among the sender's, or the receiver's, in that one; in pairs
   int sent_as = 0;            // a number of `sends`, which no other connection of its sender has
   int received_as = 0;        // likewise
   std::vector<LinkId> links;  // over all parts and legs of its path
@@ -65,18 +57,18 @@ struct Connection {
 
 class Finder {
  public:
-  Finder(const Topology& topology, const RunOptions& options, const LoweredProgram& lowered)
+  Finder(const Topology& topology, const RunOptions& options, const ToldApart& actors)
       : topology_(topology),
         options_(options),
-        lowered_(lowered),
-        program_(lowered.program()),
+        actors_(actors),
+        n_actors_(static_cast<Actor>(actors.roles.size())),
         has_posts_(options.may_post(topology)) {}
 
   std::shared_ptr<const StandIns> found() {
     if (has_posts_ && shares_devices()) return nullptr;
-    shapes_.resize(static_cast<std::size_t>(program_.actors));
-    for (const CallKind& kind : kinds())
-      if (!read(kind)) return nullptr;
+    shapes_.resize(actors_.roles.size());
+    for (std::size_t i = 0; i < actors_.schedules.size(); ++i)
+      if (!read(actors_.schedules[i](), static_cast<std::int64_t>(i))) return nullptr;
     if (connections_.empty() || !find_paths()) return nullptr;
     color();
     for (int round = 0; refine() && round < most_collisions; ++round)
@@ -93,44 +85,24 @@ class Finder {
     return false;
   }
 
-  std::vector<CallKind> kinds() const {
-    const std::vector<int> kind_of = kinds_of_calls(program_);
-    std::vector<CallKind> found;
-    std::set<std::pair<int, int>> known;  // by the first channel
-    for (const Program::Role& role : program_.roles)
-      for (std::size_t s = 0; s < role.streams.size(); ++s)
-        for (const Program::Task& task : role.streams[s]) {
-          if (task.call < 0) continue;
-          const auto call = static_cast<std::size_t>(task.call);
-          const auto stream = static_cast<Stream>(s);
-          const int channel = lowered_.first_channel(stream, program_.calls[call].plan);
-          if (known.emplace(kind_of[call], channel).second) found.push_back({.call = task.call, .stream = stream});
-        }
-    return found;
-  }
-
-  // The steps of a call's members, and its connections. False: there are too many kinds of members.
-  bool read(const CallKind& kind) {
-    const auto& called = program_.calls[static_cast<std::size_t>(kind.call)].schedule.schedule();
-    const CheckedSchedule alone = lowered_.alone(
-        kind.call, kind.stream, std::vector<Picoseconds>(static_cast<std::size_t>(called.actors), Picoseconds{0}));
-    const Schedule& schedule = alone.schedule();
-    const auto number = n_kinds_++;
+  // The steps of those who have any, and their connections. False: there are too many kinds of actors.
+  bool read(const CheckedSchedule& checked, std::int64_t number) {
+    const Schedule& schedule = checked.schedule();
     Numbers<Words> shapes;
     std::size_t n_members = 0;
-    for (Actor actor = 0; actor < program_.actors; ++actor) {
+    for (Actor actor = 0; actor < n_actors_; ++actor) {
       if (schedule.n_steps(actor, 0) == 0) continue;
       throw_if_stopped(options_.stop, "ranks that are alike were being looked for");
       ++n_members;
       const int shape = shapes.of(shape_of(schedule, actor, number));
       if (shapes.size() > 1 + n_members / least_class && n_members > most_unlike) return false;
       if (!has_only_own_ || connections_.size() > most_connections) return false;
-      shapes_[static_cast<std::size_t>(actor)].push_back(static_cast<std::int64_t>(number) << 32 | shape);
+      shapes_[static_cast<std::size_t>(actor)].push_back(number << 32 | shape);
     }
     return true;
   }
 
-  // An actor's steps in a call, with its connections numbered instead of its peers.
+  // An actor's steps in a schedule, with its connections numbered instead of its peers.
   Words shape_of(const Schedule& schedule, Actor actor, std::int64_t kind) {
     Words shape;
     std::map<std::pair<std::uint64_t, bool>, std::int64_t> numbers;
@@ -167,14 +139,14 @@ class Finder {
   void add_turns(Actor actor, const Step& step, Words& shape) const {
     std::vector<Actor> far;
     for (const Op& op : step.ops)
-      if (op.what == Do::send) far.push_back(wrap(op.peer - actor, program_.actors));
+      if (op.what == Do::send) far.push_back(wrap(op.peer - actor, n_actors_));
     if (far.size() < 2) return;
     shape.push_back(static_cast<std::int64_t>(far.size()));
     for (const Actor each : far)
       shape.push_back(std::count_if(far.begin(), far.end(), [&](Actor other) { return other < each; }));
   }
 
-  // The number of a connection among those of the actor in a kind of call.
+  // The number of a connection among those of the actor in a schedule.
   std::int64_t number_of(Actor actor, const Op& op, std::int64_t kind,
                          std::map<std::pair<std::uint64_t, bool>, std::int64_t>& numbers) {
     const bool sends = op.what == Do::send;
@@ -227,7 +199,7 @@ class Finder {
 
   // Devices copy and add over links of their own. False: one draws on another link.
   bool use_work() {
-    for (Actor actor = 0; actor < program_.actors; ++actor)
+    for (Actor actor = 0; actor < n_actors_; ++actor)
       for (const LinkId link : work_of(actor))
         if (!use(link)) return false;
     return true;
@@ -251,8 +223,8 @@ class Finder {
   // The first colors.
   void color() {
     Numbers<Words> actors;
-    for (Actor actor = 0; actor < program_.actors; ++actor) {
-      Words words{program_.role_number(actor), actor < program_.ranks ? 1 : 0};
+    for (Actor actor = 0; actor < n_actors_; ++actor) {
+      Words words{actors_.roles[static_cast<std::size_t>(actor)], actor < actors_.ranks ? 1 : 0};
       const auto& shapes = shapes_[static_cast<std::size_t>(actor)];
       words.insert(words.end(), shapes.begin(), shapes.end());
       if (const DeviceLinks* device = topology_.device(node_of(actor)); device != nullptr)
@@ -332,7 +304,7 @@ class Finder {
                                                     .what = connection.sent_as,
                                                     .place = static_cast<std::int64_t>(l),
                                                     .actor = connection.from});
-    for (Actor actor = 0; actor < program_.actors; ++actor) {
+    for (Actor actor = 0; actor < n_actors_; ++actor) {
       const std::vector<LinkId> work = work_of(actor);
       for (std::size_t l = 0; l < work.size(); ++l)
         found[work[l].value].push_back(
@@ -415,13 +387,12 @@ class Finder {
 
   const Topology& topology_;
   const RunOptions& options_;
-  const LoweredProgram& lowered_;
-  const Program& program_;
+  const ToldApart& actors_;
+  Actor n_actors_;
   bool has_posts_;
   bool has_only_own_ = true;  // no unit that several actors share, no wait for another's steps
-  std::int64_t n_kinds_ = 0;
   int n_legs_ = 0;
-  std::vector<Words> shapes_;                        // [actor] by kind of call: a kind and its shape in it
+  std::vector<Words> shapes_;                        // [actor] by schedule: its number, and the actor's shape in it
   std::map<std::uint64_t, Connection> connections_;  // by connection_key()
   std::vector<bool> used_;                           // [link]
   std::vector<int> colors_, link_colors_;            // [actor], [link]
@@ -431,9 +402,8 @@ class Finder {
 }  // namespace
 
 std::shared_ptr<const StandIns> find_stand_ins(const Topology& topology, const RunOptions& options,
-                                               const LoweredProgram& program) {
-  if (!roles_say_all(program.program())) return nullptr;
-  return Finder(topology, options, program).found();
+                                               const ToldApart& actors) {
+  return Finder(topology, options, actors).found();
 }
 
 }  // namespace ringsim
