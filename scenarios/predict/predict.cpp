@@ -468,7 +468,12 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
       return work.programs()->is_called(actor, lane, step);
     };
   const std::int64_t n_messages = work.n_messages();
-  if (options.stage) options.stage(fmt::format("simulating {} messages", n_messages));
+  if (options.stage) {
+    options.stage(fmt::format("simulating {} messages", n_messages));
+    run_options.on_whole = [&options, n_messages](const std::string& why_not) {
+      options.stage(fmt::format("simulating {} messages one by one: {}", n_messages, why_not));
+    };
+  }
   // Programs are accounted for by their tasks.
   std::optional<PhaseAccount> phases;
   if (options.phases && work.programs() == nullptr) phases.emplace(work.whole().schedule());
@@ -480,7 +485,8 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   std::optional<Recorder> recorder;
   if (options.recording != nullptr)
     recorder.emplace(*options.recording, topology, run_options, work.names(), work.n_ranks(), work.programs());
-  run_options.record_spans = options.explain && n_messages < run_options.fold_from;  // they would prevent folding
+  // They would prevent folding.
+  run_options.record_spans = options.explain && !is_worth_folding(work.whole(), run_options);
   std::string remembered;
   const Timeline timeline = run_blaming(scenario, topology, work, run_options, remembered);
   work.finish(timeline);

@@ -338,7 +338,7 @@ std::string about_symmetry(const CheckedSchedule& checked) {
 std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                             const std::vector<NodeId>& placement, std::string& why_not) {
   const Schedule& schedule = checked.schedule();
-  try {
+  return unless_refused(why_not, [&] {
     if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic)
       refuse("every message is recorded");
     if (moves_packets(options.model))
@@ -355,12 +355,7 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
         fmt::format("{} ranks are one: {}, {}and {}", made.ranks, about_symmetry(checked),
                     lanes.n_lanes() > 1 ? fmt::format("its {} lanes do the same, ", lanes.n_lanes()) : "", about);
     return made;
-  } catch (const Refusal& refusal) {
-    why_not = refusal.because;
-  } catch (const InputError& error) {  // of a path: the run says so, in its own order
-    why_not = error.message();
-  }
-  return std::nullopt;
+  });
 }
 
 Timeline Folding::unfold(Timeline one_rank) const {

@@ -130,12 +130,7 @@ std::optional<FoldingByChannels> fold_channels(const Topology& topology, const C
                                                const RunOptions& options, std::string& why_not) {
   const Piecewise* made = piecewise(checked.schedule());
   if (made == nullptr || made->channels == 1) return std::nullopt;
-  try {
-    return folded_channels(topology, checked, *made, options);
-  } catch (const Refusal& refusal) {
-    why_not = refusal.because;
-  }
-  return std::nullopt;
+  return unless_refused(why_not, [&] { return folded_channels(topology, checked, *made, options); });
 }
 
 Timeline FoldingByChannels::unfold(Timeline one_channel) const {

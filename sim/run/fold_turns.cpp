@@ -322,14 +322,7 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
 std::optional<FoldingByTurns> fold_by_turns(const Topology& topology, const CheckedSchedule& checked,
                                             const RunOptions& options, const std::vector<NodeId>& placement,
                                             std::string& why_not) {
-  try {
-    return folded_by_turns(topology, checked, options, placement);
-  } catch (const Refusal& refusal) {
-    why_not = refusal.because;
-  } catch (const InputError& error) {  // of a path: the run says so, in its own order
-    why_not = error.message();
-  }
-  return std::nullopt;
+  return unless_refused(why_not, [&] { return folded_by_turns(topology, checked, options, placement); });
 }
 
 Timeline FoldingByTurns::unfold(Timeline some_ranks) const {

@@ -20,13 +20,6 @@ bool is_activity(PathCause cause) {
   return cause != PathCause::late && cause != PathCause::slow && cause != PathCause::jitter;
 }
 
-/// Rank 0 is there for all of `ranks`.
-void multiply_use(PhaseUse& use, int ranks) {
-  use.bytes = use.bytes * ranks;
-  if (__builtin_mul_overflow(use.messages, ranks, &use.messages))
-    fail_too_large("more messages than can be counted (2^63)");
-}
-
 }  // namespace
 
 PhaseAccount::PhaseAccount(const Schedule& schedule) : schedule_(schedule) {
@@ -49,8 +42,9 @@ void PhaseAccount::add(Actor actor, Lane lane, int step, Add add) {
 void PhaseAccount::on_message(const Span& message) {
   add(message.from, message.lane, message.step, [&](PhaseUse& use) {
     stretch_use(use, message.start, message.finish);
-    ++use.messages;
-    use.bytes += message.bytes;
+    if (__builtin_add_overflow(use.messages, message.count, &use.messages))
+      fail_too_large("more messages than can be counted (2^63)");
+    use.bytes += message.bytes * message.count;
   });
 }
 
@@ -62,10 +56,6 @@ std::vector<PhaseTime> PhaseAccount::finish(const Timeline& timeline) {
     });
   PhaseUse all;
   for (PhaseTime& phase : phases_) {
-    if (timeline.folded) {
-      multiply_use(phase.whole, schedule_.actors);
-      for (PhaseUse& step : phase.steps) multiply_use(step, schedule_.actors);
-    }
     all.critical += phase.whole.critical;
     all.messages += phase.whole.messages;
     all.bytes += phase.whole.bytes;

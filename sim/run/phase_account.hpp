@@ -44,7 +44,7 @@ class PhaseAccount {
   /// The schedule of the whole run, folded or not. It must outlive this.
   explicit PhaseAccount(const Schedule& schedule);
 
-  /// Call it for every message when it arrives; in a folded run, for those of rank 0.
+  /// Call it for every message when it arrives; in a folded run, for those that are simulated.
   void on_message(const Span& message);
   /// When the run is over. `timeline` needs its path (RunOptions::record_path). The phases in which anything happened,
   /// in the order of the schedule. Ensures that their critical times sum to the duration, their messages and bytes to

@@ -3,14 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "sim/base/error.hpp"
 #include "sim/run/run.hpp"
 
 namespace ringsim {
 
-/// Thrown by refuse(); fold(), fold_by_turns() and fold_channels() catch it.
+/// Thrown by refuse(); unless_refused() catches it.
 struct Refusal {
   std::string because;  ///< a part of a sentence, for the report
 };
@@ -18,6 +20,20 @@ struct Refusal {
 template <class... Parts>
 [[noreturn]] void refuse(fmt::format_string<Parts...> text, Parts&&... parts) {
   throw Refusal{fmt::format(text, std::forward<Parts>(parts)...)};
+}
+
+/// What make() returns; nothing if it refuses, or if a path cannot be found: then `why_not` says why. (The run says the
+/// latter itself, in its own order.)
+template <class Make>
+auto unless_refused(std::string& why_not, Make make) -> std::optional<decltype(make())> {
+  try {
+    return make();
+  } catch (const Refusal& refusal) {
+    why_not = refusal.because;
+  } catch (const InputError& error) {
+    why_not = error.message();
+  }
+  return std::nullopt;
 }
 
 inline void refuse_if_stopped(const RunOptions& options) {

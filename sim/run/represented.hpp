@@ -20,7 +20,9 @@ namespace ringsim {
 /// each actor is itself. All references must outlive it.
 class Represented {
  public:
-  Represented(const Part& part, const StandIns* stand_ins) : part_(part), stand_ins_(stand_ins) {}
+  /// `stand_ins`: RunOptions::stand_ins.
+  Represented(const Part& part, const StandIns* stand_ins)
+      : part_(part), stand_ins_(part.alike != nullptr ? part.alike->stand_ins.get() : stand_ins) {}
 
   /// True if some actors are simulated for others.
   bool folds_actors() const { return part_.folding != nullptr || part_.by_turns != nullptr || stand_ins_ != nullptr; }
@@ -33,11 +35,19 @@ class Represented {
   bool keeps_connections() const { return part_.folding == nullptr; }
 
   const Folding* folding() const { return part_.folding; }
+  /// How many actors one stands for, itself included; of a run by turns, which tells of no message, 1.
+  int count(Actor actor) const {
+    if (stand_ins_ != nullptr) return stand_ins_->counts[static_cast<std::size_t>(actor)];
+    return part_.folding != nullptr ? part_.folding->ranks : 1;
+  }
+  /// nullptr: each actor has its own steps.
+  const StandIns* stand_ins() const { return stand_ins_; }
 
   /// The part of the schedule that is simulated.
   const Schedule& schedule_of(const CheckedSchedule& checked) const {
     if (part_.folding != nullptr) return part_.folding->one;
     if (part_.by_turns != nullptr) return part_.by_turns->first;
+    if (part_.alike != nullptr) return part_.alike->some;
     return folds_channels() ? part_.by_channels->one : checked.schedule();
   }
 

@@ -49,20 +49,25 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
         "ends of a message must begin their step");
 }
 
-/// As run_folded(), of a run that is large enough.
+bool has_many_messages(const CheckedSchedule& checked, const RunOptions& options) {
+  return checked.proof().operations / 2 >= options.fold_from;  // a message is two operations
+}
+
+/// What rules out all folds; empty: nothing does.
+std::string why_whole(const RunOptions& options) {
+  if (options.enough) return "the run ends by count";
+  if (options.courses != nullptr || options.stand_ins != nullptr || options.on_end || !options.paths_of.empty())
+    return "ends of its parts are asked for, or known";
+  if (options.longer) return "what computes takes longer while messages are under way";
+  if (!options.jobs.empty()) return "several jobs share the run";
+  if (!options.disturbance.empty()) return "something disturbs the run, so that ranks need not do the same at one time";
+  return "";
+}
+
+/// A part that gives the whole run's figures to the last digit.
 std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                  const std::vector<NodeId>& placement, std::string& why_not) {
-  if (options.enough)
-    why_not = "the run ends by count";
-  else if (options.courses != nullptr || options.stand_ins != nullptr || options.on_end || !options.paths_of.empty())
-    why_not = "ends of its parts are asked for, or known";
-  else if (options.longer)
-    why_not = "what computes takes longer while messages are under way";
-  else if (!options.jobs.empty())
-    why_not = "several jobs share the run";
-  else if (!options.disturbance.empty())
-    why_not = "something disturbs the run, so that ranks need not do the same at one time";
-  else if (options.may_post(topology))
+  if (options.may_post(topology))
     why_not = "devices post messages one after another";
   else if (topology.has_work_rates())
     why_not = "devices add or copy at a rate, which all of them would have to share alike";
@@ -120,12 +125,26 @@ void expect_plans(const CheckedSchedule& checked, const RunOptions& options) {
 
 }  // namespace
 
+bool is_worth_folding(const CheckedSchedule& checked, const RunOptions& options) {
+  return has_many_messages(checked, options) || may_pay_to_fold_alike(checked, options);
+}
+
 std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                    std::string& why_not) {
-  // A message is two operations.
-  if (!options.fold || checked.proof().operations / 2 < options.fold_from) return std::nullopt;
+  if (!options.fold || !is_worth_folding(checked, options)) return std::nullopt;
   expect_plans(checked, options);
-  return run_part(topology, checked, options, places(topology, checked.schedule(), options), why_not);
+  const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
+  why_not = why_whole(options);
+  if (!why_not.empty()) return std::nullopt;
+  if (has_many_messages(checked, options)) {
+    if (auto timeline = run_part(topology, checked, options, placement, why_not)) return timeline;
+  }
+  if (!may_pay_to_fold_alike(checked, options)) return std::nullopt;
+  std::string no_stand_ins;
+  if (const auto folding = fold_alike(topology, checked, options, placement, no_stand_ins))
+    return folding->unfold(simulate(topology, checked, options, placement, {.alike = &*folding}));
+  why_not += (why_not.empty() ? "" : "; nor do some ranks represent all: ") + no_stand_ins;
+  return std::nullopt;
 }
 
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options) {
@@ -134,6 +153,7 @@ Timeline run(const Topology& topology, const CheckedSchedule& checked, const Run
   expect_plans(checked, options);
   if (const std::int64_t messages = checked.proof().operations / 2; messages > options.most_messages.value_or(messages))
     throw TooManyMessages{messages};
+  if (options.on_whole && !why_not.empty()) options.on_whole(why_not);
   Timeline timeline = simulate(topology, checked, options, places(topology, checked.schedule(), options));
   timeline.not_folded = std::move(why_not);
   return timeline;

@@ -70,8 +70,10 @@ struct RunOptions {
   std::optional<std::int64_t> most_messages;
   /// Asked now and then; true ends the run with Interrupted.
   const std::atomic<bool>* stop = nullptr;
-  /// Called now and then with which share of the steps is done, 0 to 1.
+  /// Called now and then with which share is done, 0 to 1: of the steps, or of the messages if that is more.
   std::function<void(double)> progress;
+  /// Called before all ranks of a run that is_worth_folding() are simulated, with the reason: a part of a sentence.
+  std::function<void(const std::string& why_not)> on_whole;
   /// Called with every compute, in order of time; never with a message, so it costs those nothing. Of a folded run with
   /// those of all ranks.
   std::function<void(const ComputeEvent&)> on_compute;
@@ -84,8 +86,8 @@ struct RunOptions {
   /// Called with every message when it arrives, as Timeline::spans would have it, without keeping it. No run is folded
   /// then, except with the next option.
   std::function<void(const Span&)> on_message;
-  /// on_message needs no more of a folded run than rank 0's messages; those that it receives are as many, so that
-  /// Span::to is rank 0 as well.
+  /// on_message looks at Span::count, so that of a folded run it needs only the messages of the ranks that are
+  /// simulated. If that is rank 0 alone, Span::to is rank 0 as well: it receives as many.
   bool messages_may_fold = false;
   /// Called with all that crosses links, but for background messages; of each link they sum to Timeline::link_bytes, to
   /// a rounded byte. With packets that are spread, which take whole turns, they are what really crossed. No run is
@@ -126,6 +128,10 @@ struct RunOptions {
 /// if the simulation breaks a law: bytes in = bytes out, no link above its rate, time never back, nothing left waiting
 /// at the end.
 Timeline run(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options = {});
+
+/// True if the run is large enough for run() to look whether some of its ranks, or one of its channels, can stand for
+/// all.
+bool is_worth_folding(const CheckedSchedule& checked, const RunOptions& options);
 
 /// As run(), if some of its ranks, or one of its channels, can stand for all; else nothing, and `why_not` says why.
 std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,

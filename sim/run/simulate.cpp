@@ -56,9 +56,9 @@ class Run final : public OperationEnds {
         lanes_(schedule_, options.plans.front().protocol->slots, *this),
         trails_(topology, lanes_, represented_.folding(), !options.disturbance.empty(), options.stop),
         is_folded_(represented_.folds_actors()) {
-    ensure(
-        options.stand_ins == nullptr || (options.disturbance.empty() && !options.record_path && !options.record_spans),
-        "actors that stand for others are not disturbed, and nobody asks for each of their messages");
+    ensure(options.stand_ins == nullptr || !options.record_path, "nobody asks for the path of one call of several");
+    ensure(represented_.stand_ins() == nullptr || (options.disturbance.empty() && !options.record_spans),
+           "actors that stand for others are not disturbed, and nobody asks for each of their messages");
     if (!options.jobs.empty()) {
       ensure(options.jobs.size() == static_cast<std::size_t>(schedule_.lanes), "every lane belongs to a job");
       jobs_.resize(*std::max_element(options.jobs.begin(), options.jobs.end()) + 1);
@@ -70,8 +70,10 @@ class Run final : public OperationEnds {
     protocol_adds_ = std::any_of(options.plans.begin(), options.plans.end(),
                                  [](const CallPlan& plan) { return plan.protocol->adds_bytes(); });
     may_hold_ = !options.disturbance.empty() || options.enough;
-    is_watched_ = !options.jobs.empty() || options.record_spans || options.on_message || options.stand_ins != nullptr;
+    is_watched_ =
+        !options.jobs.empty() || options.record_spans || options.on_message || represented_.stand_ins() != nullptr;
     needs_slots_ = checked.proof().slots_needed > 0;
+    if (&schedule_ == &checked.schedule() || part.alike != nullptr) n_messages_ = checked.proof().operations / 2;
     if (topology.has_work_rates())
       work_ = std::make_unique<DeviceWork>(topology, represented_, lanes_, engine_, transfers_, trails_);
     if (messages_run_ahead())
@@ -273,15 +275,14 @@ class Run final : public OperationEnds {
   }
 
   [[gnu::noinline]] void tell_delivered(const Transfer& transfer) {
-    if (options_.stand_ins != nullptr) return tell_all_delivered(transfer);
+    if (represented_.stand_ins() != nullptr) return tell_all_delivered(transfer);
     if (!jobs_.empty()) count_for_job(transfer);
     if (options_.record_spans) timeline_.spans.push_back(span_of(transfer));
     if (options_.on_message) options_.on_message(span_of(transfer));
   }
   // Like ones arrive now, of actors that are not simulated.
   [[gnu::noinline]] void tell_all_delivered(const Transfer& transfer) {
-    const std::int64_t n_others =
-        options_.stand_ins->counts[static_cast<std::size_t>(lanes_.actor(transfer.sender))] - 1;
+    const std::int64_t n_others = represented_.count(lanes_.actor(transfer.sender)) - 1;
     if (__builtin_add_overflow(timeline_.transfers, n_others, &timeline_.transfers))
       fail_too_large("more messages than can be counted (2^63)");
     bytes_sent_by_others_ += transfer.size * n_others;
@@ -296,6 +297,7 @@ class Run final : public OperationEnds {
             .channel = transfer.channel,
             .lane = static_cast<std::uint16_t>(lanes_.lane_of(transfer.sender)),
             .step = transfer.step,
+            .count = represented_.count(lanes_.actor(transfer.sender)),
             .bytes = transfer.size,
             .start = transfer.start,
             .finish = engine_.now()};
@@ -469,11 +471,17 @@ class Run final : public OperationEnds {
                                     lanes_.n_steps()));
   }
 
+  // A step may have most of the run's messages.
+  double share_done() const {
+    const double steps = static_cast<double>(lanes_.steps_done()) / static_cast<double>(lanes_.n_steps());
+    if (n_messages_ == 0) return steps;
+    return std::max(steps, static_cast<double>(timeline_.transfers) / static_cast<double>(n_messages_));
+  }
+
   void look_up() {
     stop_if_asked();
     if (trails_.is_full()) collect_path();
-    if (options_.progress)
-      options_.progress(static_cast<double>(lanes_.steps_done()) / static_cast<double>(lanes_.n_steps()));
+    if (options_.progress) options_.progress(share_done());
   }
 
   Timeline finish() {
@@ -494,7 +502,7 @@ class Run final : public OperationEnds {
         topology_.n_links(), [&](std::uint32_t route) { return !faults_ || !faults_->is_background(route); },
         timeline_.link_rests);
     timeline_.has_choice = ways.has_choice();
-    if (options_.stand_ins != nullptr) take_for_others();
+    if (represented_.stand_ins() != nullptr) take_for_others();
     if (!faults_ && !is_folded_ && !is_over_) ways.expect_balance(topology_, timeline_.link_bytes, bytes_sent_);
     if (represented_.must_hold_in_any_order()) expect_sure();
     expect_link_rates(topology_, transfers_.network());
@@ -514,9 +522,9 @@ class Run final : public OperationEnds {
   /// Each link has carried what the link that stands for it has.
   void take_for_others() {
     for (std::size_t link = 0; link < timeline_.link_bytes.size(); ++link) {
-      timeline_.link_bytes[link] = timeline_.link_bytes[options_.stand_ins->links[link].value];
+      timeline_.link_bytes[link] = timeline_.link_bytes[represented_.stand_ins()->links[link].value];
       if (!timeline_.link_rests.empty())
-        timeline_.link_rests[link] = timeline_.link_rests[options_.stand_ins->links[link].value];
+        timeline_.link_rests[link] = timeline_.link_rests[represented_.stand_ins()->links[link].value];
     }
     timeline_.fingerprint.reset();
   }
@@ -588,6 +596,7 @@ class Run final : public OperationEnds {
   bool is_followed_ = false;                 // ahead_, or the critical path is recorded, or ties are weighed
   bool is_watched_ = false;                  // jobs, spans or a caller want to know of every message
   bool needs_slots_ = false;                 // so says the proof
+  std::int64_t n_messages_ = 0;              // of all actors; 0: not known
   SimTime turn_{};         // when the event that is handled took its place in the order within this instant
   bool may_hold_ = false;  // a step may be held whose waits are met
   bool is_over_ = false;   // RunOptions::enough said so: no step begins any more

@@ -5,6 +5,7 @@
 
 #include "sim/check/check.hpp"
 #include "sim/run/fold.hpp"
+#include "sim/run/fold_alike.hpp"
 #include "sim/run/fold_channels.hpp"
 #include "sim/run/fold_turns.hpp"
 #include "sim/run/run.hpp"
@@ -18,6 +19,7 @@ struct Part {
   const Folding* folding = nullptr;                ///< only rank 0, for all of them
   const FoldingByTurns* by_turns = nullptr;        ///< only the first ranks
   const FoldingByChannels* by_channels = nullptr;  ///< only the first channel
+  const FoldingByStandIns* alike = nullptr;        ///< only one actor of each class
 };
 
 /// The timeline of the part. `placement`: [actor]. Throws as run(), and Unsure if a part may not stand for the

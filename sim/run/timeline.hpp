@@ -17,7 +17,8 @@ struct Span {
   std::uint16_t channel = 0;
   std::uint16_t lane = 0;  ///< of the sender
   std::int32_t step = 0;   ///< of that lane
-  Bytes bytes;
+  std::int32_t count = 1;  ///< with those of actors that are not simulated, for whom the sender stands
+  Bytes bytes;             ///< of one of them
   SimTime start{}, finish{};
 };
 

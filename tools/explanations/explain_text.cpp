@@ -210,7 +210,7 @@ std::string notes_text(const Prediction& p) {
                               part.sharing->ranks.size() == 1 ? "" : "s", few_ranks(part.sharing->ranks))) +
           '\n';
   }
-  if (p.folded) text += wrapped("folded: " + *p.folded + "; the path is rank 0's") + '\n';
+  if (p.folded) text += wrapped("folded: " + *p.folded + "; the ranks on the path represent others") + '\n';
   return text.empty() ? text : '\n' + text;
 }
 

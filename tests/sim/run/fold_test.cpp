@@ -43,6 +43,8 @@ bool are_like(const Topology& net, const Timeline& timeline, ResourceId a, Resou
 /// Runs it both ways and compares all that a folded run tells. Returns why it was not folded; "" where it was.
 std::string both_ways(const Topology& net, const CheckedSchedule& checked, RunOptions options = {}) {
   options.fold_from = 0;
+  // It keeps ranks from standing for others to rounding (fold_alike_test.cpp), and stops no exact fold.
+  options.on_compute = [](const ComputeEvent&) {};
   const Timeline some = run(net, checked, options);
   CHECK(some.folded.has_value() == some.not_folded.empty());
   CHECK(some.folded.has_value() != some.fingerprint.has_value());
@@ -346,7 +348,8 @@ TEST_CASE("a run that is not folded because of its paths says what is wrong with
 TEST_CASE("schedules without a proved symmetry, with several lanes or messages per step, are simulated in full") {
   const Topology net = star(8, cable);
   CHECK(both_ways(net, check(parameter_server(8, 8_KiB, 0))) == "the schedule claims no symmetry");
-  CHECK(both_ways(net, check(pairwise_all_to_all(8, 8_KiB))) == "the schedule claims no symmetry");
+  CHECK(both_ways(net, check(pairwise_all_to_all(8, 8_KiB))) ==
+        "the schedule claims no symmetry; nor do some ranks represent all: every message is recorded");
   Schedule copies = ring_all_gather(8, 8_KiB);  // true, but the proof follows no copies by symmetry
   copies.step = [plain = copies.step](Actor r, Lane lane, int i, Step& out) {
     plain(r, lane, i, out);
