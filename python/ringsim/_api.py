@@ -249,14 +249,17 @@ def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, node
 
     `bytes` counts as nccl-tests does: for all_gather and reduce_scatter the whole buffer, not a rank's share. `fabric` joins
     the nodes: {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}, or a word of `ringsim predict`, whose cables
-    are as fast as the NICs: "leaf_spine:2".
+    are as fast as the NICs: "leaf_spine:2". Without it named machines are on one non-blocking switch, "star".
     """
     try:
         many, sizes = False, [_size(bytes)]
     except TypeError:  # not one size
-        many, sizes = True, [_size(each) for each in bytes]
-    if isinstance(fabric, str):
-        results = _predicted_by_name(op, sizes, machine, nodes, fabric, {"library": library, **(set or {})}, command)
+        try:
+            many, sizes = True, [_size(each) for each in bytes]
+        except TypeError:
+            raise Error(f"expected bytes as an integer, a text such as '1 GiB' or a list of them, found {bytes!r}", where="bytes") from None
+    if isinstance(fabric, str) or (fabric is None and nodes > 1 and isinstance(machine, str)):
+        results = _predicted_by_name(op, sizes, machine, nodes, fabric or "star", {"library": library, **(set or {})}, command)
     else:
         topology = {"kind": "cluster", "node": machine, "nodes": nodes, **({} if fabric is None else {"fabric": fabric})}
         results = run({"version": 1, "topology": topology, "library": library, "collective": {"op": op, "bytes": sizes}}, set=set,

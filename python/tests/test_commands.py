@@ -185,6 +185,10 @@ class Predicted(Case):
         self.assertEqual(ringsim.predict("all_reduce", [1 << 20, 1 << 30], "dgx-h100")[1], one)
         self.assertEqual(ringsim.predict("all_reduce", "1 GiB", "dgx-h100"), one)
         self.assertEqual(ringsim.predict("all_reduce", [1 << 30], "dgx-h100"), [one])
+        self.assertEqual(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2),
+                         ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2, fabric="star"))
+        with self.assertRaisesRegex(ringsim.Error, "expected bytes as an integer"):
+            ringsim.predict("all_reduce", 1e9, "dgx-h100")
 
     def test_nodes_need_a_fabric(self):
         error = self.refused(ringsim.predict, "all_gather", 1 << 20, "dgx-h100", nodes=2)

@@ -214,6 +214,19 @@ TEST_CASE("one sentence says what limits each range of sizes, as explain does") 
                         share("1 GiB", 0))));
 }
 
+TEST_CASE("links that are as busy as those that limit are named with them") {
+  // Two leaves of two nodes, half the cables upwards: 2 x 8.59 GB a node pass 8 NICs, and leave each leaf of 16 NICs
+  // for the spines over 8 cables, so that a chain over the leaves fills one of each kind of link.
+  const std::string leaves =
+      predict({"all_reduce", "--node", "hgx-h100", "--nodes", "4"}, {"--fabric", "leaf_spine:2", "--bytes", "8GiB"})
+          .out;
+  CHECK(has(leaves, " fabric, nic, pcie "));
+  CHECK(has(leaves, "\n8 GiB, NVLSTree: limited by the fabric links leaf* -> spine* ("));
+  CHECK(has(leaves, "; nic and pcie links are"));
+  const std::string star = predict({"all_reduce", "--node", "dgx-a100", "--bytes", "1GiB"}).out;
+  CHECK_FALSE(has(star, "as busy"));
+}
+
 TEST_CASE("what --set lets vary has a column, and sentences of its own") {
   const Words words{"all_reduce",           "--node", "dgx-h100", "--nodes", "4", "--bytes", "1GiB", "--set",
                     "topology.nodes=[2, 4]"};

@@ -187,7 +187,8 @@ TEST_CASE("what does not belong together is refused, or told") {
   };
   CHECK(err("# ranks: 8\n# collective: all_reduce\nbytes,time_us\n8,10\n") ==
         fmt::format("3 ringsim: error: FILE: expected as many ranks as {} has, 4, found measurements of 8\n"
-                    "  hint: --set topology.nodes=N or topology.ranks=N changes the scenario's\n",
+                    "  hint: --nodes N sets the number of a machine given by its name; --set topology.nodes=N or "
+                    "topology.ranks=N changes a scenario file\n",
                     path));
   CHECK(err("# ranks: 4\ncollective,bytes,time_us\nbroadcast,8,10\nbroadcast,9,10\nall_gather,8,10\n") ==
         "3 ringsim: error: FILE: expected rows of all_reduce, as the scenario has it, found 1 all_gather, 2 broadcast\n"

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "scenarios/decoder/key_hint.hpp"
 #include "sim/text/spelling.hpp"
@@ -112,12 +113,19 @@ std::string hint_of_format(const Options& options, const std::string& name) {
   return "";
 }
 
+/// nccl-tests' 1M is 1 MiB; here it would be ambiguous.
+std::string size_of_nccl_tests(std::string value) {
+  const bool has_prefix = value.size() > 1 && std::isdigit(static_cast<unsigned char>(value[value.size() - 2])) != 0 &&
+                          std::string_view("KMGT").find(value.back()) != std::string_view::npos;
+  return has_prefix ? value + "iB" : value;
+}
+
 std::string hint_of_foreign(const Options& options, const std::string& name, const std::string& value) {
   for (const Foreign& each : foreign_options()) {
     if (std::find(each.names.begin(), each.names.end(), name) == each.names.end()) continue;
     const Option* needed = each.needs.empty() ? nullptr : option_of(options, each.needs);
     if (!each.needs.empty() && needed == nullptr) continue;
-    std::string shown = value;
+    std::string shown = each.needs == "--bytes" ? size_of_nccl_tests(value) : value;
     if (shown.empty() && needed != nullptr)
       shown = needed->is_argument() ? "ringsim COMMAND " + needed->name : needed->value;
     std::string hint = each.hint;

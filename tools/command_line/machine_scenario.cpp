@@ -191,7 +191,9 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
       fastest = std::max(fastest, device.port->bandwidth);
     }
   if (joined.nics == 0)
-    throw InputError("--nodes", fmt::format("expected 1, as {} has no NIC, found {}", words.node, words.nodes));
+    throw InputError(
+        "--nodes", fmt::format("expected 1, as {} has no NIC whose speed is known, found {}", words.node, words.nodes),
+        "`ringsim topology import FILE --nic '200 Gb/s' -o machine.json` sets the speed of a file's NICs");
   if (!words.fabric) assumptions.push_back({"topology.fabric", "the nodes are on one non-blocking switch, star"});
   Json fabric = keys_of(words.fabric.value_or(FabricWord{"star", {}}), joined, assumptions);
   fabric["link"] = {{"bandwidth", format(fastest)}, {"latency", cable_latency}};

@@ -50,12 +50,23 @@ std::vector<std::string> divisible_models() {
   return names;
 }
 
+bool is_a_list_of_layers(const std::string& model) {
+  for (const auto& [name, text] : scenarios::workload_files())
+    if (name == model) return !parse_json(text, name).contains("transformer");
+  return false;
+}
+
 /// The card as its file has it.
 Json card_of(const std::string& model) {
   for (const auto& [name, text] : scenarios::workload_files())
     if (name == model)
       if (Json card = parse_json(text, name); card.contains("transformer")) return card;
-  const std::string hint = did_you_mean(model, divisible_models());
+  const std::string hint = is_a_list_of_layers(model)
+                               ? fmt::format(
+                                     "{} is described by its layers, which cannot be divided; a card in a "
+                                     "scenario can: docs/guide/training.md, Model cards",
+                                     model)
+                               : did_you_mean(model, divisible_models());
   throw InputError("MODEL",
                    fmt::format("expected a model that plans can divide, one of {}, found {}",
                                fmt::join(divisible_models(), ", "), in_quotes(model)),

@@ -111,16 +111,44 @@ void declare(Options& options, PredictArguments& predict) {
 
 /// The limit of a result.
 struct Limit {
-  std::string part;   ///< "nvlink", "latency"
-  std::string words;  ///< the same for results that one sentence can name
-  double share = 0;   ///< of the time
+  std::string part;       ///< "nvlink", "latency"; several classes of links that are as busy: "fabric, nic"
+  std::string words;      ///< the same for results that one sentence can name
+  double share = 0;       ///< of the time
+  std::string also = {};  ///< an addition to the sentence: other links that are as busy
 };
 
-Limit limit_of(const ExplainedPart& part, Picoseconds time) {
-  const double share = microseconds(part.time) / microseconds(time);
-  if (!part.link.empty())
-    return {part.kind, fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links), share};
-  if (part.cause == "latency") return {part.cause, "latency, as each message waits for one before it", share};
+constexpr const char* latency_words = "latency, as each message waits for one before it";
+
+/// Chosen: links are as busy as others if their utilization is at most this much lower. What limits a ring is a matter
+/// of its first and last messages then, which cross one kind of link alone.
+constexpr double as_busy = 0.01;
+
+/// Classes of links, other than `link_class`, that are as busy as the busiest of that class; the busiest first.
+std::vector<std::string> others_as_busy(const Prediction& r, const std::string& link_class) {
+  double own = 1;
+  for (const LinkGroup& group : r.links)
+    if (group.link_class == link_class) {
+      own = group.utilization;
+      break;  // groups are in order of utilization
+    }
+  std::vector<std::string> found;
+  for (const LinkGroup& group : r.links)
+    if (group.link_class != link_class && group.utilization >= own - as_busy &&
+        std::find(found.begin(), found.end(), group.link_class) == found.end())
+      found.push_back(group.link_class);
+  return found;
+}
+
+Limit limit_of(const Prediction& r, const ExplainedPart& part) {
+  const double share = microseconds(part.time) / microseconds(r.time);
+  if (!part.link.empty()) {
+    const std::vector<std::string> others = others_as_busy(r, part.kind);
+    const std::string links = fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
+    if (others.empty()) return {part.kind, links, share};
+    return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share,
+            fmt::format("; {} links are as busy", fmt::join(others, " and "))};
+  }
+  if (part.cause == "latency") return {part.cause, latency_words, share};
   if (part.cause == "launch") return {part.cause, "the launch of the collective", share};
   return {part.cause, part.cause, share};
 }
@@ -128,10 +156,9 @@ Limit limit_of(const ExplainedPart& part, Picoseconds time) {
 /// The part of the critical path that takes longest; of runs too large to keep their path the bottleneck. Nothing if
 /// nothing moves.
 std::optional<Limit> limit_of(const Prediction& r) {
-  if (r.explanation && !r.explanation->parts.empty()) return limit_of(r.explanation->parts.front(), r.time);
+  if (r.explanation && !r.explanation->parts.empty()) return limit_of(r, r.explanation->parts.front());
   if (!r.bottleneck) return std::nullopt;
-  if (r.bottleneck->latency > r.bottleneck->busy)
-    return Limit{"latency", "latency, as each message waits for one before it", r.bottleneck->latency};
+  if (r.bottleneck->latency > r.bottleneck->busy) return Limit{"latency", latency_words, r.bottleneck->latency};
   return Limit{r.bottleneck->kind, fmt::format("links such as {}", r.bottleneck->link), r.bottleneck->busy};
 }
 
@@ -183,7 +210,7 @@ std::string limits_text(const std::vector<Result>& results) {
       if (next.has_value() != limit.has_value() || algorithm_text(r) != algorithm_text(a) ||
           varied_of(r) != varied_of(a))
         break;
-      if (next && next->words != limit->words) break;
+      if (next && (next->words != limit->words || next->also != limit->also)) break;
       least = std::min(least, next ? next->share : 0);
       most = std::max(most, next ? next->share : 0);
     }
@@ -193,8 +220,8 @@ std::string limits_text(const std::vector<Result>& results) {
     const std::string low = fmt::format("{:.0f}", 100 * least), high = fmt::format("{:.0f}", 100 * most);
     if (const auto varied = varied_of(a); !varied.empty()) sizes += ", " + set_text(varied);
     const std::string share = low == high ? high : fmt::format("{} to {}", low, high);
-    text +=
-        wrapped(fmt::format("{}, {}: limited by {} ({} % of the time)", sizes, algorithm_text(a), limit->words, share));
+    text += wrapped(fmt::format("{}, {}: limited by {} ({} % of the time){}", sizes, algorithm_text(a), limit->words,
+                                share, limit->also));
     text += '\n';
   }
   return text;

@@ -304,7 +304,9 @@ void Runs::refuse_other_ranks(const std::vector<RunRows>& runs, const ComparedWi
     throw InputError(
         name_,
         fmt::format("expected measurements of {}, as the scenario has, found {}", ranks_text(with), texts_of(runs)),
-        "--set topology.nodes=N or topology.ranks=N changes the scenario's");
+        "--nodes N sets the number of a machine given by its name; --set topology.nodes=N or topology.ranks=N changes "
+        "a "
+        "scenario file");
   if (*ranks.begin()) return;
   const RunRows& run = runs.front();
   for (const Row& row : run.rows) {

@@ -108,10 +108,12 @@ void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);
     if (point.main().request.ranks == *table.ranks) continue;
-    throw InputError(table.file,
-                     fmt::format("expected as many ranks as {} has, {}, found measurements of {}", point.file,
-                                 point.main().request.ranks, *table.ranks),
-                     "--set topology.nodes=N or topology.ranks=N changes the scenario's");
+    throw InputError(
+        table.file,
+        fmt::format("expected as many ranks as {} has, {}, found measurements of {}", point.file,
+                    point.main().request.ranks, *table.ranks),
+        "--nodes N sets the number of a machine given by its name; --set topology.nodes=N or topology.ranks=N "
+        "changes a scenario file");
   }
 }
 

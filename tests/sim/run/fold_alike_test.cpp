@@ -27,7 +27,7 @@ using ringsim::test::Draw;
 
 namespace {
 
-constexpr LinkSpec cable{.bandwidth = {25'000'000'000}, .latency = 1us};
+const LinkSpec cable{.bandwidth = {25'000'000'000}, .latency = 1us};
 
 CheckedSchedule exchange_of(const std::string& algorithm, int ranks, Bytes bytes) {
   const CollectiveRequest request{.op = CollectiveOp::all_to_all, .ranks = ranks, .bytes = bytes};
