@@ -140,7 +140,8 @@ Timeline run_of(const Scenario& scenario, bool fold) {
                      .routing = setup.routing,
                      .placement = placed.ranks,
                      .fold = fold,
-                     .fold_from = 0};
+                     .fold_from = 0,
+                     .on_compute = [](const ComputeEvent&) {}};  // keeps ranks from standing for others to rounding
   options.placement.insert(options.placement.end(), placed.helpers.begin(), placed.helpers.end());
   std::vector<Actor> actors(options.placement.size());
   std::iota(actors.begin(), actors.end(), 0);

@@ -97,7 +97,7 @@ TEST_CASE("the page of a comparison says how far off the predictions are, and sh
       "m.csv", "# collective: all_reduce\n# ranks: 4\nbytes,time_us\n1048576,187\n1073741824,178970.3\n");
   const std::string page = page_of({"compare", scenario, measured});
   CHECK(has(heading_of(page), "one: "));
-  CHECK(has(heading_of(page), "in the median"));
+  CHECK(has(heading_of(page), "(median of "));
   CHECK(has(section(page, "Plots"), "class=\"measured\""));
   CHECK(has(section(page, "Predicted and measured"), "-10.0 %"));
   const Outcome refused = run_command({"compare", scenario, measured, "--explain", "--report", new_page()});

@@ -140,10 +140,12 @@ TEST_CASE("compare says how much of the smallest prediction is launch") {
   const std::string scenario = temporary_file("pair.json", pair);
   const Outcome outcome = run_command({"compare", scenario, measured({"512 B", "1048576 B"}, {0, 0})});
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-  CHECK(has(outcome.out,
-            fmt::format("Launch is 4.70 of {:.2f} us at 512 B: it depends on the GPU, the driver and the harness;\n"
-                        "  --launch-from sets it from a measured table.\n",
-                        predicted({"512 B"}).front())));
+  CHECK(
+      has(outcome.out,
+          fmt::format(
+              "Launch is 4.70 of {:.2f} us at 512 B: it depends on the GPU, the driver and the harness; --launch-from\n"
+              "  sets it from a measured table.\n",
+              predicted({"512 B"}).front())));
   // A launch is nothing of a large message's time.
   const Outcome large = run_command({"compare", scenario, measured({"16777216 B"}, {0})});
   CHECK_FALSE(has(large.out, "Launch is"));

@@ -125,7 +125,7 @@ as much as the 11.2 us of latency, 2.0 us of adapters and the NVLinks of the nex
 {explained("dgx-1v", direct, "63088 B")}
 ```
 
-**hierarchical, from 62 KiB on**: 3/8 p passes through an adapter instead of 3 p, for 20.0 us of latency instead of 8.8. At 4 GiB that is 1.5 GiB, half of the
+**hierarchical, at 62 KiB and above**: 3/8 p passes through an adapter instead of 3 p, for 20.0 us of latency instead of 8.8. At 4 GiB that is 1.5 GiB, half of the
 time. For the other half an NVLink is the bottleneck: if no NVLink connects two GPUs, their data passes through a neighbor, whose links carry several pairs.
 Rings within the node (the other hierarchical algorithm of the CSV, which takes 1.66 times as long) use 40 of these links instead of 128; the busiest carries 7 GiB.
 
