@@ -158,44 +158,44 @@ The script `docs/results/make/machines.py build/tools/ringsim` writes this page,
 
 ## Copies between two GPUs of a machine
 
-The predicted rate is that of a simulated copy of 1 GiB, `scenarios/examples/machines/gpu-copies.json`. The measured rate is that of
-`validate/measured/tables/copies.csv`: the median of all published pairs of that kind and runs, with the minimum and maximum in brackets. The error is
-relative to the median. "Both ways" is the sum of the two directions at once.
+The predicted rate is that of a simulated copy of 1 GiB (`scenarios/examples/machines/gpu-copies.json`). The measured rate comes from
+`validate/measured/tables/copies.csv`: it is the median over all published pairs of that kind and all runs, with the minimum and maximum in brackets. The
+error is relative to the median. "Both ways" is the sum of both directions at the same time.
 
-**Over NVLink.** A link's rate is its line rate times the share that payload reaches. This share comes from a different machine than the one
+**Over NVLink.** A link's rate is its line rate times the share available to payload. This share comes from a different machine than the one
 compared (`topologies/machines/link_types.json`); no number was fitted to a row below. {summary}
 
 {nvlink}
 
-Not compared: nvbandwidth's own A100-class machine and the HGX H100 of issue 1264 over NVLink, because the shares come from them.
+nvbandwidth's own A100-class machine and the HGX H100 of issue 1264 are not compared over NVLink, because the shares come from them.
 
-**Through host memory**, because the GPUs have no peer access or it was switched off for the measurement. Nothing is fitted, so errors are larger:
+**Through host memory.** These GPUs have no peer access, or it was switched off for the measurement. Nothing is fitted, so errors are larger:
 
 {host}
 
-The pattern is right: on one switch both ways together are no faster than one way, because each byte crosses the uplink up and
-down; on two switches they are faster. The model lacks:
+The pattern is right: on one switch, both ways together are no faster than one way, because each byte crosses the uplink up and
+down. On two switches, they are faster. The model does not include the following effects:
 
 {missing}
 
 ## GPUDirect RDMA on and off
 
-The table shows two nodes of every preset with cabled adapters, on a star whose cables are faster than any of them, 256 MiB: one pair of GPUs
-(`scenarios/examples/machines/gpudirect-pair.json`), and all GPUs in pairs both ways at once (`scenarios/examples/machines/gpudirect-all.json`; the
-rate out of a node). "bottleneck" is the link that limited the speed longest, or the first of several equally narrow ones. They are often equal: 12
-GB/s for EDR and PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
+The table shows transfers of 256 MiB between two nodes of every preset with cabled adapters, on a star whose cables are faster than any adapter: for one
+pair of GPUs (`scenarios/examples/machines/gpudirect-pair.json`), and for all GPUs in pairs, both ways at once
+(`scenarios/examples/machines/gpudirect-all.json`, with the rate out of a node). "bottleneck" is the link that limited the speed longest, or the first of
+several equally narrow links. Adapters and PCIe often have the same rate: 12 GB/s for EDR and PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
 
 {presets}
 
 {notes}
 - aws-p5: a message uses one of the four adapters at its GPU's switch, so the uplink has room for both copies.
-- Without GPUDirect one pair loses almost nothing: the two copies overlap, and neither shares its links (except on dgx-a100, where both use a
-  quarter of the socket's memory). The cost appears if all GPUs of a switch send and receive at once: then the uplink or the host's memory
-  is the bottleneck.
+- Without GPUDirect, a single pair loses almost nothing, because the two copies overlap and share no links (except on dgx-a100, where both use a
+  quarter of the socket's memory). The cost appears if all GPUs on a switch send and receive at once: then the bottleneck is the uplink or the
+  host's memory.
 
 ## The double copy, counted
 
-A PCIe switch of DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each way. Every GPU sends p bytes and receives p:
+A PCIe switch in a DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each way. Every GPU sends p bytes and receives p:
 
 | | uplink, up | uplink, down | adapter, out | adapter, in |
 | --- | --- | --- | --- | --- |
