@@ -18,8 +18,7 @@ const std::vector<Regime> all_regimes{
      .name = "data_parallel",
      .summary = "DataParallel: a master GPU hands out one batch and the model, and collects gradients",
      .travels = "in each step, parts of the batch, the model, outputs, gradients of the loss and gradients of the "
-                "weights; all "
-                "to or from the master",
+                "weights; all to or from the master",
      .computes = "all GPUs run both passes on their part of the batch; the master computes the loss and the update",
      .source = "torch.nn.parallel.DataParallel"},
     {.kind = Regime::Kind::parameter_server,
@@ -27,8 +26,7 @@ const std::vector<Regime> all_regimes{
      .summary =
          "a parameter server: workers push gradients and pull the model, all together or (mode async) each by itself",
      .travels = "in each step, the gradients of all workers, to the server, and the model, back to each worker; before "
-                "that, if "
-                "stated, each worker's samples, from the server",
+                "that, if stated, each worker's samples, from the server",
      .computes =
          "every worker runs both passes on its own batch; the server updates the model with all gradients together or "
          "(mode async) with those of each worker separately",

@@ -23,8 +23,8 @@ regimes are in [mapping.json](../../validate/measured/training_figures/mapping.j
 
 In each group, the row with the fewest GPUs (usually one) is an input: its step is assumed to be compute only, divided among layers by their
 multiply-adds, with a backward pass twice as long as the forward pass. Two K80 share the power of a board, so all models lose 4 to 9 %
-from one to two GPUs, with any exchange. Therefore, if a table has a row with two GPUs, that row is the input. No other number in the table is used, and nothing
-is fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the fewest GPUs.
+from one to two GPUs, with any exchange. Therefore, if a table has a row with two GPUs, that row is the input. No other number in the table
+is used, and nothing is fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the fewest GPUs.
 
 After these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %), the behavior of Horovod and NCCL 1 was read from their code: when
 gradients are requested, that a collective waits for all kernels launched before it, and in which order NCCL 1 connects GPUs. The decision to use

@@ -18,25 +18,25 @@ page = root / "docs/results/machines.md"
 
 # What the model leaves out, by the letters of validate/measured/tables/copies.csv, column `missing`.
 MISSING = {
-    "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 of generation 3, 4, 5) in each direction, independent of the other. The model"
-         " leaves out packet headers, and DMA reads, whose requests travel against the data and whose number in flight"
-         " is limited by credits and tags. The constants are not upper bounds either: 8 H200 copy 55 GB/s from host memory to a GPU over generation 5"
+    "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 in generations 3, 4, 5) in each direction, independent of the other direction. The model"
+         " leaves out packet headers and DMA reads, whose requests travel against the data and whose number in flight"
+         " is limited by credits and tags. The constants are not upper bounds either: on 8 H200, copies from host memory to a GPU reach 55 GB/s over generation 5"
          " (stas00/ml-engineering 744d01e18b79 network/README.md).",
-    "b": "On one switch, the copy up to host memory and the copy down from it use one uplink in opposite directions, and slow each"
-         " other down (DGX-1: 9.2 GB/s, and 9.8 on two switches; ABCI A: 16 and 20). In the model the two directions of a link are independent.",
-    "c": "CUDA's staging of such a copy is not published: the size and number of its buffers, and when the second copy starts. The model uses"
-         " NCCL's 8 buffers of 512 KiB, with which the two copies overlap except for the first and the last piece.",
-    "d": "The link between sockets has NCCL's constant (6, 10, 22 GB/s), which is the rate of GPUs that write to each other directly. Data"
+    "b": "On one switch, the copy up to host memory and the copy down from it use the same uplink in opposite directions and slow each"
+         " other down (DGX-1: 9.2 GB/s, and 9.8 on two switches; ABCI A: 16 and 20). In the model, the two directions of a link are independent.",
+    "c": "How CUDA stages such a copy is not published, including the size and number of its buffers and when the second copy starts. The model uses"
+         " NCCL's 8 buffers of 512 KiB, with which the two copies overlap except for the first and last pieces.",
+    "d": "The link between sockets has NCCL's constant (6, 10, 22 GB/s), which is the rate at which GPUs write to each other directly. Data"
          " staged in host memory crosses as ordinary reads and writes, for which this link is not the bottleneck: measured copies"
-         " are as fast between sockets as within one. A second figure for that traffic is missing.",
-    "e": "Both directions of NVLink at once: in the model they are independent; on the wire each also carries the"
-         " other's acknowledgments, which may be the cause. It is not known why pairs within GPU 4 to 7 reach 518 GB/s and all others 413.",
-    "f": "All copies have the same share of the line rate: on the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
+         " are as fast between sockets as within one. A separate figure for that traffic is missing.",
+    "e": "In the model, both directions of NVLink are independent. On the wire, each also carries the"
+         " other's acknowledgments, which may be the cause. It is not known why pairs among GPUs 4 to 7 reach 518 GB/s and all others 413.",
+    "f": "In the model, all copies have the same share of the line rate. On the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
          " 396 (H200). The behavior of the tool (the size of copies, and how many are in flight) is not modeled.",
-    "g": "The measured rate is about half of PCIe's, as if the two copies took turns instead of overlapping. The machine is rented; the source"
+    "g": "The measured rate is about half of PCIe's, as if the two copies took turns instead of overlapping. The machine is rented, and the source"
          " does not say if it is virtualized.",
-    "h": "Pairs without peer access: both ways together are as fast as one way (9.19 GB/s), while with P2P switched off the same"
-         " GPUs reach 17.5, as if the driver let the two directions take turns. The model does not do that.",
+    "h": "For pairs without peer access, both ways together are as fast as one way (9.19 GB/s), as if the driver let the two directions take"
+         " turns. With P2P switched off, the same GPUs reach 17.5. The model does not include this.",
 }
 
 
