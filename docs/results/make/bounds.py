@@ -187,8 +187,8 @@ def measured_tables():
     switched = markdown(head[:-1] + ["share of the bound without them"],
                         [each.cells(each.in_switches, each.switch_share)[:-1] + [f"{100 * each.share:.1f} %"]
                          for each in found if each.switched])
-    notes = "\n".join(f"- {each.name}: {len(each.above)} row{'s' if len(each.above) > 1 else ''}, at most"
-                      f" {100 * max(share for _, share in each.above):.1f} % (from {each.above[0][0]:,} bytes). {ABOVE[name]}"
+    notes = "\n".join(f"- {each.name}: {len(each.above)} row{'s reach' if len(each.above) > 1 else ' reaches'} at most"
+                      f" {100 * max(share for _, share in each.above):.1f} % of the bound (at {each.above[0][0]:,} bytes and more). {ABOVE[name]}"
                       for name, each in above.items())
     large = [each for each in found if each.payload and not each.switched and each.ranks == 8 and each.size >= 1 << 28]
     shares = sorted(100 * each.share * each.payload for each in large)

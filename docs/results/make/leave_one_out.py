@@ -338,7 +338,7 @@ median / 90th percentile of |predicted/measured - 1|, and the median of the sign
 - **Fit**: the effect of a constant on each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
   (every second over PCIe, every fifth on several nodes). Two weak penalties decide constants that the remaining tables leave open: one pulls a
   constant toward the same constant of neighboring generations, the other toward its value in the fit of all tables. The second penalty brings in
-  a little knowledge of the machine that is left out. Errors are logarithmic, and count linearly above {100 * SCALE:.0f} %. A constant that adds
+  a little knowledge of the machine that is left out. Errors are measured as logarithms, and count linearly above {100 * SCALE:.0f} %. A constant that adds
   the same time to all rows of a machine is not fitted again for it, because the data do not separate it from the launch, which is given.
 - {" and ".join(f"`{each}`" for each in SLOW)} are not in any fit, because they take long to run; they are predicted.
 - If no other machine's table depends on a constant, the constant is taken from the nearest generation. Without such a generation, its time or its bound is

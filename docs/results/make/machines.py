@@ -106,7 +106,7 @@ def copies_tables():
     beyond = [row["machine"] for row, one, _ in nvlink if abs(one / float(row["one_median"]) - 1) > 0.05]
     return (table(head + ["share of the line rate from", "missing"],
                   [cells(*each) + [each[0]["efficiency_from"], each[0]["missing"] or "-"] for each in nvlink]),
-            f"{len(nvlink) - len(beyond)} of {len(nvlink)} are within 5 % one way; beyond: {', '.join(beyond) or 'none'}.",
+            f"{len(nvlink) - len(beyond)} of {len(nvlink)} are within 5 % one way; not within 5 %: {', '.join(beyond) or 'none'}.",
             table(["kind"] + head + ["missing"],
                   [[each[0]["kind"]] + cells(*each) + [each[0]["missing"]] for each in host]),
             "\n".join(f"- **{letter}**: {text}" for letter, text in MISSING.items()))
@@ -133,7 +133,7 @@ def gpudirect_table():
             "with / without"]
     same = [preset for preset in ratios if everyone[preset]["true"] == everyone[preset]["false"]]
     slower = [preset for preset, ratio in ratios.items() if ratio < 0.995]
-    notes = [f"- Equal with and without GPUDirect, because no GPU has an adapter within its reach (P2C): {', '.join(same)}."]
+    notes = [f"- The following are equal with and without GPUDirect, because no GPU has an adapter within its reach (P2C): {', '.join(same)}."]
     if slower:
         notes.append(f"- Slower with GPUDirect: {', '.join(slower)}. Half of the GPUs have no adapter of their own there and send through"
                      " another GPU's (PXN), which needs GPUDirect. Among equally suitable GPUs, the model chooses the first for all of them, so five"
@@ -188,7 +188,7 @@ several equally narrow links. Adapters and PCIe often have the same rate: 12 GB/
 {presets}
 
 {notes}
-- aws-p5: a message uses one of the four adapters at its GPU's switch, so the uplink has room for both copies.
+- On aws-p5, a message uses one of the four adapters at its GPU's switch, so the uplink has room for both copies.
 - Without GPUDirect, a single pair loses almost nothing, because the two copies overlap and share no links (except on dgx-a100, where both use a
   quarter of the socket's memory). The cost appears if all GPUs on a switch send and receive at once: then the bottleneck is the uplink or the
   host's memory.
