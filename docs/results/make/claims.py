@@ -96,14 +96,16 @@ def ring_stays(rows):
 def ddp(rows):
     one, many = (next(row for row in rows if row["buckets"] == buckets) for buckets in (1, 25))
     return (f"With 8 GPUs and 102.4 MB of gradients, the step takes {ms(one):.3f} ms with one bucket, reduced after the backward pass, and "
-            f"{ms(many):.3f} ms with 25 buckets, reduced during the backward pass. Each GPU computes for {many['split_us']['compute'] / 1000:.0f} ms. The "
+            f"{ms(many):.3f} ms with 25 buckets, reduced during the backward pass. Each GPU computes for "
+            f"{many['split_us']['compute'] / 1000:.0f} ms. The "
             "broadcast at the start belongs to no step and is not in these times.")
 
 
 def loop(rows):
     row = rows[0]
     return (f"With ResNet-50, 32 images and an A100 that reaches 14 % of its peak, the step takes {ms(row):.1f} ms, "
-            f"of which computation takes {row['split_us']['compute'] / 1000:.1f} ms. The forward pass, the backward pass and the update are tasks of one stream; "
+            f"of which computation takes {row['split_us']['compute'] / 1000:.1f} ms. The forward pass, the backward pass and the "
+            f"update are tasks of one stream; "
             "`--trace` shows each layer.")
 
 
@@ -126,7 +128,8 @@ def server_row(rows, size, slow, start):
 def stale(rows):
     sync, asynchronous = (server_row(rows, 10_000_000, SLOW, start) for start in (None, "staggered"))
     return ("With 4 workers, one of which runs at half speed, and 10 MB of gradients, a synchronous step takes "
-            f"{ms(sync):.1f} ms. An asynchronous server processes the same number of samples in {ms(asynchronous):.1f} ms. However, an update is "
+            f"{ms(sync):.1f} ms. An asynchronous server processes the same number of samples in {ms(asynchronous):.1f} ms. However, "
+            f"an update is "
             f"computed from weights that are {asynchronous['staleness_mean']:.0f} updates old on average and at most "
             f"{asynchronous['staleness_max']}.")
 
@@ -146,7 +149,8 @@ def one_thread(rows):
 def no_faster(rows):
     sync, staggered, together, at_random = (server_row(rows, 200_000_000, [], start) for start in (None, "staggered", "together", "random"))
     return (f"It depends on when the workers begin. With 4 equal workers and 200 MB of gradients, a synchronous step takes {ms(sync):.1f} ms. "
-            f"Asynchronous workers that begin one after another need {ms(staggered):.1f} ms for the same number of samples, because one computes "
+            f"Asynchronous workers that begin one after another need {ms(staggered):.1f} ms for the same number of samples, because "
+            f"one computes "
             f"while another sends. Workers that begin at random times need {ms(at_random):.1f} ms. Workers that begin together need "
             f"{ms(together):.1f} ms, because they stay together and gain nothing.")
 
@@ -155,13 +159,15 @@ def barrel(rows):
     waits = [(row["ranks"], row["split_us"]["waiting_for_others"] / 1000) for row in rows if row["training"] == "ddp"]
     return ("Each pass takes an additional random time of 10 ms on average. Averaged over the steps, a rank waits for slower ranks for " +
             ", ".join(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
-            ". The slowest of K ranks is late by 10 ms times 1 + 1/2 + ... + 1/K on average, including its own 10 ms, so the wait grows with the logarithm of K.")
+            ". The slowest of K ranks is late by 10 ms times 1 + 1/2 + ... + 1/K on average, including its own 10 ms, so the wait "
+            "grows with the logarithm of K.")
 
 
 def reducer(rows):
     at_32 = {row["training"]: row for row in rows if row["ranks"] == 32}
     return (f"With 32 GPUs and passes of random length, a step takes {ms(at_32['ddp']):.0f} ms with a ring and "
-            f"{ms(at_32['parameter_server']):.0f} ms with one server. With the server, {at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f} ms of the step are exposed "
+            f"{ms(at_32['parameter_server']):.0f} ms with one server. With the server, "
+            f"{at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f} ms of the step are exposed "
             f"communication; with the ring, {at_32['ddp']['split_us']['exposed_communication'] / 1000:.0f} ms are.")
 
 
@@ -228,7 +234,8 @@ def decentralized(rows):
     ddp_row, *averaged = rows
     every = {row["point"]["training.regime"]["every"]: row for row in averaged}
     return (f"With BERT-large on 16 GPUs with ports of 10 Gb/s, a step takes {ms(every[1]):.0f} ms if weights are averaged after every step, "
-            f"{ms(every[4]):.0f} ms if every 4 steps, and {ms(every[64]):.0f} ms if every 64 steps: on a slow network the gain is large. Averaging after every step is slower "
+            f"{ms(every[4]):.0f} ms if every 4 steps, and {ms(every[64]):.0f} ms if every 64 steps: on a slow network the gain is "
+            f"large. Averaging after every step is slower "
             f"than DistributedDataParallel ({ms(ddp_row):.0f} ms), which sends during the backward pass.")
 
 
@@ -236,7 +243,8 @@ def seven(rows):
     one, by_cpu, node, server, asynchronous, sharded, nodes = rows
     return (f"The model is ResNet-50, with 128 images per V100. One GPU takes {ms(one):.1f} ms per step. If the CPU of a node with 8 GPUs adds up "
             f"the gradients, a step takes {ms(by_cpu):.1f} ms, because {by_cpu['bottleneck']['link']} carries all copies of one half. The same "
-            f"GPUs take {ms(node):.1f} ms with an all-reduce over NVLink. On two nodes, a step takes {ms(asynchronous):.1f} ms per worker with an "
+            f"GPUs take {ms(node):.1f} ms with an all-reduce over NVLink. On two nodes, a step takes {ms(asynchronous):.1f} ms per "
+            f"worker with an "
             f"asynchronous server and weights that are {asynchronous['staleness_mean']:.0f} updates old, {ms(server):.1f} ms with a synchronous "
             f"server, {ms(sharded):.1f} ms with four synchronous servers that each have a part of the model, and {ms(nodes):.1f} ms with an "
             "all-reduce. For each regime, [regimes](regimes.md) says what is sent and where computation happens, with a picture.")
@@ -272,7 +280,8 @@ def server_in_parts(rows):
         sys.exit(f"expected reduce and broadcast to take a server's {server['time_us']} us, found {both}")
     return (f"The exchange in a step consists of reduce and broadcast, which take {ms(parts['gradients']):.3f} and {ms(parts['model']):.3f} ms. "
             f"Their sum is the time of `parameter_server` for the same number of bytes, {ms(server):.3f} ms, to the picosecond. A scatter comes "
-            f"first only if the server also hands out the samples; here it takes {ms(parts['main']):.3f} ms, which makes {ms(parts['all']):.3f} ms "
+            f"first only if the server also hands out the samples; here it takes {ms(parts['main']):.3f} ms, which makes "
+            f"{ms(parts['all']):.3f} ms "
             "in all.")
 
 
