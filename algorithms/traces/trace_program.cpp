@@ -151,7 +151,7 @@ struct TraceJob::Matcher {
       throw InputError(
           fmt::format("{}: node {}", job.of(rank).file, node),
           fmt::format("expected a message from or to rank {}, with comm_src and comm_dst below {}, found one "
-                      "from {} to {}",
+                      "with comm_src {} and comm_dst {}",
                       rank, job.n_ranks_, stream.from, stream.to),
           "traces of PyTorch do not name the peers of sends and receives; ASTRA-sim's do");
     const std::pair key{static_cast<Actor>(from), static_cast<Actor>(to)};

@@ -28,7 +28,8 @@ constexpr const char* nsight_export =
     "`nsys export --type sqlite --include-blobs=true REPORT.nsys-rep` writes the SQLite file that `ringsim trace show` "
     "reads";
 constexpr const char* chakra_instead =
-    "`ringsim trace show` reads it; a scenario runs it on any machine: \"trace\": {\"files\": \"job.{rank}.et\"}";
+    "`ringsim trace show` reads it; to simulate it on any machine, write a scenario with \"trace\": {\"files\": "
+    "\"job.{rank}.et\"}";
 constexpr const char* scenario_instead =
     "describe the machine and the collective in a scenario: `ringsim schema` lists its keys, and "
     "`ringsim list topologies` lists the fabrics";

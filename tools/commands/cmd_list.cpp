@@ -186,9 +186,11 @@ std::string costs_page() {
       "`ringsim list costs` prints this page; a test compares the two. With the key `library` ringsim adds these times "
       "and\n"
       "rates to the times of the links ([library](../guide/nccl.md)). They are fitted to open tables, by protocol and\n"
-      "GPU generation, and never to one table: a machine may only state its own launch (`devices.gpu.launch`). "
-      "Several\n"
-      "values: LL / LL128 / Simple. Steps: `fixed + full`; the second part grows with the chunk of a channel.\n\n"
+      "GPU generation, and never to one table: a machine may only state its own launch (`devices.gpu.launch`). If "
+      "there\n"
+      "are several values, they are for LL / LL128 / Simple. The cost of a step is `fixed + full`; the second part "
+      "grows\n"
+      "with the chunk of a channel.\n\n"
       "| GPUs | what | value | unit | fitted to |\n| --- | --- | --- | --- | --- |\n";
   for (const nccl::CostLine& line : nccl::cost_table())
     text +=

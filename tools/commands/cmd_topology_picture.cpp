@@ -72,8 +72,9 @@ Command topology_picture_command() {
       .details =
           "Only four of several identical nodes are drawn, and eight to sixteen of several identical devices in a row. "
           "A note says how many more there are. Links and devices with a fault are drawn and marked if there is room. "
-          "With --bound, so are those that limit every algorithm. `ringsim topology export --to dot` writes all of "
-          "them, for Graphviz. If the scenario has several points, the first is drawn; choose another with --set.",
+          "With --bound, links and devices that limit every algorithm are also drawn and marked. `ringsim topology "
+          "export --to dot` writes all of them, for Graphviz. If the scenario has several points, the first is drawn; "
+          "choose another with --set.",
       .prepare = with<TopologyPictureArguments>(declare, execute)};
 }
 

@@ -162,9 +162,8 @@ std::string about_launch(Tables tables) {
   const auto n = std::count_if(tables.begin(), tables.end(), [](const ScoredTable& each) { return each.launch; });
   return fmt::format(
       "The launch depends on the GPU, the driver and the harness. It is known if the smallest sizes were measured: the "
-      "median that "
-      "fits a table's\n{} smallest scored rows up to {} replaces the library's launch. These rows are input and not "
-      "scored. {} of {} tables\nhave such rows.",
+      "median that fits\na table's {} smallest scored rows up to {} replaces the library's launch. These rows are an "
+      "input, so they are not scored. {} of {}\ntables have such rows.",
       rows_for_launch, format(most_for_launch), n, tables.size());
 }
 
@@ -210,17 +209,17 @@ error; a negative bias means predicted too fast.
 
 Only the last model is fitted to individual tables. Machines are presets from published specifications, except for two facts taken
 from their own tables: the rate at which adapters read from GPUs on Polaris, and the distance of ABCI V's NICs from its
-GPUs, because of which NCCL does not use LL128 there.
+GPUs, which is why NCCL does not use LL128 there.
 
-- **ringsim, library**: NCCL's choice (scenario key `library`), simulated, with one point per size. The costs of its kernels are fitted to many of these
-  tables together, by protocol and GPU generation ([nccl-costs](nccl-costs.md)). So these are errors of a fit; those of the others, except
-  alpha + S/beta, are not. For RCCL one constant is fitted, to one table ([rccl](../guide/rccl.md)).
-- **ringsim, plain**: the textbooks' protocol `none`, with the fastest, according to the model, of the library's algorithms: rings in one or both directions, double
-  binary trees, in-switch reduction with NVLS; only the algorithm that ran, if the table names it.
-- **ringsim, protocols**: the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
-- **textbook ring**: 2(K-1)(a + p/(K b)) and its equivalents, with a and b of the same preset: all NVLinks of a GPU, or all adapters of a node, at the rate that payload reaches.
-- **NCCL's tuner**: the formula by which NCCL chooses (topologies/nccl/nccl_tuner), for the release that ran, if the table names it.
-- **alpha + S/beta**: fitted to every other row of the table and tested on the rest, and vice versa.
+- **ringsim, library** simulates NCCL's choice (scenario key `library`), with one point per size. The costs of NCCL's kernels are fitted to many of these
+  tables together, by protocol and GPU generation ([nccl-costs](nccl-costs.md)). So these errors are errors of a fit; those of the other models, except
+  alpha + S/beta, are not. For RCCL, one constant is fitted, to one table ([rccl](../guide/rccl.md)).
+- **ringsim, plain** uses the textbooks' protocol `none` and the library's algorithm that is fastest according to the model: rings in one or both directions, double
+  binary trees, or in-switch reduction with NVLS. If the table names the algorithm that ran, only that algorithm is used.
+- **ringsim, protocols** is the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
+- **textbook ring** is 2(K-1)(a + p/(K b)) and its equivalents, with a and b of the same preset: all NVLinks of a GPU, or all adapters of a node, at the payload rate.
+- **NCCL's tuner** is the formula by which NCCL chooses (topologies/nccl/nccl_tuner), for the release that ran, if the table names it.
+- **alpha + S/beta** is fitted to every other row of the table and tested on the rest, and vice versa.
 )";
 
 std::string page(Tables tables, bool markdown, bool launch_given) {

@@ -22,21 +22,21 @@ The rows are [published.csv](../../validate/measured/training_figures/published.
 regimes are in [mapping.json](../../validate/measured/training_figures/mapping.json), and below.
 
 In each group, the row with the fewest GPUs (usually one) is an input: its step is assumed to be compute only, divided among layers by their
-multiply-adds, with a backward pass twice as long as the forward pass. Two K80 share the power of a board, and all models lose 4 to 9 % from
-one to two GPUs, for any exchange, so if a table has a row of two, that row is the input. No other number of a table is used, and nothing is
-fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the fewest GPUs.
+multiply-adds, with a backward pass twice as long as the forward pass. Two K80 share the power of a board, so all models lose 4 to 9 %
+from one to two GPUs, with any exchange. Therefore, if a table has a row with two GPUs, that row is the input. No other number in the table
+is used, and nothing is fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the fewest GPUs.
 
-The behavior of Horovod and NCCL 1 was read from their code after these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %): when
-gradients are requested, that a collective waits for all kernels launched before it, and in which order NCCL 1 connects GPUs. The row of a
-full board was also chosen then. No number was chosen.
-Hooks, launches, the slowdown of kernels during a collective, jitter and loading of samples are not modeled here: no source
-gives them, so they are 0. Collectives are those of the textbooks (protocol none, no launch), not what `library` decides.
+After these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %), the behavior of Horovod and NCCL 1 was read from their code: when
+gradients are requested, that a collective waits for all kernels launched before it, and in which order NCCL 1 connects GPUs. The decision to use
+the row of a full board as input was also made then. No number was chosen.
+Hooks, launches, the slowdown of kernels during a collective, jitter and the loading of samples are not modeled here: no source
+specifies them, so they are 0. The collectives are those of the textbooks (protocol none, no launch), not those that `library` chooses.
 
-- **ringsim**: the regime simulated on the machine, message by message, while the backward pass runs.
-- **perfect scaling**: the input.
-- **no overlap**: that step, then the textbook's ring, 2(K-1)(a + p/(K b)), with a and b of the same machine.
+- **ringsim** simulates the regime on the machine, message by message, while the backward pass runs.
+- **perfect scaling** is the step of the input row.
+- **no overlap** is that step followed by the textbook's ring, 2(K-1)(a + p/(K b)), with a and b of the same machine.
 
-Rows below 90 % efficiency are scored for the goal: median |error| 4 %, 90th percentile 12 %. The others are shown: for them perfect scaling is
+Rows below 90 % efficiency are scored for the goal: median |error| 4 %, 90th percentile 12 %. The others are only shown: for them, perfect scaling is
 within 10 % of everything. A row says little if the two simple models are within 5 % of each other ("tells": no).
 )";
 

@@ -96,9 +96,11 @@ std::string columns_page() {
       "# The columns of a result\n\n"
       "`ringsim list columns` prints this page; a test compares it with the table in `validate/results/columns.cpp` "
       "that every\n"
-      "format reads. CSV, SQLite and `--assert` use these names; in JSON a dot is a level. Rows of one file have "
-      "equal\n"
-      "columns: those marked \"if any\" appear if a row has a value, the others if the command gives them.\n\n"
+      "format reads. CSV, SQLite and `--assert` use these names; in JSON, a dot starts a new level. All "
+      "rows of a\n"
+      "file have the same columns: those marked \"if any\" appear if a row has a value, the others if the command "
+      "gives\n"
+      "them.\n\n"
       "| column | unit | in | meaning |\n| --- | --- | --- | --- |\n";
   for (const Column& column : result_columns())
     page += fmt::format("| `{}` | {} | {}{} | {} |\n", column.name, column.unit,

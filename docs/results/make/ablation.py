@@ -48,8 +48,7 @@ def write_page():
 
 The script `docs/results/make/ablation.py build/tools/ringsim` writes this page. The tables show the scorecard's column "ringsim, library" for
 the [published tables](accuracy.md), with one part of the model switched off by `--set`; nothing is fitted again.
-Cells are the median / 90th percentile of |predicted/measured - 1|, in percent. The option overrides variables of NCCL
-that a table sets.
+`--set` overrides NCCL variables specified by a table. Cells show the median / 90th percentile of |predicted/measured - 1|, in percent.
 
 ## All tables
 

@@ -25,7 +25,7 @@ BUS = {"all_reduce": lambda n: Fraction(2 * (n - 1), n), "all_gather": lambda n:
 NAMES = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
 # Tables with rows above their bound, and why. The script fails if one has no reason, or a reason has no row.
 ABOVE = {
-    "gh200-2n1g-all_reduce-gdron": "Within rounding. The model assumes a payload of 24 of 25 GB/s per HDR port (0.96); these four ports carry 24.02.",
+    "gh200-2n1g-all_reduce-gdron": "This is within rounding. The model assumes a payload of 24 of 25 GB/s per HDR port (0.96); these four ports carry 24.02.",
     "h100-10n1g-all_reduce": "The preset's 48 GB/s are 2 % too low in two places. For PCIe gen5 x16, 48 GB/s is NCCL's constant (the line rate is 63 GB/s, and"
                              " copies at 55 GB/s were measured elsewhere). For NDR, it is the upper end of the 46 to 48 GB/s that nccl-tests issue"
                              " 290 reports. This fabric carries 48.9 of 50. The constants are unchanged, because other machines reach 46 to 48, and NCCL"
@@ -187,8 +187,8 @@ def measured_tables():
     switched = markdown(head[:-1] + ["share of the bound without them"],
                         [each.cells(each.in_switches, each.switch_share)[:-1] + [f"{100 * each.share:.1f} %"]
                          for each in found if each.switched])
-    notes = "\n".join(f"- {each.name}: {len(each.above)} row{'s' if len(each.above) > 1 else ''}, at most"
-                      f" {100 * max(share for _, share in each.above):.1f} % (from {each.above[0][0]:,} bytes). {ABOVE[name]}"
+    notes = "\n".join(f"- {each.name}: {len(each.above)} row{'s reach' if len(each.above) > 1 else ' reaches'} at most"
+                      f" {100 * max(share for _, share in each.above):.1f} % of the bound (at {each.above[0][0]:,} bytes and more). {ABOVE[name]}"
                       for name, each in above.items())
     large = [each for each in found if each.payload and not each.switched and each.ranks == 8 and each.size >= 1 << 28]
     shares = sorted(100 * each.share * each.payload for each in large)
@@ -204,24 +204,24 @@ The script `docs/results/make/bounds.py build/tools/ringsim` writes this page, a
 ## The limits of each preset
 
 No algorithm moves data faster than these rates. The cut in the last column is the limit. `ringsim bound` computes the rates for any
-machine. Link rates are rates of payload, so the bounds are lower than those of line rates. Latency is not included.
+machine. Link rates are payload rates, so the bounds are lower than they would be with line rates. Latency is not included.
 
-A star connects the nodes, with cables that are faster than any NIC, so the limit is a link of the machine; every NIC is included. A link
-is included if messages between GPUs use it: NVLink within a node, NICs between them. The busbw of several nodes may exceed that of one, because data
-leaves a GPU over NVLink and NIC at once. `<=` marks a lower bound on the time; the optimum may be slower. Rates without it are optima that
-trees reach (`ringsim synthesize` makes them). `1/x*` is exact: the seconds in which each rank's block of 1 GB reaches all ranks. "All-reduce
-in two" is a reduce-scatter, then an all-gather. "All-reduce" is the bound for all algorithms in which only GPUs reduce. In all rows,
-all-to-all is a lower bound by cuts. `*` matches any number. Presets on one line have the same bounds.
+The nodes are connected by a star whose cables are faster than any NIC, so the limit is always a link inside a machine. All NICs are included. Other links
+are included if messages between GPUs use them: NVLink within a node, NICs between nodes. The busbw on several nodes may exceed that on one node, because
+data leaves a GPU over NVLink and NIC at once. `<=` marks a lower bound on the time; the optimum may be slower. Rates without it are optima that trees
+reach (`ringsim synthesize` makes the trees). `1/x*` is exact: it is the number of seconds in which each rank's block of 1 GB reaches all ranks.
+"All-reduce in two" is a reduce-scatter followed by an all-gather. "All-reduce" is the bound for all algorithms in which only GPUs reduce. In all rows,
+all-to-all is a lower bound that follows from cuts. `*` matches any number. Presets on the same line have the same bounds.
 
 {preset_table()}
 
 ## What measured collectives reach
 
-The table shows the best row (largest busbw) of every measured table, as a share of the bound of its machine. These are the {n} tables of
-`validate/measured/tables` that have a scenario and messages of 1 MiB or more. Most are of NCCL; those with `mpi` in the name are of MPI, mi300x
-and mi325x are of RCCL. The bound uses the rate of copies between two GPUs. The last column shows the share of NVLink's line rate, for single nodes
-with NVSwitches. The {n_band} tables of eight GPUs on an NVSwitch that end at 256 MiB or more reach {band} of the line rate. Kernels, their
-synchronization, and protocols cost the rest.
+The table shows the best row (largest busbw) of every measured table, as a share of its machine's bound. It includes the {n} tables in
+`validate/measured/tables` that have a scenario and messages of 1 MiB or more. Most were measured with NCCL; those with `mpi` in the name were measured with
+MPI, and those with mi300x or mi325x with RCCL. The bound uses the rate of copies between two GPUs. For single nodes with NVSwitches, the last column shows the
+share of NVLink's line rate. The {n_band} tables for eight GPUs on an NVSwitch that end at 256 MiB or more reach {band} of the line rate. The rest is lost to
+kernels, their synchronization, and protocols.
 
 {plain}
 
@@ -234,7 +234,7 @@ If the table does not name the algorithm that ran, ringsim's prediction of NCCL'
 
 ### Rows above their bound
 
-A measured time below the bound means that a preset is slower than the machine. Broadcasts below 1 MiB and reduction in switches are left out.
+A measured time below the bound means that the preset is slower than the machine. Broadcasts below 1 MiB and tables with reduction in switches are left out.
 
 {notes}
 """

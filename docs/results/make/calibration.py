@@ -68,20 +68,20 @@ The script `docs/results/make/calibration.py build/tools/ringsim` writes this pa
 | `efficiency_inside` | the bandwidth of links within a node |
 | `efficiency_between` | the bandwidth of adapters' ports and of the fabric's cables |
 
-A scenario accepts the file, `"calibration": {{"file": "FILE"}}`, or factors, `"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`; results then
-have the column `calibration`. If there are several points of a size (algorithms, protocols), the fastest is the prediction, before and after the fit, as
+A scenario accepts either the file (`"calibration": {{"file": "FILE"}}`) or factors (`"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`); results then
+have the column `calibration`. If there are several points for a size (algorithms, protocols), the fastest is the prediction, before and after the fit, as
 in [the scorecard](accuracy.md). The loss is quadratic for errors below 10 % and linear above. If the rows cannot distinguish a factor from others, or no
-row depends on it, the factor is named and not changed ([validate/score/calibrate.hpp](../../validate/score/calibrate.hpp)).
+row depends on it, ringsim names the factor and does not change it ([validate/score/calibrate.hpp](../../validate/score/calibrate.hpp)).
 
 A fit cannot add missing physics to the model. It cannot distinguish a launch from the latencies of a ring, because a ring has the same number of
-steps at every size. And no wire has a `latency_scale` of 7: this value represents the steps and flags of NCCL's kernels.
+steps at every size. Likewise, no wire has a `latency_scale` of 7: this value represents the steps and flags of NCCL's kernels.
 
 ## Every second row fitted, the others predicted
 
-The table shows the scenarios of the scorecard with the plain protocol, and with NCCL's (`--set transport.protocol=...`; Simple for the third table, which
-states it). Rows are ordered by size; the odd ones are fitted and the even ones predicted, and vice versa. Errors are median / 90th percentile of
-|predicted/measured - 1|, in percent, without and with the factors. "-": the rows do not determine the factor, and it was not changed; "bound": the factor
-is at the end of its range.
+The table shows scenarios of the scorecard with the plain protocol and with NCCL's protocols (`--set transport.protocol=...`; the third table states that it
+used Simple). Rows are ordered by size; the odd rows are fitted and the even rows predicted, and vice versa. Errors are the median / 90th percentile of
+|predicted/measured - 1|, in percent, without and with the factors. "-" means that the rows do not determine the factor, so it was not changed; "bound" means
+that the factor is at the end of its range.
 
 | table | protocols | fitted rows | launch us | latency_scale | inside | between | fitted rows: before | after | others: before | after |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -67,49 +67,51 @@ def per_cent(share):
 def data_parallel_step(rows):
     row = rows[0]
     split = row["split_us"]
-    return (f"8 GPUs: the step takes {ms(row):.1f} ms. For {split['compute'] / 1000:.1f} of these the master computes, and for "
-            f"{split['exposed_communication'] / 1000:.1f} it waits for messages. The GPUs reach {per_cent(row['efficiency'])} of the "
+    return (f"With 8 GPUs, the step takes {ms(row):.1f} ms. Of these, the master computes for {split['compute'] / 1000:.1f} ms and "
+            f"waits for messages for {split['exposed_communication'] / 1000:.1f} ms. The GPUs reach {per_cent(row['efficiency'])} of the "
             f"throughput of eight separate GPUs. The closed form `{row['closed_form']['formula']}` is exact {exactly(row)}.")
 
 
 def data_parallel_master(rows):
     master, others = rows[0]["by_rank"]
     total = [sum(each["memory"].values()) / 1e6 for each in (master, others)]
-    return (f"8 GPUs: the master sends {master['sent_bytes'] / 1e6:.0f} MB in a step and each other GPU "
-            f"{others['sent_bytes'] / 1e6:.0f}; it needs {total[0]:.0f} MB for weights, gradients and incoming data, the others "
-            f"{total[1]:.0f} MB. Its port, {rows[0]['bottleneck']['link']}, limits the step.")
+    return (f"With 8 GPUs, the master sends {master['sent_bytes'] / 1e6:.0f} MB per step, and each other GPU sends "
+            f"{others['sent_bytes'] / 1e6:.0f} MB. The master needs {total[0]:.0f} MB for weights, gradients and incoming data; the others need "
+            f"{total[1]:.0f} MB. The master's port, {rows[0]['bottleneck']['link']}, limits the step.")
 
 
 def server_grows(rows):
-    return ("1 GiB over ports of 10 GB/s: " + ", ".join(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
-            f". The times match the form plus the latency of both directions, {[exactly(row) for row in rows][0]}.")
+    return ("With ports of 10 GB/s, 1 GiB takes " + ", ".join(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
+            f". The times equal the formula plus the latency of both directions, {[exactly(row) for row in rows][0]}.")
 
 
 def ring_stays(rows):
     limit = 2 * 2**30 / 10e9 * 1000
-    return ("This is true only without latency. 1 GiB over ports of 10 GB/s: " +
+    return ("This is true only without latency. With ports of 10 GB/s, 1 GiB takes " +
             ", ".join(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
-            f"; 2p/b is {limit:.1f}. The simulation matches the form plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
-            f"enough ranks, these make it longer than 2p/b.")
+            f"; 2p/b is {limit:.1f} ms. The simulated times equal the formula plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
+            f"enough ranks, these latencies make the time longer than 2p/b.")
 
 
 def ddp(rows):
     one, many = (next(row for row in rows if row["buckets"] == buckets) for buckets in (1, 25))
-    return (f"8 GPUs, 102.4 MB of gradients: with one bucket, reduced after the backward pass, the step takes {ms(one):.3f} ms; with 25 "
-            f"buckets, reduced during the backward pass, {ms(many):.3f}. Each GPU computes {many['split_us']['compute'] / 1000:.0f} ms. The "
+    return (f"With 8 GPUs and 102.4 MB of gradients, the step takes {ms(one):.3f} ms with one bucket, reduced after the backward pass, and "
+            f"{ms(many):.3f} ms with 25 buckets, reduced during the backward pass. Each GPU computes for "
+            f"{many['split_us']['compute'] / 1000:.0f} ms. The "
             "broadcast at the start belongs to no step and is not in these times.")
 
 
 def loop(rows):
     row = rows[0]
-    return (f"ResNet-50, 32 images, an A100 that reaches 14 % of its peak: the step takes {ms(row):.1f} ms, "
-            f"of which computing takes {row['split_us']['compute'] / 1000:.1f} ms. Forward pass, backward pass and update are the tasks of one stream; "
+    return (f"With ResNet-50, 32 images and an A100 that reaches 14 % of its peak, the step takes {ms(row):.1f} ms, "
+            f"of which computation takes {row['split_us']['compute'] / 1000:.1f} ms. The forward pass, the backward pass and the "
+            f"update are tasks of one stream; "
             "`--trace` shows each layer.")
 
 
 def scales(rows):
     good = [row for row in rows if row["workload"] == "resnet50" and row["algorithm"] == "hierarchical"]
-    return ("ResNet-50 on DGX A100 with InfiniBand: " +
+    return ("ResNet-50 on DGX A100 nodes with InfiniBand has an efficiency of " +
             ", ".join(f"{per_cent(row['efficiency'])} on {row['ranks']} GPUs" for row in good) +
             ". This requires a fast network: [buckets-slow-network]"
             f"(../../{EXAMPLES}/training/buckets-slow-network.json) shows a slow one.")
@@ -125,9 +127,11 @@ def server_row(rows, size, slow, start):
 
 def stale(rows):
     sync, asynchronous = (server_row(rows, 10_000_000, SLOW, start) for start in (None, "staggered"))
-    return (f"4 workers, one of them half as fast, 10 MB: a synchronous step takes {ms(sync):.1f} ms; an asynchronous server needs "
-            f"{ms(asynchronous):.1f} ms for as many samples. The price: an update is computed from weights that are "
-            f"{asynchronous['staleness_mean']:.0f} updates old on average, {asynchronous['staleness_max']} at most.")
+    return ("With 4 workers, one of which runs at half speed, and 10 MB of gradients, a synchronous step takes "
+            f"{ms(sync):.1f} ms. An asynchronous server processes the same number of samples in {ms(asynchronous):.1f} ms. However, "
+            f"an update is "
+            f"computed from weights that are {asynchronous['staleness_mean']:.0f} updates old on average and at most "
+            f"{asynchronous['staleness_max']}.")
 
 
 def one_thread(rows):
@@ -136,38 +140,42 @@ def one_thread(rows):
                     and r["point"]["training.host.order"] == order)
     free, busy, layers = (row(8, *which) for which in ((0, "by_gpu"), (200, "by_gpu"), (200, "by_layer")))
     waits = [each["split_us"]["waiting_for_host"] / 1000 for each in busy["by_rank"]]
-    return (f"ResNet-50, 64 images on 8 GPUs: {ms(free):.1f} ms if launches take no time, {ms(busy):.1f} if the thread takes 200 us per "
-            f"layer. The thread launches on one GPU after the other, so rank 1 waits {waits[1]:.1f} ms for it and rank 7 {waits[7]:.1f}. If "
-            f"it launches layer by layer on all GPUs, the step takes {ms(layers):.1f}. One GPU alone: {ms(row(1, 0, 'by_gpu')):.1f}.")
+    return (f"ResNet-50 with 64 images on 8 GPUs takes {ms(free):.1f} ms per step if launches take no time, and {ms(busy):.1f} ms if the thread "
+            f"takes 200 us per layer. The thread launches on one GPU after the other, so rank 1 waits {waits[1]:.1f} ms for it and rank 7 waits "
+            f"{waits[7]:.1f} ms. If it launches layer by layer on all GPUs, the step takes {ms(layers):.1f} ms. On one GPU alone, it takes "
+            f"{ms(row(1, 0, 'by_gpu')):.1f} ms.")
 
 
 def no_faster(rows):
     sync, staggered, together, at_random = (server_row(rows, 200_000_000, [], start) for start in (None, "staggered", "together", "random"))
-    return (f"It depends on when the workers begin. 4 equal workers, 200 MB: a synchronous step takes {ms(sync):.1f} ms. Asynchronous "
-            f"workers that begin one after another need {ms(staggered):.1f} for as many samples, because one computes while another "
-            f"sends. Workers that begin at random need {ms(at_random):.1f}. Workers that begin together need {ms(together):.1f}: they stay "
-            "together and gain nothing.")
+    return (f"It depends on when the workers begin. With 4 equal workers and 200 MB of gradients, a synchronous step takes {ms(sync):.1f} ms. "
+            f"Asynchronous workers that begin one after another need {ms(staggered):.1f} ms for the same number of samples, because "
+            f"one computes "
+            f"while another sends. Workers that begin at random times need {ms(at_random):.1f} ms. Workers that begin together need "
+            f"{ms(together):.1f} ms, because they stay together and gain nothing.")
 
 
 def barrel(rows):
     waits = [(row["ranks"], row["split_us"]["waiting_for_others"] / 1000) for row in rows if row["training"] == "ddp"]
-    return ("Each pass takes an additional random time, 10 ms on average. On average over the steps, a rank waits for a slower one for " +
+    return ("Each pass takes an additional random time of 10 ms on average. Averaged over the steps, a rank waits for slower ranks for " +
             ", ".join(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
-            ". The slowest of K ranks is late by 10 ms times 1 + 1/2 + ... + 1/K on average, including its own 10 ms: a logarithm.")
+            ". The slowest of K ranks is late by 10 ms times 1 + 1/2 + ... + 1/K on average, including its own 10 ms, so the wait "
+            "grows with the logarithm of K.")
 
 
 def reducer(rows):
     at_32 = {row["training"]: row for row in rows if row["ranks"] == 32}
-    return (f"32 GPUs with passes of random length: {ms(at_32['ddp']):.0f} ms with a ring, {ms(at_32['parameter_server']):.0f} with one "
-            f"server. With the server, {at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f} ms of the step are exposed "
-            f"communication; with the ring, {at_32['ddp']['split_us']['exposed_communication'] / 1000:.0f}.")
+    return (f"With 32 GPUs and passes of random length, a step takes {ms(at_32['ddp']):.0f} ms with a ring and "
+            f"{ms(at_32['parameter_server']):.0f} ms with one server. With the server, "
+            f"{at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f} ms of the step are exposed "
+            f"communication; with the ring, {at_32['ddp']['split_us']['exposed_communication'] / 1000:.0f} ms are.")
 
 
 def busy_server(rows):
     on_time, late = (server_row(rows, 200_000_000, slow, None) for slow in ([], SLOW))
-    return (f"Not always: a rank that is half as fast costs nothing if the server is busy with the other workers during its delay. "
-            f"4 workers, 200 MB: "
-            f"{ms(on_time):.3f} ms with equal ranks, {ms(late):.3f} with a slow one.")
+    return (f"Not always: a rank that runs at half speed costs nothing if the server is busy with the other workers during its delay. "
+            f"With 4 workers and 200 MB of gradients, the step takes "
+            f"{ms(on_time):.3f} ms if all ranks are equal, and {ms(late):.3f} ms if one is slow.")
 
 
 def model_parallel(rows):
@@ -176,88 +184,91 @@ def model_parallel(rows):
                          if row["point"]["training.regime.microbatches"] == parts and row["ranks"] > 1)
     last = the(rows, ranks=8, microbatches=1)
     waits = (last["split_us"]["waiting_for_others"] + last["split_us"]["exposed_communication"] + last["split_us"]["idle"]) / 1000
-    return (f"ResNet-50, 32 images per GPU. With whole batches, one after the other, the GPUs reach {shares(1)} GPUs of their separate "
-            f"throughput, because each waits until the others are done; rank 0 of 8 computes {last['split_us']['compute'] / 1000:.1f} ms and "
-            f"waits {waits:.1f}. With 32 microbatches per batch (GPipe): {shares(32)}. The rest is idle time at the beginning and the "
-            "end, when not all GPUs have work, and imbalance of layers that do not divide evenly.")
+    return (f"The model is ResNet-50, with 32 images per GPU. With whole batches, one after the other, the GPUs reach these shares of their "
+            f"separate throughput: {shares(1)} GPUs. The reason is that each GPU waits until the others are done: rank 0 of 8 computes for "
+            f"{last['split_us']['compute'] / 1000:.1f} ms and waits for {waits:.1f} ms. With 32 microbatches per batch (GPipe), they reach "
+            f"{shares(32)}. The rest is lost to idle time at the beginning and the end, when not all GPUs have work, and to imbalance, because "
+            "the layers cannot be divided evenly.")
 
 
 def one_machine(rows):
     one, other = rows
-    return (f"8 GPUs on one switch: {ms(one):.1f} ms with DataParallel, {ms(other):.1f} with DistributedDataParallel and the same "
-            f"model, batch and ports.")
+    return (f"With 8 GPUs on one switch, a step takes {ms(one):.1f} ms with DataParallel, and {ms(other):.1f} ms with DistributedDataParallel "
+            f"and the same model, batch and ports.")
 
 
 def gpudirect(rows):
     with_it, without = rows
-    return (f"All GPUs of two DGX A100 send to the other node at once, 256 MiB each: {with_it['busbw_GBps']:.1f} GB/s per GPU with "
-            f"GPUDirect RDMA, {without['busbw_GBps']:.1f} without. The limit is then {without['bottleneck']['link']}, because the GPUs of one "
-            "CPU share its memory.")
+    return (f"If all GPUs of two DGX A100 nodes send 256 MiB each to the other node at once, each GPU reaches {with_it['busbw_GBps']:.1f} GB/s "
+            f"with GPUDirect RDMA and {without['busbw_GBps']:.1f} GB/s without it. Without it, the limit is {without['bottleneck']['link']}, "
+            "because the GPUs of one CPU share its memory.")
 
 
 def copies(rows):
     with_it, without = rows
-    return (f"One pair of DGX A100 GPUs, 256 MiB: {ms(with_it):.2f} ms directly from GPU memory, {ms(without):.2f} through host "
-            f"memory. The two copies overlap; the additional time is spent on {without['bottleneck']['link']}, which both cross.")
+    return (f"For one pair of GPUs in DGX A100 nodes, 256 MiB take {ms(with_it):.2f} ms directly from GPU memory and {ms(without):.2f} ms "
+            f"through host memory. The two copies overlap; the additional time is spent on {without['bottleneck']['link']}, which both cross.")
 
 
 def hyperplane(rows):
     by = {row["point"]["transport.gpudirect"]: row for row in rows if row["bytes"] == 2**30}
-    return (f"NCCL's all-reduce over two such nodes, 1 GiB: {by[True]['busbw_GBps']:.1f} GB/s predicted with GPUDirect "
-            f"({per_cent(by[True]['busbw_GBps'] / 50)} of the cables), {by[False]['busbw_GBps']:.1f} without. The prediction is below the "
-            "cables' 50 because of PCIe gen3 x16 (48 GB/s) and the rate at which adapters read V100 memory.")
+    return (f"For NCCL's all-reduce of 1 GiB over two such nodes, ringsim predicts {by[True]['busbw_GBps']:.1f} GB/s with GPUDirect "
+            f"({per_cent(by[True]['busbw_GBps'] / 50)} of the cables' rate) and {by[False]['busbw_GBps']:.1f} GB/s without it. The prediction "
+            "is below the cables' 50 GB/s because of PCIe gen3 x16 (48 GB/s) and the rate at which adapters read V100 memory.")
 
 
 def big_models(rows):
     alone = {row["workload"]: row["samples_per_s"] for row in rows if row["training"] == "single"}
-    gains = [f"{row['workload']} {row['samples_per_s'] / alone[row['workload']]:.1f} times"
+    gains = [f"{row['samples_per_s'] / alone[row['workload']]:.1f} times ({row['workload']})"
              for row in rows if row["ranks"] == 64]
-    return (f"Samples per second of 64 A100 in eight nodes, compared with one A100 that computes at 14 % of its peak: {', '.join(gains)}.")
+    return (f"With 64 A100 in eight nodes, the number of samples per second is {', '.join(gains)} that of one A100 that computes at 14 % of its peak.")
 
 
 def centralized(rows):
     one, many = (the(rows, regime={"name": "parameter_server", "servers": servers}) for servers in (1, 16))
-    return (f"VGG-16 on 16 GPUs: {ms(one):.0f} ms with one separate server, {ms(many):.0f} with 16 servers that each have a part of the "
-            f"model, for {one['split_us']['compute'] / 1000:.0f} ms of computation.")
+    return (f"With VGG-16 on 16 GPUs, a step takes {ms(one):.0f} ms with one separate server and {ms(many):.0f} ms with 16 servers that each have "
+            f"a part of the model. Computation takes {one['split_us']['compute'] / 1000:.0f} ms of these.")
 
 
 def decentralized(rows):
     ddp_row, *averaged = rows
     every = {row["point"]["training.regime"]["every"]: row for row in averaged}
-    return (f"BERT-large, 16 GPUs, ports of 10 Gb/s: {ms(every[1]):.0f} ms with an average after every step, {ms(every[4]):.0f} with one "
-            f"every 4 steps, {ms(every[64]):.0f} with one every 64: on a slow network the gain is large. Averaging after every step is slower "
+    return (f"With BERT-large on 16 GPUs with ports of 10 Gb/s, a step takes {ms(every[1]):.0f} ms if weights are averaged after every step, "
+            f"{ms(every[4]):.0f} ms if every 4 steps, and {ms(every[64]):.0f} ms if every 64 steps: on a slow network the gain is "
+            f"large. Averaging after every step is slower "
             f"than DistributedDataParallel ({ms(ddp_row):.0f} ms), which sends during the backward pass.")
 
 
 def seven(rows):
     one, by_cpu, node, server, asynchronous, sharded, nodes = rows
-    return (f"ResNet-50, 128 images per V100. One GPU: {ms(one):.1f} ms. The 8 GPUs of a node whose CPU adds up the gradients: "
-            f"{ms(by_cpu):.1f}, because {by_cpu['bottleneck']['link']} carries all copies of one half. The same GPUs with an all-reduce over "
-            f"NVLink: {ms(node):.1f}. On two nodes: an asynchronous server, {ms(asynchronous):.1f} per step of a worker, with weights "
-            f"{asynchronous['staleness_mean']:.0f} updates old; a synchronous server, {ms(server):.1f}; four synchronous servers that each have "
-            f"a part of the model, {ms(sharded):.1f}; an all-reduce, {ms(nodes):.1f}. [regimes](regimes.md) says for each what is sent and where "
-            "computation happens, with a picture.")
+    return (f"The model is ResNet-50, with 128 images per V100. One GPU takes {ms(one):.1f} ms per step. If the CPU of a node with 8 GPUs adds up "
+            f"the gradients, a step takes {ms(by_cpu):.1f} ms, because {by_cpu['bottleneck']['link']} carries all copies of one half. The same "
+            f"GPUs take {ms(node):.1f} ms with an all-reduce over NVLink. On two nodes, a step takes {ms(asynchronous):.1f} ms per "
+            f"worker with an "
+            f"asynchronous server and weights that are {asynchronous['staleness_mean']:.0f} updates old, {ms(server):.1f} ms with a synchronous "
+            f"server, {ms(sharded):.1f} ms with four synchronous servers that each have a part of the model, and {ms(nodes):.1f} ms with an "
+            "all-reduce. For each regime, [regimes](regimes.md) says what is sent and where computation happens, with a picture.")
 
 
 def server_that_trains(rows):
     apart, among, apart_busy, among_busy = (
         the(rows, regime=regime, time=time) for time in ("0 us", "4 ms")
         for regime in ({"name": "parameter_server", "mode": "async", "servers": 1}, {"name": "parameter_server", "mode": "async"}))
-    return (f"4 V100, ResNet-50, asynchronous: {ms(among):.2f} ms per step of a worker if one of the four is also the server, and "
-            f"{ms(apart):.2f} with a separate server, because the gradients of the master are not sent. If an update takes 4 ms, "
-            f"{ms(among_busy):.2f} and {ms(apart_busy):.2f}, because the master's GPU makes all updates between its own kernels.")
+    return (f"With ResNet-50 on 4 V100 and asynchronous updates, a worker's step takes {ms(among):.2f} ms if one of the four is also the server, "
+            f"and {ms(apart):.2f} ms with a separate server: the master's gradients do not have to be sent. If an update takes 4 ms, the "
+            f"steps take {ms(among_busy):.2f} and {ms(apart_busy):.2f} ms, because the master's GPU makes all updates between its own kernels.")
 
 
 def without_averaging(rows):
     all_together, gossip, meanwhile = rows[:3]
-    return (f"8 GPUs with passes of random length: {ms(all_together):.1f} ms if all average after every step, {ms(gossip):.1f} if each "
-            f"averages with its two neighbors, {ms(meanwhile):.1f} if it does so during the next step.")
+    return (f"With 8 GPUs and passes of random length, a step takes {ms(all_together):.1f} ms if all average after every step, {ms(gossip):.1f} ms "
+            f"if each averages with its two neighbors, and {ms(meanwhile):.1f} ms if it does so during the next step.")
 
 
 def on_workers(rows):
     server, ring, _ = (row for row in rows if row["ranks"] == 64)
-    return (f"ResNet-50 on 64 GPUs: {ms(ring):.1f} ms with a ring of workers, {ms(server):.1f} with a server; a GPU computes for "
-            f"{ring['split_us']['compute'] / 1000:.1f} of these.")
+    return (f"With ResNet-50 on 64 GPUs, a step takes {ms(ring):.1f} ms with a ring of workers and {ms(server):.1f} ms with a server. Each GPU "
+            f"computes for {ring['split_us']['compute'] / 1000:.1f} ms of these.")
 
 
 def server_in_parts(rows):
@@ -267,9 +278,11 @@ def server_in_parts(rows):
     both = parts["gradients"]["time_us"] + parts["model"]["time_us"]
     if abs(both - server["time_us"]) > 1e-6:
         sys.exit(f"expected reduce and broadcast to take a server's {server['time_us']} us, found {both}")
-    return (f"The exchange of a step is reduce and broadcast: {ms(parts['gradients']):.3f} and {ms(parts['model']):.3f} ms. Their sum is "
-            f"the time of `parameter_server` for as many bytes, {ms(server):.3f}, to the picosecond. A scatter comes first only if the "
-            f"server also hands out the samples: {ms(parts['main']):.3f} ms here, {ms(parts['all']):.3f} in all.")
+    return (f"The exchange in a step consists of reduce and broadcast, which take {ms(parts['gradients']):.3f} and {ms(parts['model']):.3f} ms. "
+            f"Their sum is the time of `parameter_server` for the same number of bytes, {ms(server):.3f} ms, to the picosecond. A scatter comes "
+            f"first only if the server also hands out the samples; here it takes {ms(parts['main']):.3f} ms, which makes "
+            f"{ms(parts['all']):.3f} ms "
+            "in all.")
 
 
 def last_step(_):
@@ -277,29 +290,29 @@ def last_step(_):
         trace = pathlib.Path(folder) / "trace.json"
         ringsim([*HALVING, "--trace", str(trace)])
         steps = [each["dur"] / 1000 for each in json.loads(trace.read_text())["traceEvents"] if each.get("cat") == "link"]
-    return (f"8 GPUs, 1 GiB: the six steps of the critical path take {', '.join(f'{each:.1f}' for each in steps)} ms. The first and the "
+    return (f"With 8 GPUs and 1 GiB, the six steps of the critical path take {', '.join(f'{each:.1f}' for each in steps)} ms. The first and the "
             f"last each carry half of the buffer and take {per_cent(steps[-1] / sum(steps))} of the time.")
 
 
 def thirteen(rows):
     eight, many = rows[0], rows[2]
-    return (f"64 MiB: {ms(many):.2f} ms with 13 GPUs, {ms(eight):.2f} with 8. The five extra GPUs, which send everything before and "
+    return (f"An all-reduce of 64 MiB takes {ms(many):.2f} ms with 13 GPUs and {ms(eight):.2f} ms with 8. The five extra GPUs, which send everything before and "
             f"receive everything after, account for {per_cent(1 - ms(eight) / ms(many))} of the time.")
 
 
 def long_ring(rows):
     small, large = ({(row["algorithm"], row["ranks"]): ms(row) for row in rows if row["bytes"] == size} for size in (2**10, 2**30))
-    return (f"1 GiB on 64 GPUs: {large['ring', 64]:.1f} ms with a ring, {large['halving_doubling', 64]:.1f} with halving-doubling; on 4096 "
-            f"{large['ring', 4096]:.1f} and {large['halving_doubling', 4096]:.1f}. 1 KiB on 4096: {small['ring', 4096]:.2f} ms and "
-            f"{small['halving_doubling', 4096]:.3f}, a factor of {small['ring', 4096] / small['halving_doubling', 4096]:.0f}: a ring has "
-            "2(K-1) latencies, halving-doubling 2 log2(K).")
+    return (f"On 64 GPUs, 1 GiB takes {large['ring', 64]:.1f} ms with a ring and {large['halving_doubling', 64]:.1f} ms with halving-doubling; on "
+            f"4096 GPUs, it takes {large['ring', 4096]:.1f} and {large['halving_doubling', 4096]:.1f} ms. On 4096 GPUs, 1 KiB takes "
+            f"{small['ring', 4096]:.2f} and {small['halving_doubling', 4096]:.3f} ms, which differ by a factor of "
+            f"{small['ring', 4096] / small['halving_doubling', 4096]:.0f}: a ring has 2(K-1) latencies, halving-doubling 2 log2(K).")
 
 
 def collectives(rows):
     by = {(row["collective"], row["ranks"]): row for row in rows if row["point"]["topology.kind"] == "ring"}
     whole, first, second = (ms(by[op, 8]) for op in ("all_reduce", "reduce_scatter", "all_gather"))
-    return (f"On a ring of 8, 8 MiB: the {first:.4f} ms of reduce-scatter and the {second:.4f} of all-gather sum to all-reduce, {whole:.4f}. "
-            "`ringsim schedule picture` draws each, step by step.")
+    return (f"On a ring of 8 GPUs with 8 MiB, reduce-scatter takes {first:.4f} ms and all-gather {second:.4f} ms; the sum is the time of "
+            f"all-reduce, {whole:.4f} ms. `ringsim schedule picture` draws each, step by step.")
 
 
 SERVER_IN_PARTS = [f"{EXAMPLES}/collectives/server-in-parts.json"]

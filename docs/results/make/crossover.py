@@ -62,27 +62,27 @@ GPU), with an adapter of 48 GB/s each, and 4.6 us from node to node.
 {crossover("hgx-h100")}
 ```
 
-**in_switch, small sizes**: all switches reduce (SHARP in the fabric), so data goes up once and down once: 4.6 us, no longer than
-one message. Every GPU sends p once through its own adapter and receives it once. With one segment, receiving waits for
-sending: 4.6 us + 2p/(48 GB/s). If your fabric does not reduce, direct is best; its lead over recursive_doubling is in the CSV.
+**in_switch, small sizes**: all switches reduce (SHARP in the fabric), so data goes up once and down once. This takes 4.6 us, no
+longer than one message. Every GPU sends p once through its own adapter and receives it once. With one segment, receiving waits for
+sending, so the time is 4.6 us + 2p/(48 GB/s). If your fabric does not reduce, direct is best; its lead over recursive_doubling is in the CSV.
 
 ```
 {explained("hgx-h100", in_switch, "64 KiB")}
 ```
 
 **direct, second at small sizes**: in each of two steps all ranks send to all others. A step takes 4.6 us, and 0.6 us more if a message first goes over
-NVLink to the GPU of the receiver's rail (PXN): 10.4 us. 24 of 31 receivers are on other nodes, so in each of the two steps 24/32 p leaves through an
-adapter: 1.5 p in total, compared with 2 p in turn for in_switch. The difference of p/2 at 48 GB/s would compensate for the additional 5.8 us at 557 kB,
-but hierarchical is faster than both at that size.
+NVLink to the GPU of the receiver's rail (PXN), so direct takes 10.4 us. Of the 31 receivers, 24 are on other nodes, so in each of the two steps, 24/32 p leaves
+through an adapter. In total, that is 1.5 p, compared with 2 p, one after the other, for in_switch. At 557 kB, the difference of p/2 at 48 GB/s would
+compensate for the additional 5.8 us, but hierarchical is faster than both at that size.
 
 ```
 {explained("hgx-h100", direct, "450000 B")}
 ```
 
-**hierarchical (direct within, halving-doubling between), large sizes**: 2 x 0.6 us over NVLink and 4 x 4.6 us between nodes are 19.6 us, twice
-direct's latency. But only 2 x 3/4 of an eighth, 3/16 p, passes through an adapter, an eighth of direct's 1.5 p. The rest, 7/4 p, goes over NVLinks that
-are 7.8 times as fast. The two alternate: at 4 GiB, 16.8 ms of adapters at full rate and 20.0 ms of NVLink sum to the 36.8 ms. No algorithm here keeps
-both busy at once. bucket tries, and is slower: half of its buffer begins between the nodes with whole shares, 3.4 GiB per adapter.
+**hierarchical (direct within, halving-doubling between), large sizes**: the latency is 2 x 0.6 us over NVLink plus 4 x 4.6 us between nodes,
+19.6 us in all, twice that of direct. But only 2 x 3/4 of an eighth (3/16 p) passes through an adapter, an eighth of direct's 1.5 p. The rest, 7/4 p, goes over NVLinks that
+are 7.8 times as fast. The two alternate: at 4 GiB, the adapters take 16.8 ms at full rate and NVLink takes 20.0 ms, which sum to the 36.8 ms. No algorithm
+here keeps both busy at once. bucket tries to, but is slower, because half of its buffer begins between the nodes with whole shares, 3.4 GiB per adapter.
 
 ```
 {explained("hgx-h100", levels, "4 GiB")}
@@ -94,7 +94,7 @@ both busy at once. bucket tries, and is slower: half of its buffer begins betwee
 {ring_and_tree("hgx-h100")}
 ```
 
-The tree needs few steps: 31 us at 4 B, compared with 62 x 5.2 = 322 us for the ring (every step of the ring waits for the messages between nodes, which
+The tree needs few steps: it takes 31 us at 4 B, compared with 62 x 5.2 = 322 us for the ring (every step of the ring waits for the messages between nodes, which
 first go over NVLink to the GPU of the next node's rail). At 4 GiB the ring sends 2 x 31/32 p = 7.75 GiB through the one adapter of each node
 that it uses. The busiest adapters of the tree carry 8 GiB, and it needs segments to overlap them, so the ring is 4 % faster.
 
@@ -104,7 +104,7 @@ that it uses. The busiest adapters of the tree carry 8 GiB, and it needs segment
 {explained("hgx-h100", tree, "4 GiB")}
 ```
 
-**What NCCL picks there** by its own formula (release 2.30.7, `topologies/nccl/nccl_tuner`; no measurement): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
+**What NCCL picks there** according to its own formula (release 2.30.7, `topologies/nccl/nccl_tuner`; not measured): Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B.
 NCCL also chooses the tree for small sizes. It never chooses the ring here, and has no hierarchical, direct or fabric-wide algorithm to choose from. NVLSTree,
 with reduction in the switches of a node and a tree between nodes, is not simulated. NCCL runs a channel for each adapter; `ring` and each tree here have one channel.
 
@@ -117,16 +117,16 @@ an adapter of 12 GB/s for two GPUs, and 4.4 us from node to node.
 {crossover("dgx-1v")}
 ```
 
-**direct, small sizes**: two steps of 4.4 us, and 0.6 us more if a message first goes over NVLink to the GPU of the receiver's rail. Two
-GPUs share an adapter, which therefore carries 2 x 1.5 p = 3 p at 12 GB/s: 8.8 us + p/(4 GB/s) if it is always busy. At 63 kB that is an additional 15.8 us,
-as much as the 11.2 us of latency, 2.0 us of adapters and the NVLinks of the next algorithm.
+**direct, small sizes**: there are two steps of 4.4 us each, and 0.6 us more if a message first goes over NVLink to the GPU of the receiver's rail. Two
+GPUs share an adapter, which therefore carries 2 x 1.5 p = 3 p at 12 GB/s. The time is 8.8 us + p/(4 GB/s) if the adapter is always busy. At 63 kB, the second term
+is 15.8 us, as much as the next algorithm needs for its additional latency of 11.2 us, 2.0 us of adapters, and NVLinks.
 
 ```
 {explained("dgx-1v", direct, "63088 B")}
 ```
 
-**hierarchical, at 62 KiB and above**: 3/8 p passes through an adapter instead of 3 p, for 20.0 us of latency instead of 8.8. At 4 GiB that is 1.5 GiB, half of the
-time. For the other half an NVLink is the bottleneck: if no NVLink connects two GPUs, their data passes through a neighbor, whose links carry several pairs.
+**hierarchical, at 62 KiB and above**: 3/8 p passes through an adapter instead of 3 p, at the cost of 20.0 us of latency instead of 8.8. At 4 GiB that is 1.5 GiB, which takes
+half of the time. For the other half, an NVLink is the bottleneck: if no NVLink connects two GPUs, their data passes through a neighbor, whose links carry several pairs.
 Rings within the node (the other hierarchical algorithm of the CSV, which takes 1.66 times as long) use 40 of these links instead of 128; the busiest carries 7 GiB.
 
 ```
@@ -139,8 +139,8 @@ Rings within the node (the other hierarchical algorithm of the CSV, which takes 
 {ring_and_tree("dgx-1v")}
 ```
 
-The two reasons are those above. Latencies are the same, but an adapter has a quarter of the rate and serves two GPUs, so more pieces are better from a
-fifth to a sixth of the sizes on.
+The reasons are the same two as above. Latencies are equal, but an adapter has a quarter of the rate and serves two GPUs, so more pieces already pay off at a
+fifth to a sixth of the sizes.
 
 ```
 {explained("dgx-1v", "ring", "4 GiB")}
@@ -148,7 +148,7 @@ fifth to a sixth of the sizes on.
 {explained("dgx-1v", tree, "4 GiB")}
 ```
 
-**What NCCL picks there**: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins large sizes because there is one for
+**What NCCL picks there**: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins at large sizes because there is one for
 each adapter: 48 GB/s x 32/62 = 24.8 GB/s, while NCCL estimates that its trees reach min(0.92 x 48, 4 x 10)/2 = 20 (`perChMaxTreeBws`). The scenario's ring has one adapter per node.
 """
 

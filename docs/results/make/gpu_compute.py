@@ -106,54 +106,56 @@ def write_page():
     one_block = next(float(row["gbps"]) for row in rows if row["kind"] == "copy" and row["what"] == "copy kernel of 1 blocks")
     return f"""# How fast a GPU computes, and the cost of simultaneous copies
 
-This page shows the rates of transformer kernels on one H200, as shares of its datasheet's peaks ({PEAK_TFLOPS:g} TFLOP/s of BFLOAT16 without sparsity,
-{PEAK_GBPS / 1000:g} TB/s), first alone, then two kernels at once. [tools/torch-compute.py](../../tools/torch-compute.py) measured them, and says how it counts
-FLOP and bytes; the rows are [here](../../{measured.relative_to(ROOT)}). They are facts of this GPU and this software, for `workload.compute` and
-`training.slowdown` of a scenario. ringsim uses none of them as a default.
+This page shows the throughput of transformer kernels on one H200, first running alone and then two at a time, as a fraction of the datasheet peaks
+({PEAK_TFLOPS:g} TFLOP/s for BFLOAT16 without sparsity, {PEAK_GBPS / 1000:g} TB/s). [tools/torch-compute.py](../../tools/torch-compute.py) measured it and says how it
+counts FLOP and bytes; the rows are [here](../../{measured.relative_to(ROOT)}). The numbers hold for this GPU and this software, and can be used for
+`workload.compute` and `training.slowdown` in a scenario. ringsim uses none of them as a default.
 
 {where}
 
 ## Matrix products
 
-These are BFLOAT16 products, one of the forward pass and both of the backward pass, of the layers of GPT-3 175B, Llama 2 7B, Llama 3 70B and 405B, divided
-among 1 to 8 GPUs of tensor parallelism, for 1,024 to 16,384 tokens.
+These are the BFLOAT16 products in the layers of GPT-3 175B, Llama 2 7B, Llama 3 70B and 405B: one in the forward pass and two in the backward pass. Layers are
+divided among 1 to 8 GPUs by tensor parallelism, and process 1,024 to 16,384 tokens.
 
 {gemm_table(rows)}
 
-Larger products are no closer to the peak; the reason was not examined (power, or the clock).
+Larger products are no closer to the peak. The reason may be power or the clock; it was not examined.
 
 ## Attention
 
-The kernels are PyTorch's own FlashAttention-2 and cuDNN's, causal, with heads of 128, batches of 8,192 tokens or one sequence, and 4 to 32 heads on the GPU.
+The kernels are PyTorch's own FlashAttention-2 and cuDNN's. Attention is causal, with a head size of 128, batches of 8,192 tokens or one sequence, and 4 to 32 heads
+on the GPU.
 No single share fits all of them: it varies by a factor of 2 with the kernel, and by another factor of 2 with the length.
 
 {attention_table(rows)}
 
 ## Kernels limited by memory
 
-The table shows the share of the memory's rate, with each operand counted once. The kernels are unfused, as PyTorch runs them without a compiler.
+The table shows the achieved fraction of the memory's rate, with each operand counted once. The kernels are unfused, as PyTorch runs them without a compiler.
 
 {memory_table(rows)}
 
 ## Copy kernels alone
 
-The table shows the rate in GB/s at which a kernel of few blocks reads and writes the GPU's memory: {one_block:.0f} GB/s with one block, and nearly in proportion up to 16.
+The table shows the rate in GB/s at which a kernel with few blocks reads and writes the GPU's memory. It is {one_block:.0f} GB/s with one block, and grows nearly in proportion
+up to 16 blocks.
 
 {copies_table(rows)}
 
 ## Compute next to copies
 
-The table shows the time next to the copies divided by the time alone, as minimum and maximum over the copy and reduce kernels with this number of blocks. Over all
-pairs with a copy kernel, compute takes a median of {statistics.median(slowed):.2f} times as long, and products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
+The table shows the time when running next to copies divided by the time when running alone, as minimum and maximum over the copy and reduce kernels with this number
+of blocks. Over all pairs with a copy kernel, compute takes a median of {statistics.median(slowed):.2f} times as long, and products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
 One block slows down a product about as much as 16 blocks do.
 
 {together_table(rows, computes, copies=False)}
 
 ## Copies next to compute
 
-These are the same pairs, with the slowdown of the copies. A copy kernel that begins while a product fills all SMs waits for SMs, at each launch of 64 MiB.
-These rows do not show how much of the additional time is this wait and how much a lower rate. Kernels of many blocks, which are short, lose most.
-A copy engine needs no SM: between host and GPU it is not slowed down.
+This table shows the slowdown of the copies in the same pairs. A copy kernel that begins while a product fills all SMs has to wait for SMs, once per launch (64 MiB).
+The table does not show how much of the additional time is due to this wait, and how much to a lower rate. Kernels with many blocks are short, and lose the most.
+A copy engine needs no SM, so copies between host and GPU are not slowed down.
 
 {together_table(rows, computes, copies=True)}
 """

@@ -13,15 +13,15 @@ import sys
 
 EXPERIMENTS = [  # file, title, what it shows, whether its times count
     ("host", "Parameter servers in host memory",
-     "K ranks on one GPU and a server in pinned host memory: all ranks share one path to the host and one path back.", True),
+     "K ranks run on one GPU, and a server is in pinned host memory. All ranks share one path to the host and one path back.", True),
     ("memory-graph", "In the GPU's memory, as a graph",
-     "K ranks on one GPU: all copies and additions share its memory.", True),
+     "K ranks share one GPU, with a CUDA graph. All copies and additions share the GPU's memory.", True),
     ("memory-streams", "In the GPU's memory, call by call",
-     "K ranks on one GPU, without a graph: the host spends time on every call.", True),
+     "K ranks share one GPU, without a CUDA graph, so the host spends time on every call.", True),
     ("kernels", "Copy kernels of few blocks as links",
-     "A kernel with the given number of thread blocks copies a rank's data; it is modeled as a link of known rate. Many such kernels share the memory.", True),
-    ("nccl", "NCCL", "With ncclSend and ncclRecv, and with NCCL's own collective: one rank, and two processes on one GPU, whose kernels take "
-     "turns while they wait for each other. Only the results are compared, not the times.", False),
+     "A kernel with the given number of thread blocks copies a rank's data; it is modeled as a link with a known rate. These kernels share the memory.", True),
+    ("nccl", "NCCL", "These runs use ncclSend and ncclRecv, or NCCL's own collective, with one rank or with two processes on one GPU. The kernels of "
+     "the two processes take turns while they wait for each other. Only the results are compared, not the times.", False),
 ]
 MODELS = [  # column, its name, color
     ("time_us", "simulator", "#1f5fa8"),
@@ -147,9 +147,9 @@ if not any(each.moving() for each in experiments):
     fail(f"{folder}: expected results of tools/gpu-all.sh, found none in which something moves")
 files = {page.with_suffix(".svg"): picture(experiments), page: f"""# Predicted and measured times on a GPU
 
-These are the simulated schedules, executed on a real GPU ([how, and what it means](../guide/replay.md)) by `tools/gpu-all.sh`. Every prediction uses
-only `ringsim probe`, and was made before its replay. One comes from the simulator, on a scenario with the probe's rates of links and additions. Two come
-from the model of the GPU (validate/replay/gpu), with launches: copies run in turn, or share the memory.
+`tools/gpu-all.sh` executed the simulated schedules on a real GPU ([how, and what it means](../guide/replay.md)). Every prediction was made before its
+replay, from the output of `ringsim probe` alone. One prediction comes from the simulator, with a scenario that has the link and addition rates of the
+probe. The two others come from the GPU model (validate/replay/gpu), which includes launches: in one, copies run in turn; in the other, they share the memory.
 
 Additions matter: a server in host memory spends most of its time on them, and in the GPU's memory they take as long as the copies.
 

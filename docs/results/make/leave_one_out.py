@@ -332,22 +332,22 @@ median / 90th percentile of |predicted/measured - 1|, and the median of the sign
 {line("all tables in the fit", known)}
 | goal, launch given | {" | ".join(goal for *_, goal in BANDS)} |
 
-- **Launch given**: one number, a property of the machine and the harness, like the rate of a link (`devices.gpu.launch`). It is the difference between
+- **Launch given**: the launch (`devices.gpu.launch`) is one number, a property of the machine and the harness, like the rate of a link. It is the difference between
   measurement and prediction in the smallest row of one table of the machine: the all_gather or all_reduce with the fewest GPUs. If that row is larger
-  than 64 KiB, it is the generation's launch. **Nothing given**: the median launch of the other machines of the generation.
+  than 64 KiB, it is the generation's launch. **Nothing given**: the launch is the median of the other machines of the generation.
 - **Fit**: the effect of a constant on each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
   (every second over PCIe, every fifth on several nodes). Two weak penalties decide constants that the remaining tables leave open: one pulls a
   constant toward the same constant of neighboring generations, the other toward its value in the fit of all tables. The second penalty brings in
-  a little knowledge of the machine that is left out. Errors count in the logarithm, and linearly above {100 * SCALE:.0f} %. A constant that adds
+  a little knowledge of the machine that is left out. Errors are measured as logarithms, and count linearly above {100 * SCALE:.0f} %. A constant that adds
   the same time to all rows of a machine is not fitted again for it, because the data do not separate it from the launch, which is given.
-- {" and ".join(f"`{each}`" for each in SLOW)} are in no fit, because they take long to run; they are predicted.
-- If no other machine's table depends on a constant, it is taken from the nearest generation. Without such a generation, its time or its bound is
+- {" and ".join(f"`{each}`" for each in SLOW)} are not in any fit, because they take long to run; they are predicted.
+- If no other machine's table depends on a constant, the constant is taken from the nearest generation. Without such a generation, its time or its bound is
   dropped, and a width (the chunk at which a step costs its full time) is unchanged. These constants are listed below.
-- Two facts of machines that are inferred from their own tables are left out with them: the rate at which adapters read from GPUs on Polaris, and
+- Two facts about machines are inferred from the machines' own tables, and are left out with them: the rate at which adapters read from GPUs on Polaris, and
   the distance of ABCI V's NICs from its GPUs.
-- Not fitted again are rules that were chosen with knowledge of all tables, such as how sends are spread over channels of Blackwell, how rings of
-  LL read a chunk in turns, and the sizes of pieces; and `pcie.both_ways`, which comes from plain copies on other machines. The decision to use such
-  copies for rings through host memory was made with knowledge of the tables of RTX 2080 Ti and RTX 4090.
+- Rules that were chosen with knowledge of all tables are not fitted again, such as how sends are spread over channels on Blackwell, how LL rings
+  read a chunk in turns, and the sizes of pieces. Neither is `pcie.both_ways`, which comes from plain copies on other machines. The decision to use such
+  copies for rings through host memory was made with knowledge of the tables for RTX 2080 Ti and RTX 4090.
 
 | machine | launch, us | constants fitted again | {head[2:]} known from it alone |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -355,7 +355,7 @@ median / 90th percentile of |predicted/measured - 1|, and the median of the sign
 
 ## Eight GPUs of a node from two and four
 
-Here all tables of eight GPUs in one node, for all machines, are left out of the fit, and predicted for machines that also have smaller
+Here, all tables for eight GPUs in one node, for all machines, are left out of the fit, and predicted for machines that also have smaller
 tables. The launch is that of the table with the fewest GPUs. Constants known only from eight GPUs, such as most costs of NVLS, are
 dropped.
 

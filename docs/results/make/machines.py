@@ -18,25 +18,25 @@ page = root / "docs/results/machines.md"
 
 # What the model leaves out, by the letters of validate/measured/tables/copies.csv, column `missing`.
 MISSING = {
-    "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 of generation 3, 4, 5) in each direction, independent of the other. The model"
-         " leaves out packet headers, and DMA reads, whose requests travel against the data and whose number in flight"
-         " is limited by credits and tags. The constants are not upper bounds either: 8 H200 copy 55 GB/s from host memory to a GPU over generation 5"
+    "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 in generations 3, 4, 5) in each direction, independent of the other direction. The model"
+         " leaves out packet headers and DMA reads, whose requests travel against the data and whose number in flight"
+         " is limited by credits and tags. The constants are not upper bounds either: on 8 H200, copies from host memory to a GPU reach 55 GB/s over generation 5"
          " (stas00/ml-engineering 744d01e18b79 network/README.md).",
-    "b": "On one switch, the copy up to host memory and the copy down from it use one uplink in opposite directions, and slow each"
-         " other down (DGX-1: 9.2 GB/s, and 9.8 on two switches; ABCI A: 16 and 20). In the model the two directions of a link are independent.",
-    "c": "CUDA's staging of such a copy is not published: the size and number of its buffers, and when the second copy starts. The model uses"
-         " NCCL's 8 buffers of 512 KiB, with which the two copies overlap except for the first and the last piece.",
-    "d": "The link between sockets has NCCL's constant (6, 10, 22 GB/s), which is the rate of GPUs that write to each other directly. Data"
+    "b": "On one switch, the copy up to host memory and the copy down from it use the same uplink in opposite directions and slow each"
+         " other down (DGX-1: 9.2 GB/s, and 9.8 on two switches; ABCI A: 16 and 20). In the model, the two directions of a link are independent.",
+    "c": "How CUDA stages such a copy is not published, including the size and number of its buffers and when the second copy starts. The model uses"
+         " NCCL's 8 buffers of 512 KiB, with which the two copies overlap except for the first and last pieces.",
+    "d": "The link between sockets has NCCL's constant (6, 10, 22 GB/s), which is the rate at which GPUs write to each other directly. Data"
          " staged in host memory crosses as ordinary reads and writes, for which this link is not the bottleneck: measured copies"
-         " are as fast between sockets as within one. A second figure for that traffic is missing.",
-    "e": "Both directions of NVLink at once: in the model they are independent; on the wire each also carries the"
-         " other's acknowledgments, which may be the cause. It is not known why pairs within GPU 4 to 7 reach 518 GB/s and all others 413.",
-    "f": "All copies have the same share of the line rate: on the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
+         " are as fast between sockets as within one. A separate figure for that traffic is missing.",
+    "e": "In the model, both directions of NVLink are independent. On the wire, each also carries the"
+         " other's acknowledgments, which may be the cause. It is not known why pairs among GPUs 4 to 7 reach 518 GB/s and all others 413.",
+    "f": "In the model, all copies have the same share of the line rate. On the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
          " 396 (H200). The behavior of the tool (the size of copies, and how many are in flight) is not modeled.",
-    "g": "The measured rate is about half of PCIe's, as if the two copies took turns instead of overlapping. The machine is rented; the source"
+    "g": "The measured rate is about half of PCIe's, as if the two copies took turns instead of overlapping. The machine is rented, and the source"
          " does not say if it is virtualized.",
-    "h": "Pairs without peer access: both ways together are as fast as one way (9.19 GB/s), while with P2P switched off the same"
-         " GPUs reach 17.5, as if the driver let the two directions take turns. The model does not do that.",
+    "h": "For pairs without peer access, both ways together are as fast as one way (9.19 GB/s), as if the driver let the two directions take"
+         " turns. With P2P switched off, the same GPUs reach 17.5. The model does not include this.",
 }
 
 
@@ -106,7 +106,7 @@ def copies_tables():
     beyond = [row["machine"] for row, one, _ in nvlink if abs(one / float(row["one_median"]) - 1) > 0.05]
     return (table(head + ["share of the line rate from", "missing"],
                   [cells(*each) + [each[0]["efficiency_from"], each[0]["missing"] or "-"] for each in nvlink]),
-            f"{len(nvlink) - len(beyond)} of {len(nvlink)} are within 5 % one way; beyond: {', '.join(beyond) or 'none'}.",
+            f"{len(nvlink) - len(beyond)} of {len(nvlink)} are within 5 % one way; not within 5 %: {', '.join(beyond) or 'none'}.",
             table(["kind"] + head + ["missing"],
                   [[each[0]["kind"]] + cells(*each) + [each[0]["missing"]] for each in host]),
             "\n".join(f"- **{letter}**: {text}" for letter, text in MISSING.items()))
@@ -133,7 +133,7 @@ def gpudirect_table():
             "with / without"]
     same = [preset for preset in ratios if everyone[preset]["true"] == everyone[preset]["false"]]
     slower = [preset for preset, ratio in ratios.items() if ratio < 0.995]
-    notes = [f"- Equal with and without GPUDirect, because no GPU has an adapter within its reach (P2C): {', '.join(same)}."]
+    notes = [f"- The following are equal with and without GPUDirect, because no GPU has an adapter within its reach (P2C): {', '.join(same)}."]
     if slower:
         notes.append(f"- Slower with GPUDirect: {', '.join(slower)}. Half of the GPUs have no adapter of their own there and send through"
                      " another GPU's (PXN), which needs GPUDirect. Among equally suitable GPUs, the model chooses the first for all of them, so five"
@@ -158,44 +158,44 @@ The script `docs/results/make/machines.py build/tools/ringsim` writes this page,
 
 ## Copies between two GPUs of a machine
 
-The predicted rate is that of a simulated copy of 1 GiB, `scenarios/examples/machines/gpu-copies.json`. The measured rate is that of
-`validate/measured/tables/copies.csv`: the median of all published pairs of that kind and runs, with the minimum and maximum in brackets. The error is
-relative to the median. "Both ways" is the sum of the two directions at once.
+The predicted rate is that of a simulated copy of 1 GiB (`scenarios/examples/machines/gpu-copies.json`). The measured rate comes from
+`validate/measured/tables/copies.csv`: it is the median over all published pairs of that kind and all runs, with the minimum and maximum in brackets. The
+error is relative to the median. "Both ways" is the sum of both directions at the same time.
 
-**Over NVLink.** A link's rate is its line rate times the share that payload reaches. This share comes from a different machine than the one
+**Over NVLink.** A link's rate is its line rate times the share available to payload. This share comes from a different machine than the one
 compared (`topologies/machines/link_types.json`); no number was fitted to a row below. {summary}
 
 {nvlink}
 
-Not compared: nvbandwidth's own A100-class machine and the HGX H100 of issue 1264 over NVLink, because the shares come from them.
+nvbandwidth's own A100-class machine and the HGX H100 of issue 1264 are not compared over NVLink, because the shares come from them.
 
-**Through host memory**, because the GPUs have no peer access or it was switched off for the measurement. Nothing is fitted, so errors are larger:
+**Through host memory.** These GPUs have no peer access, or it was switched off for the measurement. Nothing is fitted, so errors are larger:
 
 {host}
 
-The pattern is right: on one switch both ways together are no faster than one way, because each byte crosses the uplink up and
-down; on two switches they are faster. The model lacks:
+The pattern is right: on one switch, both ways together are no faster than one way, because each byte crosses the uplink up and
+down. On two switches, they are faster. The model does not include the following effects:
 
 {missing}
 
 ## GPUDirect RDMA on and off
 
-The table shows two nodes of every preset with cabled adapters, on a star whose cables are faster than any of them, 256 MiB: one pair of GPUs
-(`scenarios/examples/machines/gpudirect-pair.json`), and all GPUs in pairs both ways at once (`scenarios/examples/machines/gpudirect-all.json`; the
-rate out of a node). "bottleneck" is the link that limited the speed longest, or the first of several equally narrow ones. They are often equal: 12
-GB/s for EDR and PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
+The table shows transfers of 256 MiB between two nodes of every preset with cabled adapters, on a star whose cables are faster than any adapter: for one
+pair of GPUs (`scenarios/examples/machines/gpudirect-pair.json`), and for all GPUs in pairs, both ways at once
+(`scenarios/examples/machines/gpudirect-all.json`, with the rate out of a node). "bottleneck" is the link that limited the speed longest, or the first of
+several equally narrow links. Adapters and PCIe often have the same rate: 12 GB/s for EDR and PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
 
 {presets}
 
 {notes}
-- aws-p5: a message uses one of the four adapters at its GPU's switch, so the uplink has room for both copies.
-- Without GPUDirect one pair loses almost nothing: the two copies overlap, and neither shares its links (except on dgx-a100, where both use a
-  quarter of the socket's memory). The cost appears if all GPUs of a switch send and receive at once: then the uplink or the host's memory
-  is the bottleneck.
+- On aws-p5, a message uses one of the four adapters at its GPU's switch, so the uplink has room for both copies.
+- Without GPUDirect, a single pair loses almost nothing, because the two copies overlap and share no links (except on dgx-a100, where both use a
+  quarter of the socket's memory). The cost appears if all GPUs on a switch send and receive at once: then the bottleneck is the uplink or the
+  host's memory.
 
 ## The double copy, counted
 
-A PCIe switch of DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each way. Every GPU sends p bytes and receives p:
+A PCIe switch in a DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each way. Every GPU sends p bytes and receives p:
 
 | | uplink, up | uplink, down | adapter, out | adapter, in |
 | --- | --- | --- | --- | --- |

@@ -123,39 +123,39 @@ def text():
     shown = next(each for each in every if each.model == "resnet50")
     return f"""# One GPU: assumed and measured passes
 
-ringsim divides a measured step among the layers by their multiply-adds, with a backward pass of twice the forward pass
+ringsim divides a measured step among the layers by their multiply-adds, with a backward pass twice as long as the forward pass
 ([what is assumed](../guide/training.md#what-is-assumed)). How accurate is that? `tools/torch-step.py` measured the steps of
-five models on one {facts['gpu']} with PyTorch {facts['pytorch'].split('+')[0]}, {facts['date']}: the passes, and the time
-at which each gradient was ready. All values are medians of {facts['repeats']} steps; weights are random. The samples are in
+five models on one {facts['gpu']} with PyTorch {facts['pytorch'].split('+')[0]}, {facts['date']}, including the passes and the
+time at which each gradient was ready. All values are medians of {facts['repeats']} steps; weights are random. The samples are in
 [validate/measured/training](../../validate/measured/training/resnet50-b64-float32.csv). The script
 `docs/results/make/one_gpu.py` writes this page.
 
 ## The passes
 
 Times are in ms. *Peak* is the share of the GPU's peak that the passes reach, counting three times the multiply-adds of the
-forward pass. *Host* is the time in which the host issues a step, divided by the time of the step. If it is near 1, the host is the
+forward pass. *Host* is the time that the host needs to issue a step, divided by the step time. If it is near 1, the host is the
 bottleneck, and the GPU's speed matters little. The last two columns are for DistributedDataParallel with a single process, without
-communication: how much longer the backward pass takes (hooks, copies into buckets), and how much longer the whole step.
+communication. They show how much longer the backward pass takes (hooks, copies into buckets), and how much longer the whole step takes.
 
 | model, batch, numbers | forward | backward | ratio | update | step | peak | host | DDP: backward | DDP: step |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(passes(each) for each in every)}
 
-So no share of the peak fits all models, as the guide says, and the ratio of 2 is too high for most: state `compute.backward` if you
-know it. The whole step under DDP includes the preparation by the wrapper before the forward pass; if the host is slow, this takes
-longer than the copies.
+As the guide says, no share of the peak fits all models. The ratio of 2 is too high for most, so state `compute.backward` if you
+know it. The whole step under DDP includes the wrapper's preparation before the forward pass; if the host is slow, this preparation
+takes longer than the copies.
 
 ## When gradients are ready
 
-The table is for PyTorch's buckets. *By multiply-adds* knows only the time of the whole step and of its update; *measured* has each
-tensor's own time. *Furthest off* is the largest error of any bucket, as a percentage of the step time; it is positive if ringsim predicts the
-bucket too late. The last columns show the effect on a prediction: a DDP step of 16 such GPUs on ports of 12.5 GB/s, in ms.
+The table is for PyTorch's buckets. *By multiply-adds* uses only the times of the whole step and its update; *measured* uses the
+time of each tensor. *Furthest off* is the largest error of any bucket, as a percentage of the step time; it is positive if ringsim predicts the
+bucket too late. The last columns show the effect on a prediction, in ms, for a DDP step on 16 such GPUs with ports of 12.5 GB/s.
 
 | model, batch, numbers | buckets | measured order | furthest off | step, by multiply-adds | step, measured layers | difference |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(assumed(each) for each in every)}
 
-{shown.title()}: the times at which its buckets are ready, in ms from the beginning of the step.
+{shown.title()}: times at which the buckets are ready, in ms from the beginning of the step.
 
 | bucket | by multiply-adds | measured |
 | ---: | ---: | ---: |

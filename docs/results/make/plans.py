@@ -104,10 +104,10 @@ def write_page():
 
 The script `docs/results/make/plans.py build/tools/ringsim` writes this page. The rows are in
 [plan_figures](../../validate/measured/plan_figures/selene.csv) with their sources; [training.md](../guide/training.md#measured-steps-next-to-predicted-ones)
-says how a row becomes a scenario.
+explains how a row becomes a scenario.
 
-For each model, the row with the most FLOP/s gives the share of matrix products, and is not scored: {len(given)} inputs,
-{len(scored)} scored rows, {len(out)} left out. In all rows attention reaches 45 % of the peak and memory 80 % of its bandwidth; both are given, and
+For each model, the row with the most FLOP/s determines which share of the peak matrix products reach, and is not scored. There are {len(given)} inputs and
+{len(scored)} scored rows; {len(out)} rows are left out. In all rows, attention reaches 45 % of the peak, and memory 80 % of its bandwidth. Both values are given;
 nothing else is fitted. The error is predicted step / measured step - 1. Models 0 and 1 need no simulation, and use the share from the same input.
 Rows of Narayanan et al. are marked `recalled`: their FLOP/s have not been compared with the paper yet.
 

@@ -80,9 +80,10 @@ def write_page():
 
 The script `docs/results/make/regimes.py build/tools/ringsim` writes this page from `ringsim list regimes` and the
 [examples](../../scenarios/examples/training); a test compares them. The tables show the first point of each scenario, regime and
-closed form. f, B and u are the times of the forward pass, backward pass and update; there are K GPUs with p bytes of gradients; b is
-the rate of a port, and a the latency of a path. [The guide](../guide/training.md) explains the forms and their assumptions. `ringsim run
-SCENARIO --picture` drew the pictures from the simulated runs. Workers of mode async have no common step, so they have no picture.
+closed form. f, B and u are the times of the forward pass, the backward pass and the update; K is the number of GPUs, p the number of bytes
+of gradients, b the rate of a port, and a the latency of a path. [The guide](../guide/training.md) explains the closed forms and their
+assumptions. `ringsim run SCENARIO --picture` drew the pictures from the simulated runs. Workers in mode async have no common step, so
+there is no picture for them.
 
 {sections}"""
 

@@ -75,7 +75,7 @@ def table(case):
 
 def section(case):
     command = " ".join(f"'{word}'" if " " in word or "[" in word else word for word in case.arguments)
-    return f"## {case.title}\n\n`{case.called} scenarios/examples/replay/{case.scenario}.json {command}`, load {case.load:.1f} at its end.\n\n" \
+    return f"## {case.title}\n\n`{case.called} scenarios/examples/replay/{case.scenario}.json {command}`, with a load of {case.load:.1f} at its end.\n\n" \
            f"{table(case)}\n".replace(".json `", ".json`")
 
 
@@ -143,14 +143,14 @@ loads = [case.load for case in shown + mpi + fifo]
 (root / "docs/results/replay-results.md").write_text(f"""# Predicted and measured times in the lab
 
 The replays send real data over real TCP, in network namespaces on one machine ([how, and what it means](../guide/replay.md)). Every prediction was made before
-its replay, from the scenario alone. The script `docs/results/make/replay_results.py build/tools/ringsim` wrote this page on {datetime.date.today():%Y-%m-%d}, with
-Linux {platform.release().split("-")[0]} and {os.cpu_count()} processors shared with other work: load {min(loads):.1f} to {max(loads):.1f}. Times are medians of {REPEATS} runs after 2 that are not timed; ports have
+its replay, from the scenario alone. The script `docs/results/make/replay_results.py build/tools/ringsim` wrote this page on {datetime.date.today():%Y-%m-%d}, on
+Linux {platform.release().split("-")[0]} and {os.cpu_count()} processors shared with other work, at a load of {min(loads):.1f} to {max(loads):.1f}. Times are medians of {REPEATS} runs after 2 that are not timed; ports have
 200 Mb/s of payload.
 
-**{within} of {n} medians over ringsim's own sockets are within 5 % of model `fair`; the largest error is {100 * off:.1f} %: {which}. {wrong} wrong elements.** If a port is one queue
+**{within} of {n} medians over ringsim's own sockets are within 5 % of model `fair`; the largest error is {100 * off:.1f} %, for {which}. {wrong} elements are wrong.** If a port is a single queue
 and windows are free, TCP is not max-min fair: {departs[0]} takes {ratio(departs[1]):.2f} times as long as predicted.
 
-[On a GPU](gpu-results.md).
+The results on a GPU are in [gpu-results](gpu-results.md).
 
 ![measured over predicted](../pictures/replay-results.svg)
 
@@ -159,7 +159,7 @@ and windows are free, TCP is not max-min fair: {departs[0]} takes {ratio(departs
 These figures include Open MPI's own protocols and progress. ringsim does not configure Open MPI's sockets, so the 5 % limit does not apply.
 
 {section(fifo[0])}
-A sender with more data in flight has a larger part of the queue, and gets a larger share of the port, so short flows wait for long ones. The time of all seven
-together is as predicted, because the port is never idle.
+A sender with more data in flight fills a larger part of the queue and gets a larger share of the port, so short flows wait for long ones. The total time of all
+seven is as predicted, because the port is never idle.
 """)
 print(f"{within} of {n} within 5 %; the farthest {100 * off:.1f} %: {which}; load {min(loads):.1f} to {max(loads):.1f}")

@@ -73,19 +73,19 @@ exchanges everything in every step. The last column is for the faster variant.
 
 De Sensi et al., NSDI 2024 (arXiv 2401.09356), simulate tori of 64 nodes and more in SST.
 
-- "Up to 3x" faster than the known algorithms for 32 B to 128 MiB. Here the better of the two variants is faster than
+- Swing is "up to 3x" faster than the known algorithms for 32 B to 128 MiB. Here, the better of the two variants is faster than
   bucket up to 512 KiB on 64 ranks and up to 4 MiB on 256. The factor is largest for the smallest messages and grows
   with the torus. The paper's larger range comes from larger tori (up to 16384 nodes), on which bucket's 2 D (d - 1)
   steps matter more.
-- For large messages Swing is slowed down by links that several messages cross: a congestion deficiency of 1.19 on large
-  two-dimensional tori. Here the bandwidth variant takes {excess(small):.3f} times the bound on 8 x 8 and {excess(large):.3f} times on
+- For large messages, links that several messages cross slow Swing down: the congestion deficiency is 1.19 on large
+  two-dimensional tori. Here, the bandwidth variant takes {excess(small):.3f} times the bound on 8 x 8 and {excess(large):.3f} times on
   16 x 16, because the sum whose limit is 1.19 has only three and four terms here. Bucket has no such deficiency, so it is
   best for large messages, as in the paper.
-- One port at a time takes four times as long for large messages. It is the default (`ports: one`), because ranks on a
+- With one port at a time, large messages take four times as long. This is the default (`ports: one`), because ranks on a
   star have only one port.
 
-One thing differs: the paper's routers forward packets; here the ranks between relay a message to a rank that is not a
-neighbor, which adds only the latency of the links.
+There is one difference: the paper's routers forward packets; here, the ranks in between relay a message to a rank that is
+not a neighbor, which adds only the latency of the links.
 """
 
 
