@@ -55,6 +55,12 @@ struct Connection {
   int form = 0;               // a number for all of its path but the links
 };
 
+bool has_steps(const Schedule& schedule, Actor actor) {
+  for (Lane lane = 0; lane < schedule.lanes; ++lane)
+    if (schedule.n_steps(actor, lane) > 0) return true;
+  return false;
+}
+
 class Finder {
  public:
   Finder(const Topology& topology, const RunOptions& options, const ToldApart& actors)
@@ -91,7 +97,7 @@ class Finder {
     Numbers<Words> shapes;
     std::size_t n_members = 0;
     for (Actor actor = 0; actor < n_actors_; ++actor) {
-      if (schedule.n_steps(actor, 0) == 0) continue;
+      if (!has_steps(schedule, actor)) continue;
       throw_if_stopped(options_.stop, "ranks that are alike were being looked for");
       ++n_members;
       const int shape = shapes.of(shape_of(schedule, actor, number));

@@ -12,7 +12,7 @@
 
 namespace ringsim {
 
-/// What tells the actors of a run apart, but for their places.
+/// Properties by which the actors of a run differ, apart from their places.
 struct ToldApart {
   int ranks = 0;           ///< the first actors; the others are helpers
   std::vector<int> roles;  ///< [actor] equal ones: what they do between their schedules' steps is the same

@@ -21,7 +21,7 @@ namespace ringsim {
 /// Times equal those of the whole run as StandIns says: to rounding, and to a post where messages are ready within
 /// rounding of each other. To hold such a run to the same as FoldingByTurns would void most of them: in an all-to-all
 /// messages of all ranks share links, and the last bits of some rate decide on some picosecond. `bottleneck` names a
-/// link that is simulated.
+/// link that is simulated, and `events` are those of the actors that are simulated.
 struct FoldingByStandIns {
   std::shared_ptr<const StandIns> stand_ins;
   Schedule some;    ///< the schedule; actors that are stood for have no steps

@@ -22,8 +22,8 @@ template <class... Parts>
   throw Refusal{fmt::format(text, std::forward<Parts>(parts)...)};
 }
 
-/// What make() returns; nothing if it refuses, or if a path cannot be found: then `why_not` says why. (The run says the
-/// latter itself, in its own order.)
+/// Returns the result of make(), or nothing if it refuses or finds no path; then `why_not` says why. A run reports a
+/// missing path itself, in its own order.
 template <class Make>
 auto unless_refused(std::string& why_not, Make make) -> std::optional<decltype(make())> {
   try {

@@ -53,7 +53,7 @@ bool has_many_messages(const CheckedSchedule& checked, const RunOptions& options
   return checked.proof().operations / 2 >= options.fold_from;  // a message is two operations
 }
 
-/// What rules out all folds; empty: nothing does.
+/// The reason that rules out all folds; empty if there is none.
 std::string why_whole(const RunOptions& options) {
   if (options.enough) return "the run ends by count";
   if (options.courses != nullptr || options.stand_ins != nullptr || options.on_end || !options.paths_of.empty())

@@ -596,7 +596,7 @@ class Run final : public OperationEnds {
   bool is_followed_ = false;                 // ahead_, or the critical path is recorded, or ties are weighed
   bool is_watched_ = false;                  // jobs, spans or a caller want to know of every message
   bool needs_slots_ = false;                 // so says the proof
-  std::int64_t n_messages_ = 0;              // of all actors; 0: not known
+  std::int64_t n_messages_ = 0;              // of all actors; 0 if unknown
   SimTime turn_{};         // when the event that is handled took its place in the order within this instant
   bool may_hold_ = false;  // a step may be held whose waits are met
   bool is_over_ = false;   // RunOptions::enough said so: no step begins any more

@@ -50,27 +50,22 @@ std::vector<std::string> divisible_models() {
   return names;
 }
 
-bool is_a_list_of_layers(const std::string& model) {
-  for (const auto& [name, text] : scenarios::workload_files())
-    if (name == model) return !parse_json(text, name).contains("transformer");
-  return false;
-}
-
 /// The card as its file has it.
 Json card_of(const std::string& model) {
-  for (const auto& [name, text] : scenarios::workload_files())
-    if (name == model)
-      if (Json card = parse_json(text, name); card.contains("transformer")) return card;
-  const std::string hint = is_a_list_of_layers(model)
-                               ? fmt::format(
-                                     "{} is described by its layers, which cannot be divided; a card in a "
-                                     "scenario can: docs/guide/training.md, Model cards",
-                                     model)
-                               : did_you_mean(model, divisible_models());
+  std::string hint = did_you_mean(model, divisible_models());
+  if (hint.empty()) hint = "a scenario can describe others: docs/guide/training.md, Model cards";
+  for (const auto& [name, text] : scenarios::workload_files()) {
+    if (name != model) continue;
+    if (Json card = parse_json(text, name); card.contains("transformer")) return card;
+    hint = fmt::format(
+        "{} is described by its layers, which cannot be divided; a card in a scenario can: "
+        "docs/guide/training.md, Model cards",
+        model);
+  }
   throw InputError("MODEL",
                    fmt::format("expected a model that plans can divide, one of {}, found {}",
                                fmt::join(divisible_models(), ", "), in_quotes(model)),
-                   hint.empty() ? "a scenario can describe others: docs/guide/training.md, Model cards" : hint);
+                   hint);
 }
 
 const PlanGpu& gpu_of(const MachineWords& machine) {

@@ -119,8 +119,8 @@ struct Limit {
 
 constexpr const char* latency_words = "latency, as each message waits for one before it";
 
-/// Chosen: links are as busy as others if their utilization is at most this much lower. What limits a ring is a matter
-/// of its first and last messages then, which cross one kind of link alone.
+/// Chosen: links are as busy as others if their utilization is at most this much lower. At the begin and the end of a
+/// collective messages cross only some of the links of their path, so equally loaded links differ a little.
 constexpr double as_busy = 0.01;
 
 /// Classes of links, other than `link_class`, that are as busy as the busiest of that class; the busiest first.

@@ -108,7 +108,7 @@ class AlternativeList {
 
   bool is_rccl() const { return last_.scenario.library && last_.scenario.library->name == "rccl"; }
 
-  /// What RCCL may choose, without the MSCCL schedules, which come before its tuner.
+  /// The choices of RCCL's tuner. MSCCL schedules are not among them: they come before the tuner.
   void plans_of_rccl() {
     const std::string tuner = "library.env.RCCL_MSCCL_ENABLE=0";
     const bool by_msccl = last_.algorithm == "MSCCL";

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalog.hpp"
@@ -51,7 +52,7 @@ Both both(const Topology& net, const CheckedSchedule& schedule, RunOptions optio
   return runs;
 }
 
-/// What must be equal is; returns how far any rank's end is from that in the whole run.
+/// Checks the figures that must be equal. Returns the largest difference between the ends of a rank in both runs.
 Picoseconds farthest(const Both& runs) {
   CHECK(runs.some.transfers == runs.all.transfers);
   CHECK(runs.some.bytes_sent == runs.all.bytes_sent);
@@ -112,6 +113,17 @@ TEST_CASE("some ranks that stand for all take as long as all, to rounding, on ra
     CHECK(farthest(runs) <= rounding(schedule));
   }
   CHECK(folded >= 30);  // ECMP draws ways by pair, so that few nodes are alike
+}
+
+TEST_CASE("ranks whose first lane is empty are read like others") {
+  Schedule later = exchange_of("direct", 16, 16'000'000_B).schedule();
+  ++later.lanes;
+  later.n_steps = [all = later.n_steps](Actor actor, Lane lane) { return lane == 0 ? 0 : all(actor, lane - 1); };
+  later.step = [all = later.step](Actor actor, Lane lane, int i, Step& out) { all(actor, lane - 1, i, out); };
+  const CheckedSchedule schedule = check(std::move(later));
+  const Both runs = both(cluster("hgx-h100", 2), schedule);
+  REQUIRE(runs.some.folded);
+  CHECK(farthest(runs) <= rounding(schedule));
 }
 
 TEST_CASE("a rank whose port is slower is not stood for") {
