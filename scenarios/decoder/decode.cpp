@@ -155,7 +155,7 @@ class Decoder {
       // The text itself is to blame, not a key that the user did not write.
       return members(field, named, pointer, pointer, varying);
     }
-    if (!given.is_object()) fail(pointer, expectation(field), given);
+    if (!given.is_object()) fail(pointer, expectation(field), given, given.is_string() ? field.otherwise : "");
     return members(field, given, pointer, child(pointer, field.named_by), varying);
   }
 
@@ -350,6 +350,7 @@ Field discriminator_field(const Field& variant) {
           .required = true,
           .choices = names(variant.variants),
           .known_names = variant.known_names,
+          .suggest = variant.suggest,
           .list = variant.list};
 }
 

@@ -10,6 +10,7 @@
 #include "algorithms/catalog.hpp"
 #include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/scenario.hpp"
+#include "sim/text/spelling.hpp"
 #include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::scenarios {
@@ -53,12 +54,16 @@ Field algorithm_field() {
       .doc = "A name, an object with a name and the algorithm's parameters, or one that names a schedule's file.",
       .required = true,
       .known_names = libraries(),
+      .suggest = algorithm_hint,
       .list = "algorithms",
       .examples = {R"("ring")", R"(["ring", {"name": "halving_doubling", "fold": "naive"}])",
                    R"({"file": "allreduce.xml"})"},
       .discriminator = "name",
       .named_by = "name",
-      .words = {"algo"}};
+      .words = {"algo"},
+      .foreign = {{"file",
+                   "a file takes the place of a name: {\"file\": \"mine.json\"}; on the command line "
+                   "--set 'collective.algorithm={\"file\": \"mine.json\"}'"}}};
   for (const Algorithm& algorithm : algorithms()) {
     Field variant{.name = algorithm.name, .type = Type::object, .doc = algorithm.summary};
     for (const Parameter& parameter : algorithm.parameters) variant.members.push_back(parameter_field(parameter));
@@ -319,6 +324,22 @@ void collect_named(const Field& field, std::vector<const Field*>& found) {
   for (const Field& variant : field.variants) collect_named(variant, found);
 }
 }  // namespace
+
+std::string algorithm_hint(std::string_view text) {
+  if (text.find_first_of("./") != std::string_view::npos)
+    return fmt::format(R"(for a schedule's file write {{"file": "{0}"}}; on the command line )"
+                       R"(--set 'collective.algorithm={{"file": "{0}"}}')",
+                       text);
+  for (const char* nccl : {"Tree", "NVLS", "NVLSTree", "CollnetDirect", "CollnetChain"})
+    if (same_letters(nccl, text))
+      return fmt::format(
+          "{0} is an algorithm of NCCL; without an algorithm, \"library\": {{\"name\": \"nccl\", "
+          "\"env\": {{\"NCCL_ALGO\": \"{0}\"}}}} forces it (--set library.env.NCCL_ALGO={0})",
+          nccl);
+  std::vector<std::string> known;
+  for (const Algorithm& each : algorithms()) known.push_back(each.name);
+  return did_you_mean(text, known);
+}
 
 std::string as_choice(const std::string& text) {
   static const std::vector<const Field*> named = [] {

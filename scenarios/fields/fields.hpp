@@ -62,7 +62,7 @@ struct Field {
   /// For a text: the hint for one that is no choice; nullptr: the nearest choice, else `otherwise`.
   std::string (*suggest)(std::string_view text) = nullptr;
   Numbers numbers = Numbers::any;  ///< how the nearest choice is found
-  std::string otherwise = {};      ///< of a text: the hint if no choice is near
+  std::string otherwise = {};      ///< the hint for a text that no choice is near, or that takes an object's place
   std::string list = {};  ///< "algorithms": `ringsim list` shows the choices, for they are too many for a message
   std::vector<std::string> examples = {};  ///< as JSON text
   std::vector<Field> members = {};
@@ -93,6 +93,10 @@ const Field& chosen_variant(const Field& variants, const nlohmann::json& canonic
 
 /// The whole scenario. Made once, from the catalogs of algorithms and nodes.
 const Field& scenario_field();
+
+/// The hint for a text that names no algorithm: how to name a schedule's file, how to choose an algorithm of NCCL, or
+/// the nearest name of the catalog; empty if there is none.
+std::string algorithm_hint(std::string_view text);
 
 /// Parts of the table: topologies; a link of that name, required; and what joins the nodes of a cluster.
 Field topology_field();

@@ -60,6 +60,7 @@ Field transformer_field() {
   return {.name = "transformer",
           .type = Type::object,
           .doc = "A decoder by the figures of its model card; instead of `model`.",
+          .otherwise = "the name of a card goes into \"model\", which takes the place of \"transformer\"",
           .examples = {R"({"layers": 32, "hidden": 4096, "heads": 32, "ffn": 11008, "vocabulary": 32000})"},
           .members = {
               std::move(layers), figure("hidden", "Size of a token's vector.", 1'000'000, true),

@@ -328,11 +328,16 @@ TEST_CASE("names that people know and that are not here are answered with what i
   page.add("regime {\"name\": \"fsdp\"}", complaint({star, regime(R"({"name": "fsdp"})")}));
   for (const char* name : {"gpt3", "llama4_70b", "llama3_7b", "resnet51", "resnet-50", "bert"})
     page.add(fmt::format("model {}", name), complaint({star, model(name)}));
-  for (const char* name : {"nccl", "rign"}) {
+  for (const char* name : {"nccl", "rign", "NVLSTree", "tree", "i3.json"}) {
     const std::string collective =
         fmt::format(R"("collective": {{"op": "all_reduce", "algorithm": "{}", "bytes": "1 MiB"}})", name);
     page.add(fmt::format("algorithm {}", name), complaint({star, collective}));
   }
+  const std::string with_file =
+      R"("collective": {"op": "all_reduce", "algorithm": {"name": "ring", "file": "i3.json"}, "bytes": "1 MiB"})";
+  page.add("algorithm ring with a file", complaint({star, with_file}));
+  const std::string card = R"("training": {"workload": {"transformer": "llama2_13b", "batch": 1}, "regime": "single"})";
+  page.add("transformer llama2_13b", complaint({star, card}));
   for (const char* name : {"rccl", "gloo", "nncl"})
     page.add(fmt::format("library {}", name),
              complaint({cluster("dgx-a100"), all_reduce}, {std::string("library=") + name}));

@@ -108,6 +108,8 @@ TEST_CASE("mistakes of a prediction by name are named by the option that has the
       {"all_reduce", "--node", "dgx-h100", "--bytes", "1KiB..1MiB:1"},
       {"all_reduce", "--node", "dgx-h100", "-b", "8"},
       {"all_reduce", "--node", "dgx-h100", "--algorithm", "rign"},
+      {"all_reduce", "--node", "dgx-h100", "--algorithm", "Tree"},
+      {"all_reduce", "dgx-h100"},
       {"all_to_all", "--node", "dgx-h100", "--algorithm", "ring"},
       {"all_reduce", "--node", "dgx-h100", "--algorithm", "ring", "--nccl", "2.20.5"},
       {"all_reduce", "--node", "dgx-h100", "--nccl", "2.99.1"},

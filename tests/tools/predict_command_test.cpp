@@ -23,6 +23,7 @@ using ringsim::test::has;
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::run_with_input;
+using ringsim::test::temporary_file;
 using ringsim::test::Words;
 
 namespace {
@@ -294,8 +295,10 @@ TEST_CASE("on GPUs of AMD RCCL is predicted; where it is not modeled GPUs exchan
 }
 
 TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, as predict has them") {
-  const std::string scenario = scenario_in(
-      predict({"all_reduce", "--node", "dgx-a100", "--nodes", "2", "--fabric", "leaf_spine:2", "--bytes", "1GiB"}).out);
+  const std::string scenario =
+      scenario_in(predict({"all_reduce", "--node", "dgx-a100", "--nodes", "2", "--fabric", "leaf_spine:2", "--bytes",
+                           "1GiB", "--nccl", "2.22.3"})  // the release of the table below
+                      .out);
   const Outcome bound =
       run_command({"bound", "dgx-a100", "--nodes", "2", "--fabric", "leaf_spine:2", "--format", "json"});
   CHECK(bound.code == 0);
@@ -312,10 +315,51 @@ TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, a
   const Outcome file = run_with_input({"bound", "-", "--nodes", "2"}, scenario);
   CHECK(file.code == 2);
   CHECK(has(file.err,
-            "ringsim: error: --nodes: expected the name of a machine as SCENARIO, found -\n"
+            "ringsim: error: --nodes: expected a machine as SCENARIO, found -\n"
             "  hint: --set topology.nodes=N changes a scenario\n"));
   CHECK(has(run_command({"bound", "dgx-a100", "--fabric", "star"}).err,
             "ringsim: warning: --fabric: it has no effect on one node; --nodes sets their number\n"));
+}
+
+TEST_CASE("each command that takes a scenario takes a machine by name or file, with its number of nodes") {
+  const std::string preset = ringsim::test::source_dir() + "/topologies/presets/dgx-1v.json";
+  const std::string folder =
+      std::filesystem::path(temporary_file("mine.json", ringsim::test::read_file(preset))).parent_path().string();
+  for (const Words& words : std::vector<Words>{{"run", "", "--format", "csv"},
+                                               {"explain", "", "--set", "collective.bytes=1 MiB"},
+                                               {"bound", ""},
+                                               {"topology", "show", ""},
+                                               {"topology", "rings", ""},
+                                               {"topology", "paths", "", "node0.gpu0", "node1.gpu0"}}) {
+    CAPTURE(fmt::format("{}", fmt::join(words, " ")));
+    const auto on = [&](const std::string& machine) {
+      Words all = words;
+      std::replace(all.begin(), all.end(), std::string(), machine);
+      all.insert(all.end(), {"--nodes", "2", "--fabric", "leaf_spine"});
+      return run_with_input(all, "", folder);
+    };
+    const Outcome by_name = on("dgx-1v"), by_file = on("mine.json");
+    CHECK(by_name.code == 0);
+    CHECK(by_file.out == by_name.out);
+    CHECK(has(by_file.err, "ringsim: note: mine.json is the file of a machine; taken as this scenario"));
+  }
+  CHECK(run_with_input({"run", ringsim::test::source_dir() + "/tests/data/machines/pairs.xml"}, "", folder).code == 0);
+}
+
+TEST_CASE("a machine is compared with the collective and the release of NCCL that the measured file names") {
+  const std::string table = "# collective: all_to_all\n# library: NCCL 2.17.1\n# ranks: 8\nbytes,time_us\n1048576,50\n";
+  const std::string measured = temporary_file("m.csv", table);
+  const auto csv = [&](const Words& more) {
+    Words words{"compare", "dgx-a100", measured, "--format", "csv"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_command(words);
+  };
+  const Outcome named = csv({});
+  CHECK(named.code == 0);
+  CHECK(has(named.err, R"("library": {"name": "nccl", "version": "2.17.1"}, "collective": {"op": "all_to_all")"));
+  CHECK(has(named.out, ",all_to_all,"));
+  CHECK(has(named.out, "nccl 2.17.1"));
+  CHECK(has(csv({"--set", "library.version=2.22.3"}).out, "nccl 2.22.3"));
 }
 
 }  // namespace predict_command_test

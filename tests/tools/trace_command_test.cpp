@@ -141,6 +141,12 @@ TEST_CASE("trace compare prints predictions, the launch next to the plan, and ve
   CHECK(has(outcome.out,
             "predicted for NCCL 2.17.1 (in the files) on 8 GPUs in 1 node\nnot this machine: 8 blocks, plan 24\n"));
   CHECK(has(outcome.out, "cannot say: not this machine"));
+  CHECK(has(outcome.out, "hint: NCCL launches a block per channel"));
+  // The job's NCCL launched eight blocks; with as many channels the plan has them.
+  const Outcome eight = run_command({"trace", "compare", "dgx-a100", data("resnet50-2xa100.json.gz"), "--set",
+                                     "library.env.NCCL_MAX_NCHANNELS=8", "--set", "library.version=2.19.3"});
+  CHECK(eight.code == 0);
+  CHECK(has(eight.out, "predicted for NCCL 2.19.3 (by --set) on 8 GPUs in 1 node\n\n"));
   CHECK(!has(outcome.out, "slow transfer"));
   const Outcome json =
       run_command({"trace", "compare", "aws-p6-b200", data("b200-all-gather.json"), "--format", "json"});

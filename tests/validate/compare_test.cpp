@@ -19,6 +19,7 @@
 namespace compare_test {
 
 using ringsim::characters;
+using ringsim::test::has;
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::temporary_file;
@@ -206,6 +207,26 @@ TEST_CASE("what does not belong together is refused, or told") {
         fmt::format("3 ringsim: error: {}: /collective/op: expected one collective, found all_reduce and all_gather\n"
                     "  hint: choose one with --set collective.op=NAME\n",
                     path));
+}
+
+TEST_CASE("of ringsim's own results only the measured times are measured; without any they are refused") {
+  const std::string path = scenario();
+  const std::string predicted = temporary_file("p.csv", run_command({"run", path, "--format", "csv"}).out);
+  for (const char* format : {"csv", "json", "jsonl"}) {
+    CAPTURE(format);
+    const std::string own = temporary_file("own", run_command({"run", path, "--format", format}).out);
+    const Outcome refused = run_command({"compare", path, own});
+    CHECK(refused.code == 3);
+    CHECK(
+        has(refused.err, "expected measured times, found predictions of ringsim\n  hint: `ringsim diff` compares two"));
+  }
+  const std::string rows = "# ranks: 4\n# collective: all_reduce\nbytes,time_us\n1048576,12345\n";
+  const Outcome both = run_command(
+      {"run", path, "--set", "collective.bytes=1 MiB", "--measured", temporary_file("m.csv", rows), "--format", "csv"});
+  CHECK(has(both.out, ",measured_us,"));
+  const Outcome read = run_command({"compare", path, temporary_file("both.csv", both.out)});
+  CHECK(read.code == 0);
+  CHECK(has(read.out, " 12345.00 "));
 }
 
 TEST_CASE("busbw is held against time and the scenario's ranks where the file does not tell its ranks") {

@@ -18,6 +18,7 @@
 #include "tools/output/color.hpp"
 #include "tools/output/output.hpp"
 #include "tools/stop.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::tools {
 
@@ -174,8 +175,14 @@ void refuse_change_apart(const Options& options, const Words& words) {
                                   const Words& words, const Words& unexpected) {
   refuse_change_apart(options, words);
   const auto option = std::find_if(unexpected.begin(), unexpected.end(), is_option);
-  if (option == unexpected.end())
-    throw UsageError(command.name, fmt::format("expected no further argument, found {}", in_quotes_all(unexpected)));
+  if (option == unexpected.end()) {
+    const bool takes_node = std::any_of(options.all().begin(), options.all().end(), [](const Option& each) {
+      return each.name == "--node" && each.value.starts_with("NAME");
+    });
+    const std::string& first = unexpected.front();
+    throw UsageError(command.name, fmt::format("expected no further argument, found {}", in_quotes_all(unexpected)),
+                     takes_node && preset_named(first) != nullptr ? "write --node " + first : "");
+  }
   const std::size_t equals = option->find('=');
   const std::string name = option->substr(0, equals);
   const std::string value = equals == std::string::npos ? value_after(words, *option) : option->substr(equals + 1);

@@ -5,10 +5,13 @@
 
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 #include "scenarios/decoder/files.hpp"
 #include "sim/base/error.hpp"
+#include "sim/text/json.hpp"
 #include "tools/command_line/machine_scenario.hpp"
 #include "tools/exit.hpp"
 #include "tools/output/output.hpp"
@@ -30,15 +33,14 @@ bool may_be_machine(const std::string& path) {
 
 namespace {
 
-/// The scenario of a machine's name, with the note that read_input() prints.
-ScenarioText machine_input(const std::string& typed, const PresetNames& preset, MachineWords cluster) {
-  cluster.node = preset.name;
-  const std::string text = json_in_lines(scenario_of(settled(cluster)).document, std::string::npos);
+/// The scenario of a machine. `typed`: its name or its file; `what`: which of them.
+ScenarioText machine_input(const std::string& typed, const char* what, const std::string& name, MachineWords cluster,
+                           const CollectiveWords& collective) {
+  const std::string text = json_in_lines(scenario_of(settled(cluster), collective).document, std::string::npos);
   if (const std::string note = preset_note(typed); !note.empty())
     say(fmt::format("ringsim: note: {} is {}\n", typed, note));
-  say(fmt::format("ringsim: note: {} is a machine, not a file; taken as this scenario, which --set changes:\n  {}\n",
-                  typed, text));
-  return {preset.name, text};
+  say(fmt::format("ringsim: note: {} is {}; taken as this scenario, which --set changes:\n  {}\n", typed, what, text));
+  return {name, text};
 }
 
 /// The preset that a path names, if there is no such file; else nullptr.
@@ -48,37 +50,63 @@ const PresetNames* machine_at(const std::string& path) {
   return preset_named(path);
 }
 
-}  // namespace
+/// True for the text of a machine file or of NCCL's topology XML.
+bool describes_machine(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return false;
+  if (text[first] == '<') return text.find("<system") != std::string::npos;
+  if (text.find("\"devices\"") == std::string::npos) return false;
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return document.is_object() && document.contains("devices") && document.contains("links") &&
+         !document.contains("topology");
+}
 
-ScenarioText read_input(const std::string& path, const MachineWords& cluster) {
-  if (const PresetNames* preset = machine_at(path)) return machine_input(path, *preset, cluster);
+ScenarioText read_text_of(const std::string& path, const std::string& what) {
+  if (path == "-") {
+    const std::string name = "<stdin>";
+    return {name, scenarios::read_text(std::cin, name, what)};
+  }
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::path(path), error) || error)
+    return {path, scenarios::read_text(path, what)};
+  try {
+    return {path, scenarios::read_text(path, what)};
+  } catch (const InputError& missing) {
+    if (!missing.hint().empty() || !may_be_machine(path)) throw;
+    throw InputError(path, fmt::format("expected {} or the name of a machine, found neither", what), preset_hint(path));
+  }
+}
+
+ScenarioText read_any(const std::string& path, const std::string& what, MachineWords cluster,
+                      const CollectiveWords& collective) {
+  if (const PresetNames* preset = machine_at(path)) {
+    cluster.node = preset->name;
+    return machine_input(path, "a machine, not a file", preset->name, std::move(cluster), collective);
+  }
+  ScenarioText input = read_text_of(path, what);
+  if (path != "-" && describes_machine(input.text)) {
+    cluster.node = path;
+    return machine_input(path, "the file of a machine", std::filesystem::path(path).stem().string(), std::move(cluster),
+                         collective);
+  }
   for (const auto& [given, option] :
        {std::pair{cluster.nodes != 1, "--nodes"}, {cluster.fabric.has_value(), "--fabric"}})
     if (given)
-      throw UsageError(option, fmt::format("expected the name of a machine as SCENARIO, found {}", path),
+      throw UsageError(option, fmt::format("expected a machine as SCENARIO, found {}", path),
                        "--set topology.nodes=N changes a scenario");
-  return read_input(path);
+  return input;
 }
 
-ScenarioText read_input(const std::string& path, const std::string& what) {
-  if (const PresetNames* preset = machine_at(path)) return machine_input(path, *preset, {});
-  std::error_code error;
-  if (path != "-" && !std::filesystem::exists(std::filesystem::path(path), error) && !error) {
-    try {
-      return {path, scenarios::read_text(path, what)};
-    } catch (const InputError& missing) {
-      if (!missing.hint().empty() || !may_be_machine(path)) throw;
-      throw InputError(path, fmt::format("expected {} or the name of a machine, found neither", what),
-                       preset_hint(path));
-    }
-  }
-  if (path != "-") return {path, scenarios::read_text(path, what)};
-  const std::string name = "<stdin>";
-  return {name, scenarios::read_text(std::cin, name, what)};
+}  // namespace
+
+ScenarioText read_input(const std::string& path, const std::string& what) { return read_any(path, what, {}, {}); }
+
+ScenarioText read_input(const std::string& path, const MachineWords& cluster, const CollectiveWords& collective) {
+  return read_any(path, "a scenario file", cluster, collective);
 }
 
-ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set) {
-  const ScenarioText input = read_input(path);
+ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster) {
+  const ScenarioText input = read_input(path, cluster);
   return ScenarioFile::parse(input.text, input.name, set);
 }
 

@@ -15,15 +15,16 @@ struct ScenarioText {
 };
 
 /// Reads the file, or standard input for "-"; the files that a scenario from there names are relative to the working
-/// directory. If there is no such file and the path is the name of a machine ("dgx-a100"), gives scenario_of() that
-/// machine, and says so on stderr. `what`: what is expected, for errors. Throws InputError.
+/// directory. For a machine, its file (.json, or NCCL's .xml) or its name ("dgx-a100", if there is no such file), gives
+/// scenario_of() that machine, and says so on stderr. `what`: what is expected, for errors. Throws InputError.
 ScenarioText read_input(const std::string& path, const std::string& what = "a scenario file");
-/// The same; --nodes and --fabric may make a named machine several. Throws UsageError if they are given
-/// for a file.
-ScenarioText read_input(const std::string& path, const MachineWords& cluster);
+/// The same; --nodes and --fabric make one machine several, and `collective` is what runs on them. Throws UsageError if
+/// --nodes or --fabric is given for a scenario.
+ScenarioText read_input(const std::string& path, const MachineWords& cluster, const CollectiveWords& collective = {});
 
 /// The scenario with the changes of --set. Throws InputError as ScenarioFile::load().
-ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set);
+ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set,
+                           const MachineWords& cluster = {});
 
 /// For processes that MPI started: it gives standard input to one of them alone. Throws UsageError for "-".
 void refuse_standard_input(const std::string& path);

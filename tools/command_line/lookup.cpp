@@ -58,7 +58,7 @@ const std::vector<Foreign>& foreign_options() {
       {{"-b", "-e", "-s", "--size", "--sizes", "--minbytes", "--maxbytes"},
        "--bytes",
        "write --bytes {}, or a range such as --bytes 8B..1GiB"},
-      {{"-N", "-n", "--machines", "--hosts"}, "--nodes", "write --nodes {}"},
+      {{"-N", "-n", "--machines", "--hosts"}, "--node", "write --nodes {}"},
       {{"-g", "--ngpus", "--gpus-per-node"}, "--gpus", "write --gpus {}"},
       {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--format", "write --format {}"},
       {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--to", "write --to {}"},

@@ -227,7 +227,7 @@ int explain(const CompareArguments& arguments, const MeasuredTable& table, const
   Output output(arguments.output);
   const std::vector<ComparedRow> rows = explained_rows(file, table, arguments.jobs);
   Warnings().say(unlike_table(table, rows));
-  const std::vector<MismatchRange> ranges = explained_ranges(rows, release_of(table), input, set, arguments.jobs);
+  const std::vector<MismatchRange> ranges = explained_ranges(rows, release_of(table.about), input, set, arguments.jobs);
   const std::string launch = launch_line(given, arguments, &rows.front().result.prediction, input, set);
   if (arguments.format == Format::json) {
     output.write(mismatch_json(file, table, rows, ranges));
@@ -262,13 +262,23 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
   return html_page(file.name(), body);
 }
 
+/// What runs on a machine that takes the place of a scenario: the collective that was measured, and the release of NCCL
+/// that the file names, if it is modeled.
+CollectiveWords measured_collective(const MeasuredFile& measured, std::optional<int> run) {
+  CollectiveWords words;
+  if (const std::optional<CollectiveOp> op = measured.only_op(run)) words.op = to_string(*op);
+  words.nccl = release_of(measured.about());
+  return words;
+}
+
 int execute(const CompareArguments& arguments) {
   if (arguments.explain) refuse_with_explain(arguments);
   const MeasuredFile measured = read_measured_as(arguments.measured, arguments.collective);
   std::vector<std::string> set = arguments.set;
   if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
   std::vector<std::string> told;
-  const ScenarioText input = read_input(arguments.scenario, arguments.machine);
+  const ScenarioText input =
+      read_input(arguments.scenario, arguments.machine, measured_collective(measured, arguments.run));
   const std::optional<GivenLaunch> launch = take_launch(arguments, input, set, told);
   const std::vector<LaunchRow> left_out = launch ? launch->rows : std::vector<LaunchRow>{};
   const auto [file, table] =

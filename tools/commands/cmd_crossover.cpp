@@ -27,6 +27,7 @@ enum class CrossoverFormat { table, csv, nccl_tuner };
 struct CrossoverArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
   std::optional<CrossoverFormat> said_format;
   CrossoverFormat format = CrossoverFormat::table;  ///< `said_format`, or what the ending of `output` says
   std::string output;                               ///< a file; empty or "-": stdout
@@ -41,6 +42,7 @@ struct CrossoverArguments {
 
 void declare(Options& options, CrossoverArguments& crossover) {
   options.scenario(crossover.scenario, crossover.set);
+  declare_nodes(options, crossover.machine);
   options
       .choice<CrossoverFormat>("--format",
                                {{"table", CrossoverFormat::table},
@@ -170,7 +172,7 @@ std::string text_of(const std::vector<CrossoverGroup>& groups, const CrossoverAr
 }
 
 int execute(const CrossoverArguments& arguments) {
-  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioText input = read_input(arguments.scenario, arguments.machine);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   refuse_as_output(arguments.scenario, arguments.output);
   if (!compares(file)) nothing_to_compare(input.name, "one");

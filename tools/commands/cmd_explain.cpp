@@ -28,6 +28,7 @@ namespace {
 struct ExplainArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
   std::vector<std::string> what_ifs;
   std::optional<bool> said_json;
   bool json = false;   ///< `said_json`, or what the ending of `output` says
@@ -40,6 +41,7 @@ struct ExplainArguments {
 
 void declare(Options& options, ExplainArguments& explain) {
   options.scenario(explain.scenario, explain.set);
+  declare_nodes(options, explain.machine);
   options.changes("--whatif", explain.what_ifs, "run again with this change, written as for --set");
   options.choice<bool>("--format", {{"text", false}, {"json", true}}, explain.said_json, "print text or JSON")
       .fallback = "text";
@@ -51,9 +53,10 @@ void declare(Options& options, ExplainArguments& explain) {
 
 int execute(const ExplainArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
-  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioText input = read_input(arguments.scenario, arguments.machine);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
-  require_one_point(file, "ringsim explain " + shell_word(arguments.scenario), arguments.set);
+  require_one_point(file, "ringsim explain " + shell_word(arguments.scenario) + words_of(arguments.machine),
+                    arguments.set);
   const Scenario scenario = file.point(0);
   Warnings().say(scenario.warnings);
   std::optional<Recording> recording = recording_of(arguments.recording, {arguments.scenario, arguments.output});

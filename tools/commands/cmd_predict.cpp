@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "algorithms/catalog.hpp"
+#include "scenarios/fields/fields.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/figures.hpp"
 #include "sim/text/json.hpp"
-#include "sim/text/spelling.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/command_line/machine_scenario.hpp"
@@ -64,7 +64,7 @@ std::vector<std::string> algorithm_names(const std::string& word) {
     const std::size_t end = std::min(word.find(',', begin), word.size());
     names.push_back(word.substr(begin, end - begin));
     if (std::find(known.begin(), known.end(), names.back()) == known.end()) {
-      const std::string hint = did_you_mean(names.back(), known);
+      const std::string hint = scenarios::algorithm_hint(names.back());
       throw InputError("",
                        fmt::format("expected a name that `ringsim list algorithms` shows, found \"{}\"", names.back()),
                        hint.empty() ? "without --algorithm NCCL decides" : hint);

@@ -40,6 +40,7 @@ std::vector<std::pair<std::string, Format>> endings() {
 struct RunArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
   std::optional<Format> said_format;
   Format format = Format::table;  ///< `said_format`, or what the ending of `output` says
   MatrixFields matrix;
@@ -64,6 +65,7 @@ struct RunArguments {
 
 void declare(Options& options, RunArguments& run) {
   options.scenario(run.scenario, run.set);
+  declare_nodes(options, run.machine);
   options.format_or_matrix(run.said_format);
   options.matrix(run.matrix);
   options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
@@ -131,7 +133,7 @@ std::string command_of(const RunArguments& arguments) {
   const auto add = [&](const std::string& option, const std::string& value) {
     if (!value.empty()) text += ' ' + option + ' ' + shell_word(value);
   };
-  text += set_words("--set", arguments.set);
+  text += set_words("--set", arguments.set) + words_of(arguments.machine);
   add("--measured", arguments.measured);
   add("--collective", arguments.collective);
   if (arguments.run) add("--run", fmt::to_string(*arguments.run));
@@ -151,7 +153,7 @@ int execute(const RunArguments& arguments) {
     Warnings().say({"--explain: it has no effect on rows alone; --format json shows what the links carried"});
   if (arguments.phases && !shows_phases(arguments.format))
     Warnings().say({"--phases: it has no effect on rows alone; --format json shows the phases"});
-  const ScenarioText input = read_input(arguments.scenario);
+  const ScenarioText input = read_input(arguments.scenario, arguments.machine);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   if (is_matrix(arguments.format))
     require_matrix_of(file, arguments.matrix, !arguments.measured.empty(), arguments.bound);
@@ -167,7 +169,8 @@ int execute(const RunArguments& arguments) {
     matcher.emplace(*measured);
   }
   if (arguments.recording.is_asked())
-    require_one_point(file, "ringsim run " + shell_word(arguments.scenario), arguments.set);
+    require_one_point(file, "ringsim run " + shell_word(arguments.scenario) + words_of(arguments.machine),
+                      arguments.set);
   std::optional<Recording> recording =
       recording_of(arguments.recording, {arguments.scenario, arguments.output, arguments.measured});
   refuse_to_replace(arguments.output, arguments.force);

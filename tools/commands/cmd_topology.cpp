@@ -26,12 +26,14 @@ namespace {
 struct TopologyShowArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;    ///< if the scenario is a machine: how many, and what joins them
   std::uint32_t host = 0;  ///< whose matrices are printed
   bool pairs = false;      ///< type, bandwidth and latency of each pair of gpus
 };
 
 void declare(Options& options, TopologyShowArguments& show) {
   options.scenario(show.scenario, show.set);
+  declare_nodes(options, show.machine);
   options
       .whole(
           "--node", "N", 0, 1 << 30, [&show](int n) { show.host = static_cast<std::uint32_t>(n); },
@@ -43,11 +45,13 @@ void declare(Options& options, TopologyShowArguments& show) {
 struct PathArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
   std::string from, to;
 };
 
 void declare(Options& options, PathArguments& paths) {
   options.scenario(paths.scenario, paths.set);
+  declare_nodes(options, paths.machine);
   options.argument("FROM", paths.from, "device where the path begins, such as node0.gpu0");
   options.argument("TO", paths.to, "device where it ends");
 }
@@ -261,7 +265,7 @@ Topology built(const Scenario& scenario) {
 }
 
 int execute(const TopologyShowArguments& arguments) {
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   const Topology topology = built(scenario);
   Output output;
@@ -275,7 +279,7 @@ int execute(const TopologyShowArguments& arguments) {
 }
 
 int execute(const PathArguments& arguments) {
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   const Topology topology = built(scenario);
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);

@@ -27,13 +27,15 @@ namespace {
 struct TopologyPictureArguments {
   std::string scenario;
   std::vector<std::string> set;
-  bool bound = false;  ///< marks the bottleneck of the collective
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
+  bool bound = false;    ///< marks the bottleneck of the collective
   std::string output;
   bool force = false;
 };
 
 void declare(Options& options, TopologyPictureArguments& picture) {
   options.scenario(picture.scenario, picture.set);
+  declare_nodes(options, picture.machine);
   options.flag("--bound", picture.bound, "mark the links that set the collective's bound, and say why");
   options.picture_output(picture.output, picture.force);
 }
@@ -41,7 +43,7 @@ void declare(Options& options, TopologyPictureArguments& picture) {
 int execute(const TopologyPictureArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });

@@ -31,6 +31,7 @@ enum class RingsFormat { table, nccl_graph };
 struct RingsArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
   bool all = false;
   std::optional<RingsFormat> said_to;
   RingsFormat to = RingsFormat::table;  ///< `said_to`, or what the ending of `output` says
@@ -41,6 +42,7 @@ struct RingsArguments {
 
 void declare(Options& options, RingsArguments& rings) {
   options.scenario(rings.scenario, rings.set);
+  declare_nodes(options, rings.machine);
   options.flag("--all", rings.all, "show every node, even if all are alike");
   options
       .choice<RingsFormat>("--to", {{"table", RingsFormat::table}, {"nccl-graph", RingsFormat::nccl_graph}},
@@ -87,7 +89,7 @@ std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std
 
 int execute(const RingsArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_for_search(scenario); });

@@ -223,6 +223,7 @@ int show(const ProfileArguments& arguments) {
 struct TraceCompareArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
   ProfileArguments profile;
   std::string nccl;         ///< version; empty: that of the files
   double interference = 0;  ///< a share: transfers take so much longer while other kernels run
@@ -232,6 +233,7 @@ struct TraceCompareArguments {
 
 void declare_compare(Options& options, TraceCompareArguments& compare) {
   options.scenario(compare.scenario, compare.set);
+  declare_nodes(options, compare.machine);
   declare_profiles(options, compare.profile);
   options.text("--nccl", "VERSION", compare.nccl, "the version of NCCL, such as 2.21.5, instead of that in the files");
   options
@@ -313,7 +315,7 @@ void refuse_without_durations(const profiles::Profile& profile) {
 }
 
 int compare(const TraceCompareArguments& arguments) {
-  const ScenarioText scenario = read_input(arguments.scenario);
+  const ScenarioText scenario = read_input(arguments.scenario, arguments.machine);
   std::optional<Output> page = open_page(arguments.profile);
   const profiles::Profile profile = read(arguments.profile);
   refuse_without_durations(profile);
@@ -351,7 +353,8 @@ int compare(const TraceCompareArguments& arguments) {
   if (page) {
     const std::string command =
         command_of(("compare " + shell_word(arguments.scenario)).c_str(), arguments.profile) +
-        set_words("--set", arguments.set) + (arguments.nccl.empty() ? "" : " --nccl " + shell_word(arguments.nccl)) +
+        set_words("--set", arguments.set) + words_of(arguments.machine) +
+        (arguments.nccl.empty() ? "" : " --nccl " + shell_word(arguments.nccl)) +
         (arguments.interference > 0 ? fmt::format(" --interference {:.6g}%", 100 * arguments.interference) : "");
     page->write(job_page(profile, comparison.account, &comparison, scenario, command));
     page->finish();

@@ -336,7 +336,9 @@ std::string job_text(const Profile& profile, const JobComparison& comparison) {
                               comparison.gpus, plural(static_cast<std::size_t>(comparison.nodes), "node"))) +
           '\n';
   if (comparison.interference > 1) text += wrapped(stated_interference(comparison)) + '\n';
-  if (!comparison.other_machine.empty()) text += wrapped("not this machine: " + comparison.other_machine) + '\n';
+  if (!comparison.other_machine.empty())
+    text += wrapped("not this machine: " + comparison.other_machine) + '\n' +
+            wrapped("hint: " + comparison.other_machine_hint) + '\n';
   Table table(
       {"collective", "bytes", "ranks", "calls", "wait ms", "transfer", "predicted", "allowed", "lost ms", "verdict"});
   table.pull_out("ranks", "{} ranks");

@@ -131,9 +131,9 @@ std::vector<std::string> unlike_table(const MeasuredTable& table, const std::vec
   return out;
 }
 
-std::string release_of(const MeasuredTable& table) {
-  const std::optional<SaidLibrary> said = said_library(table.about);
-  if (!said || said->version.empty()) return "";
+std::string release_of(const std::map<std::string, std::string>& about) {
+  const std::optional<SaidLibrary> said = said_library(about);
+  if (!said || said->is_rccl || said->version.empty()) return "";
   try {
     nccl::release_of_version(said->version);
     return said->version;

@@ -23,6 +23,6 @@ std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows
 std::vector<std::string> unlike_table(const MeasuredTable& table, const std::vector<ComparedRow>& rows);
 
 /// The release of NCCL that a table names; empty: none, or one that is not modeled.
-std::string release_of(const MeasuredTable& table);
+std::string release_of(const std::map<std::string, std::string>& about);
 
 }  // namespace ringsim::tools

@@ -131,7 +131,8 @@ std::string job_page(const Profile& profile, const Account& account, const profi
   if (comparison != nullptr) {
     read += fmt::format("predicted for NCCL {} ({})\n", comparison->nccl, comparison->nccl_from);
     if (comparison->interference > 1) read += stated_interference(*comparison) + '\n';
-    if (!comparison->other_machine.empty()) read += "not this machine: " + comparison->other_machine + '\n';
+    if (!comparison->other_machine.empty())
+      read += "not this machine: " + comparison->other_machine + "\nhint: " + comparison->other_machine_hint + '\n';
   }
   const std::string body =
       fmt::format("<h1>{}</h1>\n", escaped_xml(title)) + report_preformatted(read) +

@@ -89,6 +89,11 @@ class MeasuredFile {
                       const std::optional<ComparedWith>& with = std::nullopt) const;
   /// One of the sizes that were measured.
   Bytes first_size() const;
+  /// The collective, if all rows with a known one have the same; of run `run`, if given. Those that only a scenario
+  /// could tell have none.
+  std::optional<CollectiveOp> only_op(std::optional<int> run = std::nullopt) const;
+  /// As MeasuredTable::about.
+  const std::map<std::string, std::string>& about() const;
 
  private:
   std::shared_ptr<const measured::Runs> runs_;

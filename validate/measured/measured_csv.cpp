@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -35,6 +37,19 @@ bool is_rule(std::string_view line) {
   });
 }
 
+/// What a column of ringsim's own results is called here; empty if it is not measured.
+std::string measured_name(const std::string& own) {
+  static const std::map<std::string, std::string> names{{"collective", "collective"},
+                                                        {"ranks", "ranks"},
+                                                        {"bytes", "bytes"},
+                                                        {"measured_us", "time_us"},
+                                                        {"measured_min_us", "min_us"},
+                                                        {"measured_max_us", "max_us"},
+                                                        {"wrong", "wrong"}};
+  const auto found = names.find(own);
+  return found == names.end() ? "" : found->second;
+}
+
 class Reader {
  public:
   Reader(const Line& header, Found& found) : found_(found), separator_(separator_of(header.text)) {
@@ -48,8 +63,11 @@ class Reader {
         rccl_ || std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
           return lower(text) == "count" || lower(text) == "type" || lower(text) == "algbw" || lower(text) == "busbw";
         });
+    const auto among = [&](const char* name) { return std::find(texts.begin(), texts.end(), name) != texts.end(); };
+    own_ = among("scenario.name") && among("fingerprint");
+    if (own_ && !among("measured_us")) refuse_predictions(header.where());
     for (const std::string& text : texts) take_heading(text, header.where());
-    warn_of_others(header.where());
+    if (!own_) warn_of_others(header.where());
     for (const What needed : {What::size, What::time})
       if (!has(needed))
         throw InputError(
@@ -124,8 +142,14 @@ class Reader {
       columns_.push_back(Column{.what = *what});
       return;
     }
+    if (own_ && measured_name(text).empty()) {
+      columns_.push_back(std::nullopt);
+      return;
+    }
     // pandas appends a number to a repeated name.
-    ColumnName heading = column_name(text.ends_with(".1") ? std::string_view(text).substr(0, text.size() - 2) : text);
+    ColumnName heading = own_ ? column_name(measured_name(text))
+                              : column_name(text.ends_with(".1") ? std::string_view(text).substr(0, text.size() - 2)
+                                                                 : std::string_view(text));
     if (!heading.what) {
       columns_.push_back(std::nullopt);
       return;
@@ -286,7 +310,7 @@ class Reader {
 
   Found& found_;
   char separator_;
-  bool rccl_ = false, as_printed_ = false, in_place_ = false, said_decimal_ = false;
+  bool own_ = false, rccl_ = false, as_printed_ = false, in_place_ = false, said_decimal_ = false;
   std::optional<std::int64_t> processes_, gpus_;
   std::vector<std::string> headings_;
   std::vector<std::optional<Column>> columns_;

@@ -89,6 +89,9 @@ struct CsvField {
 std::vector<CsvField> fields_of(const Line& line, char separator);
 std::string lower(std::string_view text);
 
+/// Throws InputError for a file of ringsim's own results without measured times.
+[[noreturn]] void refuse_predictions(const std::string& where);
+
 /// Takes `# key: value` up: keys of small letters and underscores. Returns whether the line is one.
 bool take_comment(std::string_view line, std::map<std::string, std::string>& about);
 

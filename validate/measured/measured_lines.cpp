@@ -10,6 +10,11 @@
 
 namespace ringsim::measured {
 
+void refuse_predictions(const std::string& where) {
+  throw InputError(where, "expected measured times, found predictions of ringsim",
+                   "`ringsim diff` compares two results; of `ringsim replay` the CSV has the measured times");
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result)

@@ -161,6 +161,18 @@ MeasuredTable Runs::table(std::optional<int> number, const std::optional<Compare
 
 Bytes Runs::first_size() const { return runs_.front().rows.front().bytes; }
 
+std::optional<CollectiveOp> Runs::only_op(std::optional<int> number) const {
+  std::vector<RunRows> runs = runs_;
+  std::vector<std::string> warnings;  // table() says them
+  name_collectives(runs, std::nullopt, warnings);
+  std::set<CollectiveOp> ops;
+  for (const RunRows& run : runs)
+    for (const Row& row : run.rows)
+      if (row.op && run.number == number.value_or(run.number)) ops.insert(*row.op);
+  if (ops.size() != 1) return std::nullopt;
+  return *ops.begin();
+}
+
 /// Rows without a name take the collective of the run before them, of the file's name, or of the scenario, if their
 /// bandwidths allow it. Otherwise their run gets a refusal.
 void Runs::name_collectives(std::vector<RunRows>& runs, const std::optional<ComparedWith>& with,

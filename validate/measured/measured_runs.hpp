@@ -48,6 +48,9 @@ class Runs {
   /// As MeasuredFile::table().
   MeasuredTable table(std::optional<int> number, const std::optional<ComparedWith>& with) const;
   Bytes first_size() const;
+  /// As MeasuredFile::only_op().
+  std::optional<CollectiveOp> only_op(std::optional<int> number) const;
+  const std::map<std::string, std::string>& about() const { return found_.about; }
 
  private:
   void split_at_repetitions(const Run& run, std::vector<Row> rows);

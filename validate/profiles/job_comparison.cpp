@@ -47,7 +47,7 @@ std::optional<CollectiveOp> simulated_op(CallOp op) {
 }
 
 /// The version whose constants stand for the job's NCCL.
-std::pair<std::string, std::string> nccl_of(const Profile& profile, const std::string& said, const Json& library) {
+std::pair<std::string, std::string> nccl_of(const Profile& profile, const JobOptions& options, const Json& library) {
   const auto is_modeled = [](const std::string& version) {
     try {
       nccl::release_of_version(version);
@@ -56,10 +56,18 @@ std::pair<std::string, std::string> nccl_of(const Profile& profile, const std::s
       return false;
     }
   };
-  if (!said.empty()) {
-    nccl::release_of_version(said);  // throws
-    return {said, "by --nccl"};
+  if (!options.nccl.empty()) {
+    nccl::release_of_version(options.nccl);  // throws
+    return {options.nccl, "by --nccl"};
   }
+  constexpr std::string_view key = "library.version=";
+  for (const std::string& change : options.set)
+    if (change.starts_with(key)) {
+      std::string version = change.substr(key.size());
+      version.erase(std::remove(version.begin(), version.end(), '"'), version.end());
+      nccl::release_of_version(version);  // throws
+      return {version, "by --set"};
+    }
   for (const ProfileSource& source : profile.sources) {
     if (source.nccl_version.empty()) continue;
     if (is_modeled(source.nccl_version)) return {source.nccl_version, "in the files"};
@@ -78,14 +86,14 @@ class Predictor {
       : text_(text), name_(std::move(name)), options_(options) {
     const Json scenario = parse_json(text, name_);
     const Json library = scenario.is_object() && scenario.contains("library") ? scenario.at("library") : Json();
-    std::tie(version, version_from) = nccl_of(profile, options.nccl, library);
-    common_ = options.set;
+    std::tie(version, version_from) = nccl_of(profile, options, library);
+    if (library.is_null()) common_.emplace_back(R"(library={"name": "nccl"})");
+    common_.insert(common_.end(), options.set.begin(), options.set.end());
     for (const char* gone :
          {"collective.algorithm", "collective.root", "collective.ranks", "collective.groups", "training", "jobs",
           "sweep", "where", "transport.protocol", "transport.channels", "transport.chunk", "transport.launch"})
       common_.push_back(fmt::format("{}=null", gone));
-    common_.push_back(library.is_object() ? fmt::format("library.version=\"{}\"", version)
-                                          : fmt::format(R"(library={{"name": "nccl", "version": "{}"}})", version));
+    common_.push_back(fmt::format("library.version=\"{}\"", version));
     const Scenario base = scenario_of({"collective.op=\"all_reduce\"", "collective.bytes=\"1 MiB\""});
     const Setup setup = set_up(base, options.stop);
     std::map<std::uint32_t, std::uint32_t> per_host;
@@ -199,6 +207,15 @@ std::string other_machine(const std::vector<ComparedCalls>& rows) {
   }
   if (largest == nullptr || differs <= 0.5 * known) return "";
   return fmt::format("{} blocks, plan {}", largest->row.blocks, largest->blocks);
+}
+
+/// What to look at if it is another machine: `blocks` those of the launches, not the hosts, that differ.
+std::string where_machines_differ(bool blocks) {
+  if (!blocks)
+    return "--nodes or --set topology.nodes=N sets the number of nodes; ranks are the scenario's GPUs in order";
+  return "NCCL launches a block per channel, and the links decide how many channels there are: check which machine the "
+         "job ran on, and whether its NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are set here "
+         "(--set library.env.NCCL_MAX_NCHANNELS=N)";
 }
 
 /// Hosts of the files that do not have as many ranks as the scenario's nodes have GPUs. Empty if they fit.
@@ -353,7 +370,9 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
   else
     for (std::size_t i = 0; i < out.rows.size(); ++i) work(i);
   out.other_machine = other_machine(out.rows);
-  if (out.other_machine.empty()) out.other_machine = other_hosts(out.account, predictor);
+  const bool by_blocks = !out.other_machine.empty();
+  if (!by_blocks) out.other_machine = other_hosts(out.account, predictor);
+  if (!out.other_machine.empty()) out.other_machine_hint = where_machines_differ(by_blocks);
   for (ComparedCalls& calls : out.rows) {
     if (!calls.predicted_ns) continue;
     if (out.other_machine.empty()) {

@@ -57,6 +57,7 @@ struct JobComparison {
   int gpus = 0, nodes = 0;          ///< of the scenario
   double interference = 1;          ///< as JobOptions has it
   std::string other_machine;        ///< why the scenario is not the machine of the job; empty: nothing says so
+  std::string other_machine_hint;   ///< what to change then
 };
 
 struct JobOptions {
