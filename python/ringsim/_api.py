@@ -177,7 +177,7 @@ def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]
 
     `measured` is an nccl-tests log, another file that `ringsim compare` can read, or a list of rows such as
     [{"bytes": 1048576, "time_us": 85.0}, ...]. If the rows do not name the collective, pass `collective`. `launch_from` is a file
-    whose smallest rows determine the launch time; these rows are omitted from the result if `launch_from` is `measured`.
+    whose smallest rows determine the launch time; these rows are omitted from the result if both are the same file.
     """
     options = _options(collective=collective, run=run, launch_from=launch_from, max_error=max_error, bound=bound, jobs=jobs)
     with _given(scenario, set) as given, _measured(measured) as file:

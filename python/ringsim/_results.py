@@ -215,7 +215,7 @@ def _in_head(name: str, text: str) -> str:
 
 
 def _time_unit(us: float) -> Tuple[str, float]:
-    """Returns the time unit of a table with this shortest time, and its length in us, by the same rule as the command's tables."""
+    """Returns the time unit for a table whose shortest time is `us`, and the length of this unit in us, as in the command's tables."""
     return ("us", 1.0) if us < 1e4 else ("ms", 1e3) if us < 1e7 else ("s", 1e6)
 
 
