@@ -1,5 +1,5 @@
-"""Builds the wheel. With the variable RINGSIM_BINARY, the path of a ringsim command, the wheel contains it and fits this
-platform alone; without, it is of Python only and uses the command that it finds."""
+"""Builds the wheel. If the environment variable RINGSIM_BINARY is the path of a ringsim command, the wheel contains this command
+and works only on this platform. Otherwise, it contains only Python code and uses the command that it finds."""
 import os
 import pathlib
 import shutil
@@ -29,7 +29,7 @@ class BuildWithCommand(build_py):
 
 
 class Package(Distribution):
-    def has_ext_modules(self):  # then the wheel is of this platform
+    def has_ext_modules(self):  # True makes the wheel specific to this platform
         return bool(BINARY)
 
 

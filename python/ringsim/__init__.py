@@ -1,10 +1,10 @@
-"""ringsim in Python: how long collectives and training steps take on a cluster of GPUs, and why.
+"""Predicts how long collectives and training steps take on a cluster of GPUs, and explains why.
 
     import ringsim
     print(ringsim.run("dgx-h100", set={"collective.bytes": ["1 MiB", "1 GiB"]}))
 
-The package runs the `ringsim` command (see `find`), so a crash or Ctrl-C ends the command and never the interpreter.
-docs/guide/python.md has recipes.
+The package runs the `ringsim` command (see `find`), so a crash or Ctrl-C ends the command but never the interpreter.
+docs/guide/python.md contains recipes.
 """
 from ._api import (Scenario, Settings, Version, bound, call, columns, compare, compare_explain, explain, keys, machines, plan, predict, run,
                    schema, sweep, trace_compare, trace_show, version)

@@ -1,4 +1,4 @@
-"""`python3 -m ringsim ...` is the command that the package finds."""
+"""`python3 -m ringsim ...` runs the ringsim command that the package finds."""
 import os
 import sys
 

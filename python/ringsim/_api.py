@@ -1,4 +1,4 @@
-"""The functions of the package: a command of ringsim each."""
+"""The functions of the package. Each runs one ringsim command."""
 from __future__ import annotations
 
 import contextlib
@@ -16,15 +16,15 @@ from ._command import Error, Path, _warn
 from ._results import Document, Results
 from .schedule import Schedule
 
-#: A scenario as a dictionary, the path of its file, or the name of a machine (`machines()`).
+#: A scenario as a dictionary, the path of a scenario file, or the name of a machine (`machines()`).
 Scenario = Union[Mapping[str, Any], Path]
-#: New values by their paths: {"collective.bytes": ["1 MiB", "1 GiB"], "topology.nodes": range(2, 9)}. A list is a sweep; None
+#: New values by path: {"collective.bytes": ["1 MiB", "1 GiB"], "topology.nodes": range(2, 9)}. A list defines a sweep, and None
 #: removes the key.
 Settings = Mapping[str, Any]
 
 
 class Version(NamedTuple):
-    """Of the command; `model` rises when its predictions change."""
+    """The version of the command. `model` increases when predicted times change."""
     version: str
     model: int
 
@@ -35,7 +35,7 @@ class _Input(NamedTuple):
 
 
 def _json(value: Any, folder: str) -> str:
-    """`value` as JSON. Schedules are written into `folder`; numbers and arrays of numpy and torch are plain ones."""
+    """Converts `value` to JSON. Writes schedules to files in `folder`, and converts NumPy and PyTorch values to plain numbers and lists."""
     def plain(other: Any) -> Any:
         if isinstance(other, Schedule):
             path = os.path.join(folder, f"{len(os.listdir(folder))}.json")
@@ -49,11 +49,11 @@ def _json(value: Any, folder: str) -> str:
             return os.fspath(other)
         if hasattr(other, "tolist"):
             return other.tolist()
-        raise TypeError(f"expected what JSON has, or a Schedule, found {type(other).__name__}")
+        raise TypeError(f"expected a value that JSON can represent, or a Schedule, found {type(other).__name__}")
     try:
         return json.dumps(value, default=plain, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise Error(str(error), where="scenario", hint="quantities are text with a unit: \"1 GiB\", \"400 Gb/s\"") from error
+        raise Error(str(error), where="scenario", hint="quantities are strings with a unit: \"1 GiB\", \"400 Gb/s\"") from error
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def _given(scenario: Scenario, settings: Optional[Settings]) -> Iterator[_Input]
 
 
 def _options(**options: Any) -> List[str]:
-    """None and False are left out; True is a flag, a list an option that is repeated."""
+    """Converts keyword arguments to options. None and False are omitted, True becomes a flag, and a list repeats the option."""
     words: List[str] = []
     for name, value in options.items():
         option = "--" + name.rstrip("_").replace("_", "-")
@@ -93,9 +93,10 @@ def _rows(text: str) -> List[Any]:
 
 def run(scenario: Scenario, *, set: Optional[Settings] = None, explain: bool = False, phases: bool = False, bound: bool = False,
         jobs: Optional[int] = None, command: Optional[Path] = None) -> Results:
-    """Simulates every point of a scenario: a row each.
+    """Simulates every point of a scenario and returns one row per point.
 
-    `explain` adds what the links carried, `phases` how the time divides, `bound` the least time that the machine allows.
+    `explain` adds the data that the links carried, `phases` adds a breakdown of the time, and `bound` adds the shortest time that
+    the machine allows.
     """
     with _given(scenario, set) as given:
         ended = _command.run(["run", *given.arguments, "--format", "jsonl",
@@ -107,11 +108,12 @@ def run(scenario: Scenario, *, set: Optional[Settings] = None, explain: bool = F
 def sweep(scenario: Scenario, *, set: Optional[Settings] = None, output: Optional[Path] = None, resume: bool = False,
           workers: Optional[int] = None, require: Union[str, Sequence[str]] = (), baseline: Optional[Path] = None,
           tolerance: Optional[str] = None, bound: bool = False, command: Optional[Path] = None) -> Results:
-    """Simulates many points in parallel. A point that cannot be simulated is a row with `error`, and a warning.
+    """Simulates many points in parallel. If a point cannot be simulated, its row has the column `error`, and a warning is issued.
 
-    With `output`, a file of JSON lines, rows are kept as they come: after Ctrl-C or a crash `resume=True` simulates what the
-    file lacks. `require` has conditions, "busbw_GBps > 40 where bytes >= 64 MiB"; if one does not hold, or a time differs
-    from `baseline` by more than `tolerance`, Error is thrown, with the rows in its `results`.
+    `output` is a file to which each row is written as a JSON line when it is complete. After Ctrl-C or a crash, `resume=True`
+    simulates the points that are missing from the file. `require` contains conditions such as
+    "busbw_GBps > 40 where bytes >= 64 MiB". If a condition fails, or if a time differs from `baseline` by more than `tolerance`,
+    the function raises Error with the rows in `results`.
     """
     words = _options(jobs=workers, resume=resume, baseline=baseline, tolerance=tolerance, bound=bound)
     words += _options(**{"assert": require})
@@ -130,10 +132,11 @@ def sweep(scenario: Scenario, *, set: Optional[Settings] = None, output: Optiona
 def plan(scenario: Scenario, *, set: Optional[Settings] = None, free: bool = False, top: Optional[int] = None,
          within: Optional[str] = None, messages: Optional[int] = None, jobs: Optional[int] = None,
          command: Optional[Path] = None) -> Results:
-    """The fastest plans that `training.parallel` leaves open: a row for each that was simulated, the fastest first.
+    """Finds the fastest plans that `training.parallel` allows. Returns a row per simulated plan, fastest first.
 
-    `free` also searches the keys that the scenario states. No row: no plan fits the memory of the GPUs. `within`: "10%" simulates
-    all that may take at most so much longer than the fastest. Plans that must simulate more than `messages` one by one are no rows.
+    `free` also searches the keys that the scenario sets. The result is empty if no plan fits into GPU memory. `within="10%"`
+    simulates all plans that can be at most 10 % slower than the fastest. Plans for which more than `messages` messages would have
+    to be simulated individually are omitted.
     """
     with _given(scenario, set) as given:
         options = _options(free=free, top=top, within=within, messages=messages, jobs=jobs)
@@ -154,15 +157,15 @@ def _document(command_words: Sequence[str], scenario: Scenario, settings: Option
 
 def explain(scenario: Scenario, *, set: Optional[Settings] = None, whatif: Union[str, Sequence[str]] = (),
             jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
-    """Why one point takes its time, and what would change it. Printed, it is the command's text.
+    """Explains the time of one point and shows which changes would affect it. Printing the Document shows the command's text.
 
-    `whatif`: changes to try, "topology.nodes=4".
+    `whatif` contains changes to try, such as "topology.nodes=4".
     """
     return _document(["explain"], scenario, set, _options(whatif=whatif, jobs=jobs), "text", command)
 
 
 def bound(scenario: Scenario, *, set: Optional[Settings] = None, all_links: bool = False, command: Optional[Path] = None) -> Document:
-    """What a machine allows at best, and the links that set it: `.bounds`."""
+    """Computes the shortest time that a machine allows for each collective, and the links that determine it: `.bounds`."""
     return _document(["bound"], scenario, set, _options(all_links=all_links), "table", command)
 
 
@@ -170,11 +173,11 @@ def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]
             collective: Optional[str] = None, run: Optional[int] = None, launch_from: Optional[Path] = None,
             max_error: Optional[str] = None, bound: bool = False, jobs: Optional[int] = None,
             command: Optional[Path] = None) -> Results:
-    """Predictions next to measurements: columns measured_us and error (predicted / measured - 1).
+    """Compares predictions with measurements. Adds the columns measured_us and error (predicted / measured - 1).
 
-    `measured`: an nccl-tests log or another file that `ringsim compare` reads, or rows of your own:
-    [{"bytes": 1048576, "time_us": 85.0}, ...], which need `collective`. `launch_from`: a file whose smallest rows give the
-    launch; of `measured` these rows are left out.
+    `measured` is an nccl-tests log, another file that `ringsim compare` can read, or a list of rows such as
+    [{"bytes": 1048576, "time_us": 85.0}, ...]. If the rows do not name the collective, pass `collective`. `launch_from` is a file
+    whose smallest rows determine the launch time; these rows are omitted from the result if both are the same file.
     """
     options = _options(collective=collective, run=run, launch_from=launch_from, max_error=max_error, bound=bound, jobs=jobs)
     with _given(scenario, set) as given, _measured(measured) as file:
@@ -189,7 +192,7 @@ def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]
 def compare_explain(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]]], *, set: Optional[Settings] = None,
                     collective: Optional[str] = None, run: Optional[int] = None, launch_from: Optional[Path] = None,
                     jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
-    """Row by row what limits it, where measured and predicted differ, and the change that explains it (`--explain`)."""
+    """Shows what limits each row, where measurements and predictions differ, and which change would explain it (`--explain`)."""
     options = [*_options(collective=collective, run=run, launch_from=launch_from, jobs=jobs), "--explain"]
     kept = measured if isinstance(measured, (str, os.PathLike)) else [dict(row) for row in measured]
 
@@ -218,7 +221,7 @@ def _measured(measured: Union[Path, Sequence[Mapping[str, Any]]]) -> Iterator[st
 
 def trace_show(files: Union[Path, Sequence[Path]], *, rank: Union[str, Sequence[str]] = (), group: Optional[str] = None,
                ranks_per_host: Optional[int] = None, command: Optional[Path] = None) -> Document:
-    """The collectives of a real job from its profiles: waiting, transfer, late ranks. `.rows`, `.ranks`, `.findings`."""
+    """Analyzes the collectives in profiles of a real job: waiting, transfer, late ranks. See `.rows`, `.ranks`, `.findings`."""
     words = ["trace", "show", *_listed(files), *_options(rank=rank, group=group, ranks_per_host=ranks_per_host)]
     ended = _command.run([*words, "--format", "json"], command=command)
     return Document(json.loads(ended.stdout), lambda: _command.run(words, command=command).stdout, ended.notes)
@@ -227,7 +230,7 @@ def trace_show(files: Union[Path, Sequence[Path]], *, rank: Union[str, Sequence[
 def trace_compare(scenario: Scenario, files: Union[Path, Sequence[Path]], *, set: Optional[Settings] = None,
                   rank: Union[str, Sequence[str]] = (), group: Optional[str] = None, ranks_per_host: Optional[int] = None,
                   nccl: Optional[str] = None, jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
-    """Each collective of a job next to what NCCL should take on the scenario's machine, with a verdict: `.rows`."""
+    """Compares each collective of a job with NCCL's predicted time on the scenario's machine, with a verdict per row: `.rows`."""
     options = _options(rank=rank, group=group, ranks_per_host=ranks_per_host, nccl=nccl, jobs=jobs)
     return _document(["trace", "compare"], scenario, set, [*_listed(files), *options], "table", command)
 
@@ -245,11 +248,13 @@ def predict(op: str, bytes: Union[Iterable[int], List[str]], machine: Union[str,
 def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
             fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
             command: Optional[Path] = None) -> Any:
-    """Seconds that NCCL takes for one collective over all GPUs of `nodes` machines; a list of them for a list of sizes.
+    """Predicts the seconds that NCCL takes for one collective on all GPUs of `nodes` machines. Returns a list for a list of sizes.
 
-    `bytes` counts as nccl-tests does: for all_gather and reduce_scatter the whole buffer, not a rank's share. `fabric` joins
-    the nodes: {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}, or a word of `ringsim predict`, whose cables
-    are as fast as the NICs: "leaf_spine:2". Without it named machines are on one non-blocking switch, "star".
+    `bytes` follows the convention of nccl-tests: for all_gather and reduce_scatter, it is the size of the whole buffer, not of one
+    rank's share. `fabric` connects the nodes. It is a dictionary such as
+    {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}, or a name that `ringsim predict` accepts, such as
+    "leaf_spine:2", which has cables as fast as the NICs. By default, machines given by name are connected to one non-blocking
+    switch ("star").
     """
     try:
         many, sizes = False, [_size(bytes)]
@@ -282,7 +287,7 @@ def _predicted_by_name(op: str, sizes: Sequence[str], machine: Any, nodes: int, 
 
 
 def _size(size: Any) -> str:
-    """Bytes as a scenario has them; integers of numpy and torch are integers."""
+    """Converts a size to a scenario quantity. Accepts NumPy and PyTorch integers."""
     return size if isinstance(size, str) else f"{operator.index(size)} B"
 
 
@@ -292,27 +297,27 @@ def _of_list(what: str, command: Optional[Path]) -> Results:
 
 
 def machines(command: Optional[Path] = None) -> Results:
-    """The machines that ringsim knows by name: name, summary, gpu, and other names in `also`."""
+    """Lists the machines that can be used by name: name, summary, gpu, and alternative names in `also`."""
     return _of_list("nodes", command)
 
 
 def columns(command: Optional[Path] = None) -> Results:
-    """What each column of a result means: name, summary, unit."""
+    """Lists all result columns: name, summary, unit."""
     return _of_list("columns", command)
 
 
 def keys(command: Optional[Path] = None) -> Results:
-    """Every key that a scenario may have, by the path that `set` takes: name, summary, expects, default, kinds."""
+    """Lists every scenario key by the path that `set` accepts: name, summary, expects, default, kinds."""
     return _of_list("keys", command)
 
 
 def schema(command: Optional[Path] = None) -> Any:
-    """The JSON Schema of scenarios, as a dictionary."""
+    """Returns the JSON Schema of scenarios as a dictionary."""
     return json.loads(_command.run(["schema"], command=command).stdout)
 
 
 def version(command: Optional[Path] = None) -> Version:
-    """Of the command that is found."""
+    """Returns the version of the command that `find` returns."""
     said = _command.run(["version"], command=command).stdout
     found = re.fullmatch(r"ringsim (\S+) \(model (\d+)\)\n", said)
     if not found:
@@ -322,5 +327,5 @@ def version(command: Optional[Path] = None) -> Version:
 
 
 def call(*arguments: Path, stdin: Optional[str] = None, command: Optional[Path] = None) -> str:
-    """Runs any command, ringsim.call("topology", "show", "dgx-h100"), and returns what it prints."""
+    """Runs any command and returns its output: ringsim.call("topology", "show", "dgx-h100")."""
     return _command.run([os.fspath(each) for each in arguments], stdin=stdin, stdin_name="<stdin>", command=command).stdout

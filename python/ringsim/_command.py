@@ -1,4 +1,4 @@
-"""The ringsim command: where it is, how it is run, and how its errors become exceptions."""
+"""Finds and runs the ringsim command, and converts its errors to exceptions."""
 from __future__ import annotations
 
 import os
@@ -13,10 +13,10 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Union
 
 Path = Union[str, "os.PathLike[str]"]
 
-#: The command of a wheel that was built with one.
+#: The command in a wheel that was built with RINGSIM_BINARY.
 INSIDE = pathlib.Path(__file__).resolve().parent / "bin" / "ringsim"
 
-# Exit codes of the command, as `ringsim help` and tools/exit.hpp have them.
+# Exit codes of the command, as listed in `ringsim help` and tools/exit.hpp.
 CHECK_FAILED = 1
 BAD_INPUT = 3
 LACKING = 5
@@ -24,17 +24,18 @@ INTERRUPTED = 130
 
 
 class RingsimWarning(UserWarning):
-    """A warning of the command: a setting without effect, a row that was left out, a suspicious input."""
+    """A warning from the command, for example about a setting without effect, an omitted row or suspicious input."""
     __module__ = "ringsim"
 
 
 class Error(Exception):
-    """The command refused its input, a check failed, or the command is missing.
+    """Raised if the command rejects its input, if a check fails, or if the command is missing.
 
-    `where`: the place, such as "scenario: /topology/link/bandwidth", or None. `expected` and `found`: the two halves of a
-    message of that form, else None. `hint`: what to do, or None. `exit_code`: 1 a check failed; 2 the command line; 3 the
-    input; 4 an error of ringsim's own; 5 this machine lacks something; 130 interrupted; -N killed by signal N.
-    `results`: the rows of a sweep or comparison whose check failed, else None.
+    `where` is the location of the error, such as "scenario: /topology/link/bandwidth", or None. `expected` and `found` are the
+    two parts of a message of the form "expected ..., found ...", otherwise None. `hint` says how to fix the error, or is None.
+    `exit_code` is 1 if a check failed, 2 for an invalid command line, 3 for invalid input, 4 for a bug in ringsim, 5 if the
+    machine lacks something, 130 if the command was interrupted, and -N if signal N killed it. `results` contains the rows of a
+    sweep or comparison in which a check failed, otherwise None.
     """
     __module__ = "ringsim"
 
@@ -56,17 +57,17 @@ class Error(Exception):
 
 
 class Ended(NamedTuple):
-    """What a command wrote, and how it ended."""
+    """The output and exit code of a command."""
     stdout: str
     exit_code: int
-    notes: List[str]  # what it said about its input, such as the scenario that a machine's name stands for
-    other: str  # what it said without a prefix, such as which checks failed
+    notes: List[str]  # notes about the input, such as the scenario for a machine's name
+    other: str  # lines on stderr without a prefix, such as which checks failed
 
 
 def find(command: Optional[Path] = None) -> str:
-    """The path of the command: `command`, the variable RINGSIM, the wheel's own, or that of PATH, in this order.
+    """Returns the path of the command. Tries `command`, the environment variable RINGSIM, the wheel and PATH, in this order.
 
-    A command that is named and does not exist is an error: none of the others takes its place.
+    If `command` or RINGSIM names a program that does not exist, raises Error and does not search any further.
     """
     for source, name in (("command=", command), ("the variable RINGSIM", os.environ.get("RINGSIM"))):
         if name is not None and os.fspath(name) != "":
@@ -80,24 +81,24 @@ def find(command: Optional[Path] = None) -> str:
     found = shutil.which("ringsim")
     if found:
         return found
-    raise Error("expected the ringsim command, found none: looked at command=, the variable RINGSIM (not set), "
-                f"{INSIDE} (a wheel without the command) and PATH", exit_code=LACKING,
-                hint="build it (tools/build.sh) and set RINGSIM=build/tools/ringsim, or install a wheel that has it")
+    raise Error("expected the ringsim command, found none: searched command=, the variable RINGSIM (not set), "
+                f"{INSIDE} (the wheel does not contain the command) and PATH", exit_code=LACKING,
+                hint="build it (tools/build.sh) and set RINGSIM=build/tools/ringsim, or install a wheel that contains it")
 
 
 def run(arguments: Sequence[str], *, stdin: Optional[str] = None, stdin_name: str = "scenario", command: Optional[Path] = None,
         accept: Sequence[int] = (0,)) -> Ended:
-    """Runs the command with `stdin` as its standard input, which errors call `stdin_name`.
+    """Runs the command with `stdin` as its standard input. Error messages call this input `stdin_name`.
 
-    Warnings become Python warnings. Throws Error if the exit code is not in `accept`. Ctrl-C stops the command first, and
-    is then raised as always.
+    Converts warnings to Python warnings. Raises Error if the exit code is not in `accept`. Ctrl-C first stops the command and
+    then raises KeyboardInterrupt as usual.
     """
     program = find(command)
     try:
         child = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace")
     except OSError as error:
-        raise Error(f"expected a program that starts, found: {error.strerror}", where=program, exit_code=LACKING) from error
+        raise Error(f"expected a program that can be started, found: {error.strerror}", where=program, exit_code=LACKING) from error
     try:
         stdout, stderr = child.communicate(stdin)
     except BaseException:
@@ -116,11 +117,11 @@ def run(arguments: Sequence[str], *, stdin: Optional[str] = None, stdin_name: st
 
 
 def _stop(child: "subprocess.Popen[str]") -> None:
-    """Ends a command that is still running. SIGTERM lets a sweep finish its file, even if the terminal sent SIGINT before."""
+    """Stops a running command. After SIGTERM, a sweep can finish its file, even if the terminal has already sent SIGINT."""
     child.terminate()
     try:
         child.wait(timeout=5)
-    except BaseException:  # a second Ctrl-C, or five seconds
+    except BaseException:  # a second Ctrl-C, or five seconds have passed
         child.kill()
         child.wait()
     for pipe in (child.stdin, child.stdout, child.stderr):
@@ -132,7 +133,7 @@ def _stop(child: "subprocess.Popen[str]") -> None:
 
 
 def _said(stderr: str) -> List[List[str]]:
-    """What the command said, as [kind, text]. Kind is "" if the text has none, "after 20 s" if it says how far the work is."""
+    """Splits stderr into messages [kind, text]. The kind is "" for text without a prefix and "after 20 s" for progress messages."""
     said: List[List[str]] = []
     for line in stderr.splitlines(keepends=True):
         head = re.match(r"ringsim: (note|warning|error|interrupted|after [^:]*|the simulation is wrong, not your input|"
@@ -164,7 +165,7 @@ def _error(exit_code: int, said: List[List[str]], places: Sequence[str]) -> Erro
 
 
 def _split(text: str, places: Sequence[str]) -> "tuple[Optional[str], str]":
-    """Divides "PLACE: PLACE: message". A place is an argument of the command, an option, FILE:LINE or a JSON pointer."""
+    """Splits "PLACE: PLACE: message". A place is a command argument, an option, FILE:LINE or a JSON pointer."""
     parts = text.split(": ")
     n = 0
     while n + 1 < len(parts) and (parts[n] in places or re.fullmatch(r"--\S.*|(/[^/\s]+)+|\S+:\d+(:\d+)?", parts[n])):
@@ -173,7 +174,7 @@ def _split(text: str, places: Sequence[str]) -> "tuple[Optional[str], str]":
 
 
 def _warn(text: str) -> None:
-    """Warns at the line of the caller that is not in this package."""
+    """Issues a warning that points to the first caller outside this package."""
     here = os.path.dirname(__file__)
     depth, frame = 1, sys._getframe()
     while frame.f_back and os.path.dirname(frame.f_code.co_filename) == here:

@@ -1,4 +1,4 @@
-"""Pictures as the command draws them: text that notebooks show."""
+"""Pictures drawn by the command, which notebooks display."""
 from __future__ import annotations
 
 import pathlib
@@ -7,7 +7,7 @@ from ._command import Path
 
 
 class Picture(str):
-    """An SVG."""
+    """An SVG picture as a string. Notebooks display it; `save` writes it to a file."""
 
     def _repr_svg_(self) -> str:
         return str(self)

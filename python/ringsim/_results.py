@@ -1,4 +1,4 @@
-"""Rows of results: by column, as a table in a terminal or a notebook, and on their way to pandas."""
+"""Result rows: access by column, tables for terminals and notebooks, and conversion to pandas."""
 from __future__ import annotations
 
 import copy
@@ -16,10 +16,10 @@ from ._pictures import Picture
 
 
 class Row(Mapping[str, Any]):
-    """A row: its columns by name, row["bottleneck.link"], or as attributes, row.bottleneck.link.
+    """A result row. Access its columns by name, row["bottleneck.link"], or as attributes, row.bottleneck.link.
 
-    Iterates over the names of its columns, as `ringsim list columns` has them. A group of columns is a Row as well:
-    row["bottleneck"]. What varied is under its path: row.point["collective.bytes"].
+    Iterating over a row yields its column names, as listed by `ringsim list columns`. A group of columns, such as
+    row["bottleneck"], is also a Row. Values that varied are in row.point, by path: row.point["collective.bytes"].
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
@@ -31,11 +31,11 @@ class Row(Mapping[str, Any]):
             return _shown(self._flat[name])
         inner: Any = self._data
         for part in ([name] if name in self._data else name.split(".")):
-            if inner is None:  # "closed_form.formula" where closed_form is null
+            if inner is None:  # for example "closed_form.formula" if closed_form is null
                 return None
             if not isinstance(inner, dict) or part not in inner:
                 near = difflib.get_close_matches(name, self._flat, n=1)
-                raise KeyError(f"{name}: no such column here" + (f"; did you mean {near[0]}?" if near else ""))
+                raise KeyError(f"{name}: this row has no such column" + (f"; did you mean {near[0]}?" if near else ""))
             inner = inner[part]
         return _shown(inner)
 
@@ -60,7 +60,7 @@ class Row(Mapping[str, Any]):
         return "Row(" + ", ".join(f"{name}={value!r}" for name, value in self._flat.items()) + ")"
 
     def to_dict(self) -> Dict[str, Any]:
-        """As the command wrote it, with groups as dictionaries."""
+        """Returns the row as the command wrote it, with groups as dictionaries."""
         return copy.deepcopy(self._data)
 
 
@@ -79,11 +79,11 @@ def _shown(value: Any) -> Any:
 
 
 class Results(Sequence[Row]):
-    """Rows in the order of the command: results[0], results[1:], results["time_us"] (a column as a list)."""
+    """Rows in the order of the command's output. results[0] is a row, results[1:] a slice, and results["time_us"] a column as a list."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = (), command: Optional[Path] = None) -> None:
         self._rows = [row if isinstance(row, Row) else Row(row) for row in rows]
-        self.notes = list(notes)  # what the command said about its input, such as what a machine's name stands for
+        self.notes = list(notes)  # notes about the input, such as the scenario for a machine's name
         self._command = command
 
     @overload
@@ -108,32 +108,32 @@ class Results(Sequence[Row]):
 
     @property
     def columns(self) -> List[str]:
-        """The names of all columns that some row has."""
+        """The names of all columns that occur in at least one row."""
         names = list(dict.fromkeys(name for row in self._rows for name in row))
         groups = {name[:at] for name in names for at, letter in enumerate(name) if letter == "."}
         return [name for name in names if name not in groups]  # closed_form is null in one row and a group in another
 
     @property
     def failed(self) -> "Results":
-        """The rows of a sweep whose point could not be simulated: error.where, error.message, error.hint."""
+        """The rows of points that could not be simulated, with error.where, error.message and error.hint."""
         return Results([row for row in self._rows if isinstance(row.get("error"), Row)], self.notes, self._command)
 
     def to_dict(self) -> Dict[str, List[Any]]:
-        """Columns as lists, which pandas, polars and pyarrow read; None if a row lacks the column."""
+        """Returns the columns as lists, a format that pandas, polars and pyarrow accept. Missing values are None."""
         flat = [row._flat for row in self._rows]
         return {name: [row.get(name) for row in flat] for name in self.columns}
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame. Needs pandas, which is imported here and nowhere else."""
+        """Returns a pandas.DataFrame. Only this method requires pandas."""
         import pandas  # type: ignore
         return pandas.DataFrame(self.to_dict())
 
     def to_jsonl(self) -> str:
-        """What `ringsim plot` and `ringsim merge` read."""
+        """Returns the rows as JSON lines, which `ringsim plot` and `ringsim merge` can read."""
         return "".join(json.dumps(row._data, separators=(",", ":")) + "\n" for row in self._rows)
 
     def plot(self, x: Optional[str] = None, y: Optional[str] = None, by: Optional[str] = None, title: Optional[str] = None) -> Picture:
-        """A picture by `ringsim plot`; a notebook shows it. x, y and by are columns."""
+        """Draws a picture with `ringsim plot`, which notebooks display. x, y and by are column names."""
         options = [word for name, value in (("x", x), ("y", y), ("by", by), ("title", title)) if value is not None
                    for word in (f"--{name}", value)]
         with tempfile.TemporaryDirectory() as folder:
@@ -172,11 +172,11 @@ def _has(row: Row, name: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """True if a cell begins with a number: 12.5, 1 MiB, 98.4 %, -3."""
+    """True if a cell is empty or begins with a number: 12.5, 1 MiB, 98.4 %, -3."""
     return text[:1].isdigit() or text[:2].lstrip("-+.")[:1].isdigit() or text == ""
 
 
-# Columns that describe a run, and those that a run gives. The first go into the head of a table if all rows agree.
+# Columns that describe a run, and columns that a run computes. The former are shown in the heading if all rows have the same value.
 _GIVEN = ["job", "collective", "training", "workload", "library_algorithm", "algorithm", "library", "channels", "protocol", "model",
           "ranks", "bytes", "phase", "tp", "pp", "dp", "ep", "buckets", "batch", "context"]
 _FOUND = ["time_us", "measured_us", "algbw_GBps", "busbw_GBps", "samples_per_s", "tokens_per_s_per_gpu", "communication_share",
@@ -185,9 +185,9 @@ _FOUND = ["time_us", "measured_us", "algbw_GBps", "busbw_GBps", "samples_per_s",
 
 
 def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
-    """The head, the names of columns and the cells."""
+    """Returns the heading, the column names and the cells."""
     columns = results.to_dict()
-    if "busbw_GBps" not in columns and "error.message" not in columns:  # not results of a run: all that fits into a cell
+    if "busbw_GBps" not in columns and "error.message" not in columns:  # not results of a run: show every column that fits into a cell
         names = [name for name, values in columns.items() if not any(isinstance(value, (list, Row)) for value in values)]
         return "", names, [[_cell(name, row) for name in names] for row in results]
     hidden = {"algorithm"} if "library_algorithm" in columns else set()
@@ -198,7 +198,7 @@ def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
     unit, size = _time_unit(min(times, default=0))
     cells = {name: [_time_cell(name, row, size) for row in results] for name in [*given, *_FOUND, *columns]}
     same = [name for name in given if len(set(cells[name])) == 1 and (name != "bytes" or len(results) == 1)]
-    failed = "error.message" in columns  # rows that have nothing but their point and the error
+    failed = "error.message" in columns  # some rows contain only their point and the error
     varied = [name for name in columns if name.startswith("point.") and (failed or name.split(".")[-1] not in given)]
     shown = [*varied, *(name for name in given if name not in same), *(name for name in _FOUND if name in columns and name not in hidden)]
     head = [_in_head(name, cells[name][0]) for name in same if cells[name][0] and (name, cells[name][0]) != ("protocol", "none")]
@@ -215,7 +215,7 @@ def _in_head(name: str, text: str) -> str:
 
 
 def _time_unit(us: float) -> Tuple[str, float]:
-    """The unit of a table whose shortest time is that, and its microseconds: the rule of the command's tables."""
+    """Returns the time unit for a table whose shortest time is `us`, and the length of this unit in us, as in the command's tables."""
     return ("us", 1.0) if us < 1e4 else ("ms", 1e3) if us < 1e7 else ("s", 1e6)
 
 
@@ -225,7 +225,7 @@ def _time_cell(name: str, row: Row, unit: float) -> str:
 
 
 def _figure(value: float) -> str:
-    """Five digits, at most three of them after the point, as the command's tables have them."""
+    """Formats a number with five digits, at most three of them after the decimal point, as in the command's tables."""
     size = abs(value)
     return f"{value:.{3 if size < 100 else 2 if size < 1000 else 1 if size < 10000 else 0}f}"
 
@@ -245,7 +245,7 @@ def _cell(name: str, row: Row) -> str:
     if name == "algorithm" and isinstance(row.get("parameters"), Row):
         return " ".join([value, *(f"{key}={_plain(each)}" for key, each in row["parameters"].items())])
     if name == "protocol" and row.get("library"):
-        return ", ".join(each.title() if each == "simple" else each.upper() for each in value.split(", "))  # as NCCL writes them
+        return ", ".join(each.title() if each == "simple" else each.upper() for each in value.split(", "))  # as NCCL spells them
     if name in ("efficiency", "of_bound", "bottleneck.busy", "communication_share", "error") and isinstance(value, (int, float)):
         return f"{100 * value:{'+' if name == 'error' else ''}.1f} %"
     return size_text(value) if name == "bytes" and isinstance(value, int) else _plain(value)
@@ -258,7 +258,7 @@ def _plain(value: Any) -> str:
 
 
 def size_text(count: int) -> str:
-    """Bytes in the largest unit that shows them exactly: 1 MiB, 102.4 MB, 1500 B."""
+    """Formats a number of bytes in the largest unit that shows it exactly: 1 MiB, 102.4 MB, 1500 B."""
     for size, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (10**9, "GB"), (10**6, "MB")):
         if count >= size and (count % size == 0 if unit[1] == "i" else 10 * count % size == 0):
             if count < 1024 * size or unit[0] == "G":
@@ -267,9 +267,9 @@ def size_text(count: int) -> str:
 
 
 class Document(Mapping[str, Any]):
-    """What a command found, as data: document["rows"], or document.rows. Printed, it is the command's text.
+    """The output of a command as data: document["rows"] or document.rows. Printing it shows the command's text.
 
-    The text comes from a second run of the command, when it is first asked for.
+    When the text is first used, the command runs a second time to produce it.
     """
 
     def __init__(self, data: Mapping[str, Any], text: Callable[[], str], notes: Sequence[str] = ()) -> None:
@@ -300,7 +300,7 @@ class Document(Mapping[str, Any]):
 
     @property
     def text(self) -> str:
-        """What the command prints."""
+        """The text that the command prints."""
         if self._printed is None:
             self._printed = self._text()
         return self._printed
@@ -315,5 +315,5 @@ class Document(Mapping[str, Any]):
         return f"<pre>{html.escape(self.text)}</pre>"
 
     def to_dict(self) -> Dict[str, Any]:
-        """As the command wrote it."""
+        """Returns the data as the command wrote it."""
         return copy.deepcopy(self._data)

@@ -1,4 +1,4 @@
-"""Schedules written in Python: what each rank sends and receives, step by step, proved before they run."""
+"""Schedules written in Python: the sends and receives of each rank, step by step. ringsim proves them before they run."""
 from __future__ import annotations
 
 import json
@@ -8,14 +8,14 @@ from . import _command
 from ._command import Path
 from ._pictures import Picture
 
-#: A chunk of the buffer `data`, several in a row, or any region as ringsim writes it: 3, range(4, 8), "input[4..7]".
+#: A chunk of the buffer `data`, several consecutive chunks, or any region in ringsim's notation: 3, range(4, 8), "input[4..7]".
 Region = Union[int, range, str]
 
 Step = Union[str, Sequence[str]]
 
 
 def region(chunks: Region) -> str:
-    """Chunks as ringsim writes them: 3 is "data[3]", range(4, 8) is "data[4..7]"."""
+    """Converts chunks to ringsim's notation: 3 becomes "data[3]", and range(4, 8) becomes "data[4..7]"."""
     if isinstance(chunks, range):
         if chunks.step != 1 or len(chunks) == 0:
             raise ValueError(f"expected a range of consecutive chunks, found {chunks}")
@@ -36,7 +36,7 @@ def receive(chunks: Region, sender: int, *, channel: int = 0) -> str:
 
 
 def receive_add(chunks: Region, sender: int, *, into: Optional[Region] = None, channel: int = 0) -> str:
-    """Receives and adds to `chunks`; the sum goes to `into` if that is given."""
+    """Receives data and adds it to `chunks`, or writes the sum to `into` if it is given."""
     sum_to = "" if into is None else f" to {region(into)}"
     return f"receive_add {region(chunks)} from {sender:d}{sum_to}{_on(channel)}"
 
@@ -50,19 +50,19 @@ def add(chunks: Region, to: Region) -> str:
 
 
 def after(steps: int, lane: int) -> str:
-    """Waits until lane `lane` of the same rank has done `steps` steps."""
+    """Waits until lane `lane` of the same rank has completed `steps` steps."""
     return f"after {steps:d} steps of lane {lane:d}"
 
 
 class Schedule:
-    """A collective as a Python function, which ringsim proves.
+    """A collective written as a Python function and proved by ringsim.
 
-    `steps(rank, ranks)` yields the steps of a rank: an operation (`send(...)`), or a list of those that run together. With
-    `lanes` it is called as steps(rank, ranks, lane) and its steps run next to those of the rank's other lanes. Actors beyond
-    the last rank are `helpers`, such as servers.
+    `steps(rank, ranks)` yields the steps of a rank. Each step is an operation such as `send(...)`, or a list of operations that run
+    together. If `lanes` is greater than 1, ringsim calls steps(rank, ranks, lane), and the lanes of a rank run in parallel.
+    `helpers` is the number of additional processes, such as servers, which are numbered after the last rank.
 
-    The constructor proves that the schedule computes what `collective` promises, and throws Error with rank and step if
-    it does not. `proof` says how. A scenario takes it as its algorithm:
+    The constructor proves that the schedule implements `collective`, and raises Error with the rank and the step if it does not.
+    `proof` summarizes the result. Use the schedule as the algorithm of a scenario:
 
         ringsim.run({..., "collective": {"op": "all_reduce", "bytes": "1 GiB", "algorithm": Schedule(ring, 8)}})
     """
@@ -88,11 +88,11 @@ class Schedule:
                             command=self._command).stdout
 
     def to_json(self) -> str:
-        """The file that `ringsim schedule` and the key collective.algorithm.file read."""
+        """Returns the schedule in the format that `ringsim schedule` and the key collective.algorithm.file read."""
         return self._text
 
     def picture(self) -> Picture:
-        """Which chunks go where, step by step."""
+        """Draws the chunks that each rank sends, step by step."""
         return Picture(self._asked("picture", "-o", "-"))
 
     def _repr_svg_(self) -> str:

@@ -1,4 +1,4 @@
-"""For all tests: the package of this folder, and the command that the variable RINGSIM names."""
+"""Shared by all tests: imports the package in this folder and finds the command that the environment variable RINGSIM names."""
 import os
 import pathlib
 import sys
@@ -14,7 +14,7 @@ os.environ["RINGSIM"] = str(pathlib.Path(os.environ["RINGSIM"]).resolve())
 
 import ringsim  # noqa: E402
 
-# Four ranks, each with a port of 10 GB/s. Both links of a message have 1 us: a = 2 us.
+# Four ranks, each with a 10 GB/s port. A message crosses two links of 1 us each, so a = 2 us.
 STAR = {"version": 1, "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
         "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "64 KiB"}}
 
@@ -28,7 +28,7 @@ class Case(unittest.TestCase):
     maxDiff = None
 
     def refused(self, function, *arguments, **options):
-        """The Error of a call that must throw one."""
+        """Returns the Error that the call must raise."""
         with self.assertRaises(ringsim.Error) as caught:
             function(*arguments, **options)
         return caught.exception

@@ -1,4 +1,4 @@
-"""The functions: explain, bound, compare, trace, predict, sweep, lists."""
+"""Tests of the functions: explain, bound, compare, trace, predict, sweep, lists."""
 import pathlib
 import tempfile
 import unittest
@@ -30,7 +30,7 @@ class Run(Case):
 
     def test_options_add_columns(self):
         row = ringsim.run(STAR, explain=True, phases=True, bound=True)[0]
-        self.assertEqual(sum(link["count"] for link in row.links), 8)  # four up, four down
+        self.assertEqual(sum(link["count"] for link in row.links), 8)  # four uplinks and four downlinks
         self.assertAlmostEqual(sum(phase.critical_us for phase in row.phases), row.time_us, places=6)
         self.assertAlmostEqual(row.of_bound, row.bound_us / row.time_us)
 
@@ -55,7 +55,7 @@ class Sweep(Case):
         self.assertEqual(ringsim.sweep(STAR, set=settings, workers=1).to_jsonl(), ringsim.sweep(STAR, set=settings, workers=4).to_jsonl())
 
     def test_a_condition_that_does_not_hold_is_an_error_with_the_rows(self):
-        limit = ring_us(4, 64 * 1024)  # 21.83 us; eight ranks need more
+        limit = ring_us(4, 64 * 1024)  # 21.83 us; eight ranks take longer
         settings = {"topology.ranks": [4, 8]}
         self.assertEqual(len(ringsim.sweep(STAR, set=settings, require="time_us > 1")), 2)
         error = self.refused(ringsim.sweep, STAR, set=settings, require=["time_us > 1", f"time_us < {limit + 1}"])
@@ -76,7 +76,7 @@ class Sweep(Case):
 
 class Explained(Case):
     def test_explain_is_text_and_data(self):
-        found = ringsim.explain(STAR, whatif="topology.link.bandwidth=30 GB/s")  # twice is tried anyway
+        found = ringsim.explain(STAR, whatif="topology.link.bandwidth=30 GB/s")  # twice the bandwidth is always tried
         self.assertAlmostEqual(found.time_us, ring_us(4, 64 * 1024), places=6)
         faster = ring_us(4, 64 * 1024, rate=30e9)  # each of the six steps is rounded up to a picosecond
         self.assertTrue(any(abs(row.time_us - faster) < 6e-6 for row in found.what_if), found.what_if["time_us"])
@@ -108,7 +108,7 @@ SMALL_PLAN = {
 class Planned(Case):
     def test_plan_finds_the_fastest_of_the_plans_that_are_left_open(self):
         stated = ringsim.run(SMALL_PLAN)[0].time_us
-        kept = ringsim.plan(SMALL_PLAN)  # sequence parallelism is left open: it costs no bandwidth
+        kept = ringsim.plan(SMALL_PLAN)  # the scenario does not set sequence parallelism, which needs no additional bandwidth
         self.assertEqual((kept[0].tp, len(kept)), (4, 1))
         free = ringsim.plan(SMALL_PLAN, free=True, top=2, within="1000%")
         self.assertEqual(len(free), 2)
@@ -129,7 +129,7 @@ class Compared(Case):
 
     def test_the_smallest_rows_give_the_launch(self):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # which rows they are
+            warnings.simplefilter("ignore")  # the warnings name these rows
             results = ringsim.compare(A100, MEASURED, launch_from=MEASURED)
         self.assertEqual(len(results), 26)
         without = {row.bytes: row.time_us for row in ringsim.compare(A100, MEASURED)}
@@ -181,7 +181,7 @@ class Predicted(Case):
 
     def test_a_size_is_seconds_and_sizes_are_a_list(self):
         one = ringsim.predict("all_reduce", 1 << 30, "dgx-h100")
-        self.assertEqual(one, ringsim.run("dgx-h100")[0].time_us / 1e6)  # 1 GiB is what the machine's scenario has
+        self.assertEqual(one, ringsim.run("dgx-h100")[0].time_us / 1e6)  # the scenario of this machine has 1 GiB
         self.assertEqual(ringsim.predict("all_reduce", [1 << 20, 1 << 30], "dgx-h100")[1], one)
         self.assertEqual(ringsim.predict("all_reduce", "1 GiB", "dgx-h100"), one)
         self.assertEqual(ringsim.predict("all_reduce", [1 << 30], "dgx-h100"), [one])
@@ -195,7 +195,7 @@ class Predicted(Case):
                            ringsim.predict("all_gather", 1 << 30, "dgx-h100"))
 
     def test_a_fabric_may_be_a_word_of_the_command(self):
-        cables = {"bandwidth": "48 GB/s", "latency": "150 ns"}  # as the NICs of a DGX H100
+        cables = {"bandwidth": "48 GB/s", "latency": "150 ns"}  # the same as the NICs of a DGX H100
         leaves = {"kind": "leaf_spine", "nodes_per_leaf": 2, "oversubscription": 2, "link": cables}
         by_word = ringsim.predict("all_reduce", [1 << 20, "1 GiB"], "dgx-h100", nodes=4, fabric="leaf_spine:2")
         self.assertEqual(by_word, ringsim.predict("all_reduce", [1 << 20, 1 << 30], "dgx-h100", nodes=4, fabric=leaves))

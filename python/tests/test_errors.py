@@ -1,4 +1,4 @@
-"""Errors with place and hint, the command that is missing, warnings, and Ctrl-C."""
+"""Tests of errors with location and hint, missing commands, warnings, and Ctrl-C."""
 import contextlib
 import os
 import pathlib
@@ -29,7 +29,7 @@ def script(folder, text):
 
 
 def end_all(program):
-    """Ends a program and what it has started, if a test failed before that."""
+    """Ends a program and its children if a failed test left them running."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(program.pid, signal.SIGKILL)
     program.communicate()
@@ -117,8 +117,8 @@ class Ends(Case):
         self.assertEqual((error.exit_code, error.where), (5, str(path)))
 
     def interrupted(self, code, folder, to_all=False):
-        """Runs `code`, and sends SIGINT to Python alone, or as a terminal does to its child as well, once the child has begun to
-        write. Returns output and child."""
+        """Runs `code`. When its child starts to write, sends SIGINT to Python only or, like a terminal, to the child as well. Returns
+        the output and the child."""
         program = subprocess.Popen([sys.executable, "-c", code], cwd=PACKAGE, stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(end_all, program)
         children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children")
@@ -155,14 +155,14 @@ class Ends(Case):
             began = time.monotonic()
             output, child = self.interrupted(self.CATCHES.format(path), folder)
         self.assertIn("goes on", output)
-        self.assertGreater(time.monotonic() - began, 4)  # it had five seconds to finish its files
+        self.assertGreater(time.monotonic() - began, 4)  # the command has five seconds to finish its files
         self.assertFalse(pathlib.Path(f"/proc/{child}").exists())
 
     def test_an_interrupted_sweep_keeps_its_rows_and_resume_adds_the_others(self):
         scenario = {**STAR, "network": "packet", "collective": {"op": "all_to_all", "algorithm": "direct", "bytes": "8 MiB"}}
         settings = {"topology.ranks": list(range(33, 93))}
         with tempfile.TemporaryDirectory() as folder:
-            output = pathlib.Path(folder, "began")  # the file of the sweep is the sign that it has begun
+            output = pathlib.Path(folder, "began")  # the sweep has begun when this file exists
             self.interrupted(f"import ringsim\ntry:\n    ringsim.sweep({scenario!r}, set={settings!r}, output={str(output)!r}, workers=1)\n"
                              "except KeyboardInterrupt:\n    pass\n", folder)
             self.assertLess(len(output.read_text().splitlines()), 60)
@@ -216,7 +216,7 @@ class Found(Case):
 
 
 class Warned(Case):
-    IDLE = {**STAR, "transport": {"pxn": False}}  # on a star there is no NVLink to go over: PXN decides nothing
+    IDLE = {**STAR, "transport": {"pxn": False}}  # a star has no NVLink, so PXN has no effect
 
     def test_a_warning_of_the_command_is_one_of_python_at_the_line_of_the_caller(self):
         with self.assertWarns(ringsim.RingsimWarning) as caught:

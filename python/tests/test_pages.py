@@ -1,4 +1,4 @@
-"""The guide, the README and the notebook: every block of Python on them runs, and its asserts hold."""
+"""Runs every Python block of the guide, the README and the notebook, and checks their asserts."""
 import contextlib
 import io
 import json
@@ -14,7 +14,7 @@ NOTEBOOK = PACKAGE / "examples/claims.ipynb"
 
 
 def blocks_of(page):
-    """[(line, code)] of the blocks of Python on a page of Markdown."""
+    """Returns the Python blocks on a Markdown page as [(line, code)]."""
     text = page.read_text(encoding="utf-8")
     return [(text.count("\n", 0, found.start()) + 2, found.group(1)) for found in re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S)]
 
@@ -25,14 +25,14 @@ def in_folder(folder):
     os.chdir(folder)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()) as printed:
-            warnings.simplefilter("error")  # an example warns of nothing
+            warnings.simplefilter("error")  # examples must not cause warnings
             yield printed
     finally:
         os.chdir(before)
 
 
 def execute(code, name, line, names):
-    """Runs code as if it was in line `line` of the file `name`, which an error then shows."""
+    """Runs code as if it started at line `line` of the file `name`, so that errors show this file and line."""
     exec(compile("\n" * (line - 1) + code, str(name), "exec"), names)
 
 
@@ -64,7 +64,7 @@ class Guide(Case):
     def test_every_public_function_is_on_the_page_and_has_a_docstring(self):
         page = GUIDE.read_text(encoding="utf-8")
         for name in ringsim.__all__:
-            if name not in ("Scenario", "Settings"):  # types, which comments describe
+            if name not in ("Scenario", "Settings"):  # these are types, and comments describe them
                 self.assertTrue(getattr(ringsim, name).__doc__, name)
             if name.islower():
                 self.assertRegex(page, rf"\b{name}\b")

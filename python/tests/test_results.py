@@ -1,4 +1,4 @@
-"""Rows by column, as tables, and on their way to pandas."""
+"""Tests of rows: access by column, tables, and conversion to pandas."""
 import collections.abc
 import copy
 import json
@@ -20,14 +20,14 @@ class Rows(Case):
     def test_a_list_makes_a_row_for_each_value_with_the_time_of_the_closed_form(self):
         self.assertEqual(self.results["ranks"], [4, 8])
         for row, ranks in zip(self.results, (4, 8)):
-            self.assertAlmostEqual(row.time_us, ring_us(ranks, 64 * 1024), places=6)  # picoseconds
+            self.assertAlmostEqual(row.time_us, ring_us(ranks, 64 * 1024), places=6)  # times are rounded to picoseconds
 
     def test_a_column_has_one_value_by_name_and_by_attribute(self):
         row = self.results[0]
         self.assertEqual(row["closed_form.formula"], "2(K-1)(a + p/(K b))")
         self.assertEqual(row.closed_form.formula, row["closed_form.formula"])
         self.assertEqual(row["closed_form"]["formula"], row["closed_form.formula"])
-        self.assertEqual(row.point["topology.ranks"], 4)  # a path has dots, and is one name
+        self.assertEqual(row.point["topology.ranks"], 4)  # a path contains dots but is a single name
         self.assertEqual(row["point.topology.ranks"], 4)
         self.assertEqual(row.closed_form.because, [])
 
@@ -87,13 +87,13 @@ class Pandas(Case):
         with mock.patch.dict(sys.modules, pandas=fake):
             frame = results.to_pandas()
         self.assertEqual({len(column) for column in frame.values()}, {2})
-        self.assertEqual(frame["parameters.ports"], [None, "one"])  # the ring has no such parameter
+        self.assertEqual(frame["parameters.ports"], [None, "one"])  # the ring does not have this parameter
         self.assertEqual(list(frame), results.columns)
 
 
 class Shown(Case):
     def test_print_gives_a_table_like_the_command_with_what_all_rows_share_above(self):
-        # 2 * 3 * (2 us + 16 KiB / 10 GB/s) = 21.8304; 64 KiB over it 3.002 GB/s; times 2 * 3 / 4 4.503; 9.83 of 21.83 us busy
+        # 2 * 3 * (2 us + 16 KiB / 10 GB/s) = 21.8304 us; 64 KiB / 21.8304 us = 3.002 GB/s; * 2 * 3 / 4 = 4.503; busy for 9.83 of 21.83 us
         self.assertEqual(str(ringsim.run(STAR)), "\n".join([
             "all_reduce  ring  fair  4 ranks  64 KiB  closed form x 1.0000",
             "time us  algbw GB/s  busbw GB/s  bottleneck         busy",

@@ -1,4 +1,4 @@
-"""Schedules as Python functions: proved, run, refused."""
+"""Tests of schedules written as Python functions, which are proved, run or rejected."""
 import json
 import unittest
 
@@ -24,7 +24,7 @@ class Proved(Case):
             schedule = ringsim.Schedule(ring, ranks)
             row, catalog = ringsim.run(with_schedule(schedule), set={"topology.ranks": ranks, "collective.algorithm": [schedule, "ring"]})
             self.assertEqual(row.time_us, catalog.time_us)
-            self.assertEqual(row.fingerprint, catalog.fingerprint)  # every message, and its time
+            self.assertEqual(row.fingerprint, catalog.fingerprint)  # the fingerprint covers every message and its time
         self.assertAlmostEqual(ringsim.run(with_schedule(ringsim.Schedule(ring, 4)))[0].time_us, ring_us(4, 64 * 1024), places=6)
 
     def test_its_proof_is_the_command_s(self):
@@ -52,7 +52,7 @@ class Proved(Case):
 
     def test_a_schedule_written_twice_is_the_same_scenario(self):
         first, second = (ringsim.run(with_schedule(ringsim.Schedule(ring, 4)))[0] for _ in range(2))
-        self.assertEqual(first["scenario.hash"], second["scenario.hash"])  # whatever the name of its file
+        self.assertEqual(first["scenario.hash"], second["scenario.hash"])  # the hash does not depend on the file name
 
 
 class Forms(Case):
@@ -64,11 +64,11 @@ class Forms(Case):
                 yield receive(0, 1)
         schedule = ringsim.Schedule(all_from_root, 4, collective="broadcast", root=1, chunks=1)
         row = ringsim.run(with_schedule(schedule, op="broadcast", root=1))[0]
-        self.assertAlmostEqual(row.time_us, 2 + 3 * 64 * 1024 / 10e3, places=6)  # one port sends it three times
+        self.assertAlmostEqual(row.time_us, 2 + 3 * 64 * 1024 / 10e3, places=6)  # one port sends the data three times
 
     @staticmethod
     def halves(rank, n, lane, waits=()):
-        """Two ranks exchange half of the buffer per lane, each over its own channel."""
+        """Two ranks exchange half of the buffer per lane, and each lane has its own channel."""
         yield [*waits, copy(lane, f"scratch[{lane}]")]
         yield [send(f"scratch[{lane}]", 1 - rank, channel=lane), receive_add(lane, 1 - rank, channel=lane)]
 
@@ -98,7 +98,7 @@ class Forms(Case):
                 yield receive(0, n)
         schedule = ringsim.Schedule(server, 3, helpers=1, buffers={"data": {"chunks": 1}, "scratch": {"chunks": 1}})
         row = ringsim.run(with_schedule(schedule), set={"topology.ranks": 3})[0]
-        p = 64 * 1024 / 10e3  # three messages in turn, as the receives are in steps of their own, then three that share the port
+        p = 64 * 1024 / 10e3  # three messages in turn (each receive is a separate step), then three that share the port
         self.assertAlmostEqual(row.time_us, 3 * (2 + p) + (2 + 3 * p), places=6)
 
     def test_operations_are_written_as_the_command_reads_them(self):

@@ -1,4 +1,4 @@
-"""The wheels: of Python alone, and with the command; both install without a network."""
+"""Tests of the wheels with and without the command. Both can be installed without a network."""
 import os
 import pathlib
 import shutil
@@ -10,14 +10,14 @@ import zipfile
 
 from support import PACKAGE, Case, ringsim
 
-NEEDED = "import setuptools, wheel, pip, ensurepip"  # setuptools first, which replaces distutils
+NEEDED = "import setuptools, wheel, pip, ensurepip"  # import setuptools first because it replaces distutils
 
 
 def can_build(python):
     return bool(shutil.which(python)) and subprocess.run([python, "-c", NEEDED], stderr=subprocess.DEVNULL).returncode == 0
 
 
-# This Python, or Debian's, whose packages tools/install-deps.sh ci installs.
+# This Python or Debian's Python. `tools/install-deps.sh ci` installs the packages for the latter.
 PYTHON = next((python for python in (sys.executable, "/usr/bin/python3") if can_build(python)), None)
 
 
@@ -29,7 +29,7 @@ class Wheel(Case):
         self.folder = pathlib.Path(self.holder.name)
 
     def build(self, **variables):
-        """Builds a wheel from a copy of the sources, as pip leaves files in them. Returns its path."""
+        """Builds a wheel from a copy of the sources, because pip leaves files in them. Returns the path of the wheel."""
         source = self.folder / "source"
         shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"), dirs_exist_ok=True)
         wheels = self.folder / f"wheels-{len(variables)}"
@@ -40,7 +40,7 @@ class Wheel(Case):
         return wheel
 
     def installed(self, wheel, code):
-        """What `code` prints in a new environment that has the wheel, and no command on PATH or in RINGSIM."""
+        """Returns the output of `code` in a new environment with the wheel but without a command on PATH or in RINGSIM."""
         place = self.folder / "environment"
         subprocess.run([PYTHON, "-m", "venv", "--clear", place], check=True)
         subprocess.run([place / "bin/python", "-m", "pip", "-q", "install", "--no-index", wheel], check=True, capture_output=True)
@@ -59,7 +59,7 @@ class Wheel(Case):
         self.assertEqual(float(time_us), ringsim.run("dgx-h100")[0].time_us)
 
     def test_a_wheel_of_python_alone_fits_every_machine_and_has_no_command(self):
-        self.build(RINGSIM_BINARY=os.environ["RINGSIM"])  # of which the next build must find nothing
+        self.build(RINGSIM_BINARY=os.environ["RINGSIM"])  # the next build must not reuse any of these files
         wheel = self.build()
         self.assertEqual(wheel.name, f"ringsim-{ringsim.__version__}-py3-none-any.whl")
         with zipfile.ZipFile(wheel) as files:
@@ -76,4 +76,4 @@ class Wheel(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)  # names the reason if it is left out
+    unittest.main(verbosity=2)  # verbose output shows why tests are skipped
