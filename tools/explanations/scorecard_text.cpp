@@ -236,11 +236,11 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
   }
   const auto of_rccl =
       std::count_if(tables.begin(), tables.end(), [](const ScoredTable& table) { return is_of(table, Family::rccl); });
-  page.lines(fmt::format("{} tables, {} rows, {} of them scored.{}", tables.size(), rows, scored,
-                         of_rccl == 0 ? ""
-                                      : fmt::format(" {} tables were measured with RCCL and are scored only in "
-                                                    "their own section.",
-                                                    of_rccl)));
+  page.lines(fmt::format(
+      "{} tables, {} rows, {} of them scored.{}", tables.size(), rows, scored,
+      of_rccl == 0
+          ? ""
+          : fmt::format(" {} tables were measured with RCCL and are scored only in their own section.", of_rccl)));
   if (launch_given) page.lines('\n' + about_launch(tables));
   page.heading("By size");
   page.table(band_head(), band_rows(tables, std::nullopt));
