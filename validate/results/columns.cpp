@@ -931,7 +931,7 @@ constexpr std::array columns{
            .in_csv = false},
     Column{.name = "links",
            .unit = "",
-           .meaning = "a list of link groups, each with links, kind, count, most_bytes and utilisation; if the plans "
+           .meaning = "a list of link groups with the fields links, kind, count, most_bytes, utilisation; if the plans "
                       "of library calls differ, bytes are weighted by how much of the link's rate their kernels reach "
                       "(a smaller share gives a larger weight)",
            .in = In::details,
