@@ -64,11 +64,18 @@ def per_cent(share):
     return f"{100 * share:.1f} %"
 
 
+def listed(texts):
+    """Three texts or more as a list in a sentence."""
+    *first, last = texts
+    return f"{', '.join(first)}, and {last}"
+
+
 def data_parallel_step(rows):
     row = rows[0]
     split = row["split_us"]
-    return (f"With 8 GPUs, a step takes {ms(row):.1f} ms. The master computes for {split['compute'] / 1000:.1f} ms and waits for messages for "
-            f"{split['exposed_communication'] / 1000:.1f} ms. Together, the GPUs reach {per_cent(row['efficiency'])} of the throughput of eight "
+    return (f"With 8 GPUs, a step takes {ms(row):.1f} ms. The master spends {split['compute'] / 1000:.1f} ms on computation and "
+            f"{split['exposed_communication'] / 1000:.1f} ms waiting for messages. Together, the GPUs reach {per_cent(row['efficiency'])} of the "
+            f"throughput of eight "
             f"independent GPUs. The closed form `{row['closed_form']['formula']}` is exact {exactly(row)}.")
 
 
@@ -81,15 +88,15 @@ def data_parallel_master(rows):
 
 
 def server_grows(rows):
-    return ("With 10 GB/s ports, 1 GiB takes " + ", ".join(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
+    return ("With 10 GB/s ports, 1 GiB takes " + listed(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
             f". The times match the formula plus the latency of both directions, {[exactly(row) for row in rows][0]}.")
 
 
 def ring_stays(rows):
     limit = 2 * 2**30 / 10e9 * 1000
     return ("This is true only if latency is zero. With 10 GB/s ports, 1 GiB takes " +
-            ", ".join(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
-            f", and 2p/b is {limit:.1f} ms. The simulated times match the formula plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
+            listed(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
+            f". For comparison, 2p/b is {limit:.1f} ms. The simulated times match the formula plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
             f"enough ranks, these latencies push the time above 2p/b.")
 
 
@@ -102,15 +109,15 @@ def ddp(rows):
 
 def loop(rows):
     row = rows[0]
-    return (f"With ResNet-50 and 32 images on an A100 that reaches 14 % of its peak, a step takes {ms(row):.1f} ms, of which "
-            f"{row['split_us']['compute'] / 1000:.1f} ms are computation. The forward pass, the backward pass and the update run on one stream; "
+    return (f"With ResNet-50 and 32 images on an A100 that reaches 14 % of its peak, a step takes {ms(row):.1f} ms, including "
+            f"{row['split_us']['compute'] / 1000:.1f} ms of computation. The forward pass, the backward pass and the update run on one stream; "
             f"`--trace` shows each layer.")
 
 
 def scales(rows):
     good = [row for row in rows if row["workload"] == "resnet50" and row["algorithm"] == "hierarchical"]
     return ("ResNet-50 on DGX A100 nodes with InfiniBand scales with an efficiency of " +
-            ", ".join(f"{per_cent(row['efficiency'])} on {row['ranks']} GPUs" for row in good) +
+            listed(f"{per_cent(row['efficiency'])} on {row['ranks']} GPUs" for row in good) +
             f". This requires a fast network. For a slow one, see [buckets-slow-network](../../{EXAMPLES}/training/buckets-slow-network.json).")
 
 
@@ -137,7 +144,7 @@ def one_thread(rows):
     waits = [each["split_us"]["waiting_for_host"] / 1000 for each in busy["by_rank"]]
     return (f"With ResNet-50 and 64 images on 8 GPUs, a step takes {ms(free):.1f} ms if kernel launches take no time, and {ms(busy):.1f} ms if the "
             f"thread needs 200 us to launch a layer. The thread launches all kernels of one GPU before those of the next, so rank 1 waits "
-            f"{waits[1]:.1f} ms for it and rank 7 waits {waits[7]:.1f} ms. If the thread launches each layer on all GPUs before the next layer, the "
+            f"{waits[1]:.1f} ms for its launches and rank 7 waits {waits[7]:.1f} ms. If the thread launches each layer on all GPUs before the next layer, the "
             f"step takes {ms(layers):.1f} ms. On a single GPU, a step takes {ms(row(1, 0, 'by_gpu')):.1f} ms.")
 
 
@@ -151,8 +158,8 @@ def no_faster(rows):
 
 def barrel(rows):
     waits = [(row["ranks"], row["split_us"]["waiting_for_others"] / 1000) for row in rows if row["training"] == "ddp"]
-    return ("Each pass is delayed by a random time of 10 ms on average. The average time per step that a rank waits for slower ranks is " +
-            ", ".join(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
+    return ("Each pass is delayed by a random time of 10 ms on average. The average time per step that a rank spends waiting for slower ranks is " +
+            listed(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
             ". The average delay of the slowest of K ranks is 10 ms times 1 + 1/2 + ... + 1/K, so the wait grows with the logarithm of K.")
 
 
@@ -172,8 +179,8 @@ def busy_server(rows):
 
 def model_parallel(rows):
     def shares(parts):
-        return ", ".join(f"{per_cent(row['efficiency'])} with {row['ranks']}" for row in rows
-                         if row["point"]["training.regime.microbatches"] == parts and row["ranks"] > 1)
+        return listed(f"{per_cent(row['efficiency'])} with {row['ranks']}" for row in rows
+                      if row["point"]["training.regime.microbatches"] == parts and row["ranks"] > 1)
     last = the(rows, ranks=8, microbatches=1)
     waits = (last["split_us"]["waiting_for_others"] + last["split_us"]["exposed_communication"] + last["split_us"]["idle"]) / 1000
     return (f"The model is ResNet-50 with 32 images per GPU. If each batch passes through the GPUs as a whole, they reach only a fraction of the "
@@ -191,7 +198,7 @@ def one_machine(rows):
 
 def gpudirect(rows):
     with_it, without = rows
-    return (f"If each GPU of two DGX A100 nodes sends 256 MiB to the other node at the same time, it reaches {with_it['busbw_GBps']:.1f} GB/s "
+    return (f"If all GPUs of two DGX A100 nodes send 256 MiB each to the other node at the same time, each GPU reaches {with_it['busbw_GBps']:.1f} GB/s "
             f"with GPUDirect RDMA and {without['busbw_GBps']:.1f} GB/s without it. The bottleneck without it is {without['bottleneck']['link']}, "
             f"because all GPUs attached to a CPU share its memory bandwidth.")
 
@@ -213,7 +220,7 @@ def big_models(rows):
     alone = {row["workload"]: row["samples_per_s"] for row in rows if row["training"] == "single"}
     gains = [f"{row['samples_per_s'] / alone[row['workload']]:.1f} times ({row['workload']})"
              for row in rows if row["ranks"] == 64]
-    return (f"Compared with a single A100, 64 A100 GPUs in eight nodes process {', '.join(gains)} as many samples per second. Each GPU computes at 14 "
+    return (f"Compared with a single A100, 64 A100 GPUs in eight nodes process {listed(gains)} as many samples per second. Each GPU computes at 14 "
             f"% of its peak.")
 
 
@@ -282,7 +289,7 @@ def last_step(_):
         trace = pathlib.Path(folder) / "trace.json"
         ringsim([*HALVING, "--trace", str(trace)])
         steps = [each["dur"] / 1000 for each in json.loads(trace.read_text())["traceEvents"] if each.get("cat") == "link"]
-    return (f"With 8 GPUs and 1 GiB, the six steps of the critical path take {', '.join(f'{each:.1f}' for each in steps)} ms. The first and the last "
+    return (f"With 8 GPUs and 1 GiB, the six steps of the critical path take {listed(f'{each:.1f}' for each in steps)} ms. The first and the last "
             f"step each send half of the buffer, and each takes {per_cent(steps[-1] / sum(steps))} of the time.")
 
 
@@ -375,7 +382,7 @@ CLAIMS = {
               [f"{EXAMPLES}/machines/gpudirect-all.json", "--set", 'topology.node="dgx-a100"'], gpudirect),
         Claim("Without RDMA, data is copied twice, from GPU to CPU and from CPU to adapter.", "Quantified",
               [f"{EXAMPLES}/machines/gpudirect-pair.json", "--set", 'topology.node="dgx-a100"'], copies),
-        Claim("Between Hyperplane V100 nodes, 42 GB/s were measured, out of 4 x 100 Gb/s (50 GB/s).", "Quantified",
+        Claim("Between Hyperplane V100 nodes, 42 GB/s was measured out of 4 x 100 Gb/s (50 GB/s).", "Quantified",
               [f"{EXAMPLES}/library/hyperplane-v100.json"], hyperplane),
         Claim("Multi-node training is useful for NasNet, BERT and GPT-2.", "Quantified",
               [f"{TRAINING}/dgx-a100.json", "--set", "topology.nodes=[1,8]", "--set", f"training.workload={json.dumps(BIG)}", "--set",
