@@ -167,7 +167,7 @@ Listed key_list() {
 }
 
 Listed cost_list() {
-  Listed list{"costs", "What NCCL's kernels cost", {}};
+  Listed list{"costs", "Costs of NCCL's kernels", {}};
   for (const nccl::CostLine& line : nccl::cost_table()) {
     Json one = entry(line.what, line.value);
     one["generation"] = line.generation;
@@ -182,7 +182,7 @@ Listed cost_list() {
 /// The costs as a page.
 std::string costs_page() {
   std::string text =
-      "# What NCCL's kernels cost\n\n"
+      "# Costs of NCCL's kernels\n\n"
       "`ringsim list costs` prints this page, and a test checks that it is up to date. With the key `library`, ringsim "
       "adds these\n"
       "costs to the times of the links ([library](../guide/nccl.md)). They are fitted to published tables, by protocol "
@@ -197,7 +197,7 @@ std::string costs_page() {
     text +=
         fmt::format("| {} | {} | {} | {} | {} |\n", line.generation, line.what, line.value, line.unit, line.fitted_to);
   text +=
-      "\n## What RCCL's kernels cost\n\nThese costs are for gfx942 ([guide](../guide/rccl.md)). Only the last one is "
+      "\n## Costs of RCCL's kernels\n\nThese costs are for gfx942 ([guide](../guide/rccl.md)). Only the last one is "
       "fitted, to one table.\n\n"
       "| cost | value | source |\n| --- | --- | --- |\n";
   for (const rccl::CostLine& line : rccl::cost_lines())

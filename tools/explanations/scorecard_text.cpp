@@ -162,10 +162,10 @@ std::string about_launch(Tables tables) {
   const auto n = std::count_if(tables.begin(), tables.end(), [](const ScoredTable& each) { return each.launch; });
   return fmt::format(
       "The launch time depends on the GPU, the driver and the test harness. It can be inferred if the smallest sizes "
-      "were measured: the median that fits\n"
-      "the {} smallest scored rows up to {} of a table replaces the library's launch time. These rows are inputs, so "
-      "they are not scored. {} of {}\n"
-      "tables have such rows.",
+      "were measured. The median of the\n"
+      "launch times that fit a table's {} smallest scored rows (up to {}) replaces the library's launch time. These "
+      "rows are inputs, so they are not\n"
+      "scored. {} of {} tables have such rows.",
       rows_for_launch, format(most_for_launch), n, tables.size());
 }
 
@@ -237,7 +237,7 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
   const auto of_rccl =
       std::count_if(tables.begin(), tables.end(), [](const ScoredTable& table) { return is_of(table, Family::rccl); });
   page.lines(fmt::format(
-      "{} tables, {} rows, {} of them scored.{}", tables.size(), rows, scored,
+      "There are {} tables with {} rows, of which {} are scored.{}", tables.size(), rows, scored,
       of_rccl == 0
           ? ""
           : fmt::format(" {} tables were measured with RCCL and are scored only in their own section.", of_rccl)));
@@ -261,9 +261,9 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
   if (const auto unscored = unscored_rows(tables); !unscored.empty()) {
     page.heading("Shown, but not scored");
     page.lines(
-        "For the smallest and the largest unscored size of each table, the cells show four times in "
-        "us: measured, predicted with the library, predicted without it (plain), and predicted with "
-        "protocols.");
+        "The last two columns show the smallest and the largest unscored size of each table. The "
+        "four times, in us, are the measured time and the times predicted with the library, without "
+        "it (plain), and with protocols.");
     page.lines("");
     page.table({"table", "scored", "reason", "smallest", "largest"}, unscored);
   }

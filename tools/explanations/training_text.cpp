@@ -28,8 +28,8 @@ number in the table is used, and nothing is fitted. The error is predicted step 
 fewest GPUs.
 
 The first predictions of these rows had a median error of 11.8 % and a 90th percentile of 17.2 %. After that, three properties of Horovod and NCCL 1
-were taken from their source code: when gradients are requested, that a collective waits for all kernels launched before it, and the order in which
-NCCL 1 connects GPUs. The decision to use the row of a full board as input was also made at that point. No number was tuned.
+were taken from their source code: the time at which gradients are requested, the rule that a collective waits for all kernels launched before it, and
+the order in which NCCL 1 connects GPUs. The decision to use the row of a full board as input was also made at that point. No number was tuned.
 
 Hooks, launches, the slowdown of kernels during a collective, jitter and data loading are not modeled, because no source specifies them. The collectives
 are textbook algorithms (protocol none, no launch time), not the ones that `library` would choose.
@@ -38,9 +38,9 @@ are textbook algorithms (protocol none, no launch time), not the ones that `libr
 - **perfect scaling** is the step time of the input row.
 - **no overlap** is that step time plus the time of the textbook ring, 2(K-1)(a + p/(K b)), with a and b of the same machine.
 
-Only rows with an efficiency below 90 % are scored. The goal is a median |error| of 4 % and a 90th percentile of 12 %. The other rows are shown but not
-scored, because even perfect scaling is within 10 % of their published steps. If the two simple models are within 5 % of each other, a row says little,
-and the column "informative" shows "no".
+Only rows with an efficiency below 90 % are scored. The other rows are shown but not scored, because even perfect scaling is within 10 % of their
+published steps. If the two simple models are within 5 % of each other, the row hardly distinguishes between models, and the column "informative" says
+"no".
 )";
 
 std::string percent_cell(double share) { return fmt::format("{:+.1f}", 100 * share); }

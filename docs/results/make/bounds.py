@@ -198,7 +198,7 @@ def measured_tables():
 
 def write_page():
     plain, switched, notes, n, band, n_band = measured_tables()
-    return f"""# Bounds: the limits of machines, and how close measurements come
+    return f"""# Bounds: limits of machines compared with measurements
 
 `docs/results/make/bounds.py build/tools/ringsim` generates this page, and a test checks that it is up to date. All rates are in GB/s (10^9 bytes).
 
@@ -216,7 +216,7 @@ are always upper bounds that follow from cuts. `*` matches any number. Presets o
 
 {preset_table()}
 
-## What measured collectives reach
+## Measured collectives compared with the bounds
 
 The table compares the best row (the one with the largest busbw) of each measured table with the bound of its machine. It includes the {n} tables in
 `validate/measured/tables` that have a scenario and messages of 1 MiB or more. Most tables were measured with NCCL. Those with `mpi` in the name were

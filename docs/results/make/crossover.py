@@ -47,7 +47,7 @@ def write_page():
     direct, in_switch = "direct", {"name": "in_switch", "segments": 1}
     levels = {"name": "hierarchical", "inner": "direct", "outer": "halving_doubling"}
     tree = {"name": "double_binary_tree", "segments": 128}
-    return f"""# Crossover: which all-reduce is best at which size
+    return f"""# Crossover: the fastest all-reduce algorithm for each size
 
 `docs/results/make/crossover.py build/tools/ringsim` generates this page, and a test checks that it is up to date. All times are simulated with the
 textbook protocol `none`; p is the message size. The text below each table explains why each algorithm wins, and shows the busiest link of each kind as
@@ -71,7 +71,7 @@ recursive_doubling).
 {explained("hgx-h100", in_switch, "64 KiB")}
 ```
 
-**direct, second at small sizes**: in each of two steps, all ranks send to all others. A step takes 4.6 us, plus 0.6 us if a message first goes over
+**direct, second best at small sizes**: in each of two steps, all ranks send to all others. A step takes 4.6 us, plus 0.6 us if a message first goes over
 NVLink to the GPU on the receiver's rail (PXN), so the latency of direct is 10.4 us. Of the 31 receivers, 24 are on other nodes, so 24/32 p leaves through
 each adapter per step. The total is 1.5 p, compared with 2 p for in_switch, which sends and receives one after the other. At 557 kB, the difference of p/2
 at 48 GB/s would compensate for the additional 5.8 us, but hierarchical is faster than both at that size.
@@ -138,7 +138,7 @@ times as long, because it uses 40 of these links instead of 128, and the busiest
 {explained("dgx-1v", levels, "4 GiB")}
 ```
 
-**Only ring and tree**:
+**Only ring and tree**: this is the same comparison for the DGX-1V.
 
 ```
 {ring_and_tree("dgx-1v")}

@@ -320,10 +320,10 @@ def text_of(given, unknown, known, found, moved, eight, groups):
     all_eight = [row for rows, _ in eight.values() for row in rows]
     return f"""# How accurate are predictions for a machine that is not in the fit?
 
-`docs/results/make/leave_one_out.py build/tools/ringsim` generates this page. It is run manually, because it is too slow for a test. Each of the
-{len(found)} machines of the [published tables](accuracy.md) is left out in turn. The NCCL kernel constants that affect its tables
-([nccl-costs](nccl-costs.md)) are refitted to the tables of all other machines, and then used to predict the rows of this machine. Cells show the
-median / 90th percentile of |predicted/measured - 1| and the median signed error, in percent.
+`docs/results/make/leave_one_out.py build/tools/ringsim` generates this page. The script is run manually, because it is too slow for a test. Each of the
+{len(found)} machines of the [published tables](accuracy.md) is left out in turn. The NCCL kernel constants that affect the tables of this machine
+([nccl-costs](nccl-costs.md)) are refitted to the tables of all other machines. Its own rows are then predicted with the refitted constants. Cells show
+the median / 90th percentile of |predicted/measured - 1| and the median signed error, in percent.
 
 | | {head[2:]}
 | --- | ---: | ---: | ---: | ---: |
@@ -339,13 +339,13 @@ median / 90th percentile of |predicted/measured - 1| and the median signed error
 - **Fit**: To find the effect of a constant on each row, the script changes it by {100 * CHANGE:.0f} % in one of {len(groups)} scorecards of every third row (every second row
   over PCIe, every fifth on several nodes). Two weak penalties determine constants that the remaining tables leave open. One pulls a
   constant toward the same constant of neighboring generations, and the other toward its value in the fit to all tables. The second penalty carries over
-  a little information about the machine that is left out. Errors are measured as logarithms and count linearly above {100 * SCALE:.0f} %. A constant that adds
+  a little information about the machine that is left out. Errors are logarithms of predicted/measured and count linearly above {100 * SCALE:.0f} %. A constant that adds
   the same time to all rows of a machine is not refitted for it, because the data cannot separate it from the launch time, which is given.
-- {" and ".join(f"`{each}`" for each in SLOW)} are not part of any fit, because they take long to simulate, but they are predicted.
+- {" and ".join(f"`{each}`" for each in SLOW)} are not part of any fit, because simulating them repeatedly takes too long. They are still predicted.
 - If no other machine's tables depend on a constant, its value is taken from the nearest generation. If no generation has a value, a time is set to zero,
   a rate limit is removed, and a width (the chunk size at which a step takes its full time) is left unchanged. These constants are listed below.
-- Two machine properties that were inferred from the machine's own tables are left out with these tables: the rate at which adapters read GPU memory on
-  Polaris, and the distance between NICs and GPUs on ABCI V.
+- Two machine properties were inferred from the machines' own tables, so they are left out together with these tables: the rate at which adapters read
+  GPU memory on Polaris, and the distance between NICs and GPUs on ABCI V.
 - Rules that were chosen with knowledge of all tables are not refitted. Examples are the distribution of sends over channels on Blackwell, the number of
   turns in which LL rings read a chunk, and the sizes of pieces. `pcie.both_ways` is not refitted either, because it comes from plain copies on other
   machines. The decision to use these copies for rings through host memory was made with knowledge of the tables for RTX 2080 Ti and RTX 4090.

@@ -27,10 +27,10 @@ MISSING = {
     "c": "There is no published description of how CUDA stages a copy through host memory, including the size and number of its buffers and the time "
     "when the second copy starts. The model uses 8 buffers of 512 KiB, as NCCL does, so the two copies overlap except for the first and last pieces.",
     "d": "The model uses NCCL's constant for the link between sockets (6, 10, 22 GB/s), which is the rate at which GPUs write to each other directly. "
-    "Data staged in host memory crosses the link in ordinary reads and writes, which it does not slow down: measured copies are as fast between "
-    "sockets as within one. The model has no separate rate for this traffic.",
+    "Data staged in host memory crosses the link in ordinary reads and writes and is not limited by it: measured copies are as fast between sockets "
+    "as within one. The model has no separate rate for this traffic.",
     "e": "In the model, the two directions of NVLink are independent. On the wire, each also carries the acknowledgments of the other, which may "
-    "explain the error. It is not known why pairs among GPUs 4 to 7 reach 518 GB/s and all other pairs only 413.",
+    "explain the error. It is not known why pairs among GPUs 4 to 7 reach 518 GB/s and all other pairs only 413 GB/s.",
     "f": "In the model, all copies reach the same share of the line rate. On the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and "
     "nvbandwidth reaches 396 GB/s (H200). The behavior of the benchmark (the size and the number of copies in flight) is not modeled.",
     "g": "The measured rate is about half of the PCIe rate, as if the two copies took turns instead of overlapping. The machine is rented, and the "
@@ -162,14 +162,14 @@ The predicted rate is that of a simulated copy of 1 GiB (`scenarios/examples/mac
 `validate/measured/tables/copies.csv`. It is the median over all runs of all published pairs of that kind, followed by the minimum and maximum in
 parentheses. The error is relative to the median. "Both ways" is the sum of two simultaneous copies in opposite directions.
 
-**Over NVLink.** The rate of a link is its line rate times the share that is available for payload. This share was always measured on another machine
+**Over NVLink.** The rate of a link is its line rate times the share that is available for payload. The share never comes from the machine that is compared
 (`topologies/machines/link_types.json`), and no number was fitted to the rows below. {summary}
 
 {nvlink}
 
 The A100-class machine in nvbandwidth's README and the HGX H100 of issue 1264 are not included, because the shares come from them.
 
-**Through host memory.** These GPUs have no peer access, or it was disabled for the measurement. Nothing is fitted, so errors are larger:
+**Through host memory.** These GPUs have no peer access, or it was disabled for the measurement. Nothing is fitted here either, and the errors are larger:
 
 {host}
 
@@ -204,7 +204,7 @@ A PCIe switch in a DGX-1V connects two GPUs, an adapter and an uplink of 12 GB/s
 | without: receiving | 2p, adapter to memory | 2p, memory to GPU | | 2p |
 | without: total | 4p | 4p | 2p | 2p |
 
-Without GPUDirect, the uplink has the same rate as the adapter but carries twice as many bytes, so the transfer takes twice as long.
+Without GPUDirect, the uplink has the same rate as the adapter but carries twice as many bytes, so the adapter runs at half its speed.
 `tests/topologies/gpudirect_test.cpp` checks these counts on every link. With p = 256 MiB,
 `ringsim run scenarios/examples/machines/gpudirect-all.json --set topology.node=dgx-1v --explain` prints:
 

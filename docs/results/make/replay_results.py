@@ -147,8 +147,8 @@ works and what the results mean. All predictions were made before the replays, u
 `docs/results/make/replay_results.py build/tools/ringsim` generated this page on {datetime.date.today():%Y-%m-%d}, on Linux {platform.release().split("-")[0]} with {os.cpu_count()} processors that were shared with other
 work (load average {min(loads):.1f} to {max(loads):.1f}). Times are medians of {REPEATS} runs after 2 warm-up runs. Ports have a payload rate of 200 Mb/s.
 
-**Over ringsim's own sockets, {within} of {n} medians are within 5 % of the predictions of model `fair`. The largest error is {100 * off:.1f} %, for {which}. {wrong} elements are wrong.**
-If a port has a single queue and TCP windows are not limited, TCP is not max-min fair. The largest deviation is that of {departs[0]}, which takes {ratio(departs[1]):.2f} times as long
+**Over ringsim's own sockets, {within} of {n} medians are within 5 % of the predictions of model `fair`. The largest error is {100 * off:.1f} %, for {which}. The results contain {wrong} wrong elements.**
+If a port has a single queue and TCP windows are not limited, TCP is not max-min fair. The largest deviation is in the flow {departs[0]}, which takes {ratio(departs[1]):.2f} times as long
 as predicted.
 
 For results on a GPU, see [gpu-results](gpu-results.md).

@@ -80,8 +80,8 @@ De Sensi et al., NSDI 2024 (arXiv 2401.09356), simulate tori of 64 nodes and mor
   2 D (d - 1) steps of bucket matter more.
 - For large messages, Swing is slowed down by links that carry several messages at once. On large two-dimensional tori, this
   congestion deficiency is 1.19. Here, the bandwidth variant takes {excess(small):.3f} times the bound on 8 x 8 and {excess(large):.3f} times the
-  bound on 16 x 16. These values are lower because the sum that converges to 1.19 has only three and four terms. Bucket has
-  no such deficiency, so it is the fastest algorithm for large messages, as in the paper.
+  bound on 16 x 16. These values are lower because the sum that converges to 1.19 has only three terms for 8 x 8 and
+  four terms for 16 x 16. Bucket has no such deficiency, so it is the fastest algorithm for large messages, as in the paper.
 - With one port at a time, large messages take four times as long. This is the default (`ports: one`), because ranks on a
   star have only one port.
 
