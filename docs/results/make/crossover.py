@@ -106,8 +106,8 @@ in each node. The busiest adapters of the tree carry 8 GiB, and the tree needs s
 {explained("hgx-h100", tree, "4 GiB")}
 ```
 
-**NCCL's choice** according to its own formula (release 2.30.7, `topologies/nccl/nccl_tuner`; not measured) is Tree LL from 4 B, Tree LL128 from 262144 B,
-and NVLSTree Simple from 16777216 B. NCCL also chooses the tree for small sizes. It never chooses the ring here, and it has no hierarchical, direct or
+**NCCL's choice** according to its own formula (release 2.30.7, `topologies/nccl/nccl_tuner`; not measured) is as follows:
+Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B. NCCL also chooses the tree for small sizes. It never chooses the ring here, and it has no hierarchical, direct or
 fabric-wide algorithm. NVLSTree, which reduces in the switches within a node and uses a tree between nodes, is not simulated. NCCL runs one channel per
 adapter, whereas `ring` and each tree on this page have a single channel.
 
@@ -153,7 +153,7 @@ faster at about a sixth to a seventh of the sizes.
 {explained("dgx-1v", tree, "4 GiB")}
 ```
 
-**NCCL's choice** is Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, and Ring Simple from 134217728 B. The ring wins at large sizes
+**NCCL's choice** is as follows: Tree LL from 4 B, Tree LL128 from 131072 B, Ring LL128 from 2097152 B, Ring Simple from 134217728 B. The ring wins at large sizes
 because NCCL runs one ring per adapter, and these rings reach 48 GB/s x 32/62 = 24.8 GB/s. NCCL estimates that its trees reach only
 min(0.92 x 48, 4 x 10)/2 = 20 GB/s (`perChMaxTreeBws`). The ring in the scenario uses one adapter per node.
 """
