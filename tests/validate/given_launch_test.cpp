@@ -221,12 +221,12 @@ TEST_CASE("scorecard --launch-given scores the other rows with the launch that t
   for (std::size_t i = 0; i < 3; ++i) CHECK(has(given, fmt::format(",{},launch,", own[i] + (i == 2 ? 12 : 3))));
   CHECK(has(given, fmt::format(",4096,{},true,{:.4f}", own[3] + 6, stated[3]).substr(0, 20)));
   const Outcome page = run_command({"scorecard", folder.string(), "--launch-given"});
-  CHECK(has(page.out, "1 tables, 5 rows, 2 of them scored."));
+  CHECK(has(page.out, "1 tables with 5 rows, of which 2 are scored."));
   CHECK(has(page.out, "pair   512 B, 1 KiB and 2 KiB     4.70   7.70"));
   CHECK_FALSE(has(page.out, "Shown, but not scored"));
   // Without the option both are next to each other, on the same rows: 6 us and 3 us are missing, then 3 us and none.
   const Outcome both = run_command({"scorecard", folder.string()});
-  CHECK(has(both.out, "1 tables, 5 rows, 5 of them scored."));
+  CHECK(has(both.out, "1 tables with 5 rows, of which 5 are scored."));
   CHECK(has(both.out, "With the launch given"));
   const ScoredTable table = score({"pair", "pair.csv",
                                    [&] {
@@ -260,12 +260,12 @@ TEST_CASE("scorecard --launch-given leaves a table as it is that has no small ro
     return outcome.out;
   };
   const std::string large = page("131072,30\n1048576,60\n");
-  CHECK(has(large, "2 of them scored"));
+  CHECK(has(large, "of which 2 are scored"));
   CHECK(has(large, "no scored row of 64 KiB or less"));
   // Small rows that do not count give no launch either.
   CHECK(has(page("512,8\n1048576,60\n", "# score: from 1 MiB; so says the test\n"), "no scored row of 64 KiB or less"));
   const std::string slow = page("512,300\n1048576,360\n");
-  CHECK(has(slow, "2 of them scored"));
+  CHECK(has(slow, "of which 2 are scored"));
   CHECK(has(slow, "no launch exceeds the model's by"));
 }
 

@@ -230,7 +230,7 @@ TEST_CASE("the input of a group is its row with the most FLOP/s, or its first; a
   const PlanScore best = score_plans(three, in_turn(PlanInput::group));
   CHECK(best.rows[0].status == ScoredPlan::Status::scored);
   CHECK(best.rows[1].status == ScoredPlan::Status::input);
-  CHECK(best.rows[2].reason == "the only row of its model, GPU and precision; --input none scores it");
+  CHECK(best.rows[2].reason == "the only row with its model, GPU and precision; use --input none to score it");
   const PlanScore first = score_plans(three, in_turn(PlanInput::first));
   CHECK(first.rows[0].status == ScoredPlan::Status::input);
 }

@@ -256,7 +256,7 @@ TEST_CASE("the command reads a folder of one's own, and shows it as a table, a p
   REQUIRE(outcome.code == 0);
   CHECK(outcome.err == "");
   const auto has = [&](const std::string& text) { return outcome.out.find(text) != std::string::npos; };
-  CHECK(has("1 tables, 3 rows, 2 of them scored."));
+  CHECK(has("1 tables with 3 rows, of which 2 are scored."));
   CHECK(has("all sizes           2         -  10 / 18"));  // of 0.2 and 0: the median 0.1, 0.9 of the way 0.18
   CHECK(has("four   from 40 kB  so says the test  4 kB: 6.0, -, 4.4, -"));
   CHECK(has("nothing at all"));

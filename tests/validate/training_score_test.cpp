@@ -170,7 +170,7 @@ TEST_CASE("GPUs that share a board compute as the row of one full board says") {
   CHECK(score.rows[0].of(StepModel::perfect) == doctest::Approx(300'000));
   CHECK(score.rows[0].efficiency() == doctest::Approx(0.5));
   REQUIRE(score.unmapped.size() == 1);
-  CHECK(score.unmapped[0].reason == "a board of 2 GPUs, some of them idle");
+  CHECK(score.unmapped[0].reason == "some GPUs of a 2-GPU board are idle");
   const TrainingScore without = with_boards(row("late", 1, "0.2", "s/step") + row("late", 4, "0.4", "s/step"));
   REQUIRE(without.rows.size() == 1);
   CHECK(without.rows[0].compute == doctest::Approx(200'000));
@@ -201,12 +201,12 @@ TEST_CASE("what cannot be mapped is counted by its reason") {
   std::vector<std::string> reasons;
   for (const UnmappedFigures& each : score.unmapped)
     reasons.push_back(fmt::format("{}: {}", each.where.size(), each.reason));
-  CHECK(reasons ==
-        std::vector<std::string>{"2: no entry for the machine \"a torus\"", "2: no workload for the model \"lenet\"",
-                                 "1: vgg16 has 138357544 parameters here, 25557032 in the table",
-                                 "1: no size of gradients for the precision \"int8\"",
-                                 "1: no entry for the regime \"gossip\"", "1: no meaning for the unit \"miles\"",
-                                 "1: an efficiency without a rate: no row of one X trains vgg16 with batch 5"});
+  CHECK(reasons == std::vector<std::string>{
+                       "2: no entry for the machine \"a torus\"", "2: no workload for the model \"lenet\"",
+                       "1: vgg16 has 138357544 parameters here, 25557032 in the table",
+                       "1: no size of gradients for the precision \"int8\"", "1: no entry for the regime \"gossip\"",
+                       "1: no meaning for the unit \"miles\"",
+                       "1: an efficiency without a rate, because no row with one X trains vgg16 with batch 5"});
   CHECK(score.rows.empty());
 }
 
@@ -239,7 +239,8 @@ TEST_CASE("the command scores a folder of the same columns, with a mapping of it
   const auto table = run_command({"scorecard", "--training", folder.string()});
   CHECK_MESSAGE(table.code == 0, table.err);
   CHECK(test::has(table.out,
-                  "3 rows: 1 inputs, 1 predicted, of which 1 (below 90 % efficiency) are scored; 1 not mapped."));
+                  "Of 3 rows, 1 are inputs and 1 are predicted. Of the predicted rows, 1 (those below 90 % efficiency) "
+                  "are scored. 1 rows are not mapped."));
   CHECK(test::has(table.out, "no entry for the machine \"an abacus\""));
   const auto json = run_command({"scorecard", "--training", folder.string(), "--format", "json"});
   CHECK(test::has(json.out, "\"predicted_us\": 183026.5264"));

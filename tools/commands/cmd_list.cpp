@@ -167,7 +167,7 @@ Listed key_list() {
 }
 
 Listed cost_list() {
-  Listed list{"costs", "What NCCL's kernels cost", {}};
+  Listed list{"costs", "Costs of NCCL's kernels", {}};
   for (const nccl::CostLine& line : nccl::cost_table()) {
     Json one = entry(line.what, line.value);
     one["generation"] = line.generation;
@@ -182,22 +182,24 @@ Listed cost_list() {
 /// The costs as a page.
 std::string costs_page() {
   std::string text =
-      "# What NCCL's kernels cost\n\n"
-      "`ringsim list costs` prints this page; a test compares the two. With the key `library` ringsim adds these times "
-      "and\n"
-      "rates to the times of the links ([library](../guide/nccl.md)). They are fitted to open tables, by protocol and\n"
-      "GPU generation, and never to one table: a machine may only state its own launch (`devices.gpu.launch`). If "
-      "there\n"
-      "are several values, they are for LL / LL128 / Simple. The cost of a step is `fixed + full`; the second part "
-      "grows\n"
-      "with the chunk of a channel.\n\n"
-      "| GPUs | what | value | unit | fitted to |\n| --- | --- | --- | --- | --- |\n";
+      "# Costs of NCCL's kernels\n\n"
+      "`ringsim list costs` prints this page, and a test checks that it is up to date. With the key `library`, ringsim "
+      "adds these\n"
+      "costs to the times of the links ([library](../guide/nccl.md)). They are fitted to published tables, by protocol "
+      "and GPU\n"
+      "generation, and never to a single table. A machine can state only its own launch time (`devices.gpu.launch`). "
+      "Three values\n"
+      "separated by slashes are for LL / LL128 / Simple. The cost of a step is `fixed + full`, where the second part "
+      "grows with\n"
+      "the chunk size of a channel.\n\n"
+      "| GPUs | cost | value | unit | fitted to |\n| --- | --- | --- | --- | --- |\n";
   for (const nccl::CostLine& line : nccl::cost_table())
     text +=
         fmt::format("| {} | {} | {} | {} | {} |\n", line.generation, line.what, line.value, line.unit, line.fitted_to);
   text +=
-      "\n## What RCCL's kernels cost\n\nOn gfx942 ([guide](../guide/rccl.md)). One number is fitted, to one table.\n\n"
-      "| what | value | from |\n| --- | --- | --- |\n";
+      "\n## Costs of RCCL's kernels\n\nThese costs are for gfx942 ([guide](../guide/rccl.md)). Only the last one is "
+      "fitted, to one table.\n\n"
+      "| cost | value | source |\n| --- | --- | --- |\n";
   for (const rccl::CostLine& line : rccl::cost_lines())
     text += fmt::format("| {} | {} | {} |\n", line.what, line.value, line.from);
   return text;

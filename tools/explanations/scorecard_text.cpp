@@ -133,7 +133,7 @@ std::vector<CardRow> worst_rows(Tables tables) {
     });
     rows.push_back({table->id, fmt::format("{:.0f}", 100 * error_band("", errors).median_abs),
                     fmt::format("{:+.0f} at {}", 100 * worst->error, format(worst->bytes)),
-                    table->missing.empty() ? "nobody has looked" : table->missing});
+                    table->missing.empty() ? "not investigated" : table->missing});
   }
   return rows;
 }
@@ -161,9 +161,11 @@ std::vector<CardRow> launch_band_rows(Tables tables, const std::string& name, co
 std::string about_launch(Tables tables) {
   const auto n = std::count_if(tables.begin(), tables.end(), [](const ScoredTable& each) { return each.launch; });
   return fmt::format(
-      "The launch depends on the GPU, the driver and the harness. It is known if the smallest sizes were measured: the "
-      "median that fits\na table's {} smallest scored rows up to {} replaces the library's launch. These rows are an "
-      "input, so they are not scored. {} of {}\ntables have such rows.",
+      "The launch time depends on the GPU, the driver and the test harness. It can be inferred if the smallest sizes "
+      "were measured. The median of the\n"
+      "launch times that fit a table's {} smallest scored rows (up to {}) replaces the library's launch time. These "
+      "rows are inputs, so they are not\n"
+      "scored. {} of {} tables have such rows.",
       rows_for_launch, format(most_for_launch), n, tables.size());
 }
 
@@ -202,23 +204,24 @@ void launches_of_tables(Page& page, Tables tables) {
 
 constexpr const char* introduction = R"(# How accurate are the predictions?
 
-`ringsim scorecard --format markdown` prints this page; a test compares the two. It compares every table of `validate/measured/tables` with the
-prediction for its machine (`ID.csv` with the scenario `ID.json`). The error is predicted/measured - 1. Cells have the median / 90th percentile of
-|error|, in percent; if a model does not predict all rows, the number of rows that it predicts follows in parentheses. Bias is the median signed
-error; a negative bias means predicted too fast.
+`ringsim scorecard --format markdown` prints this page, and a test checks that it is up to date. Each table in `validate/measured/tables` is compared
+with the prediction for its machine (`ID.csv` with the scenario `ID.json`). The error is predicted/measured - 1. Cells show the median / 90th percentile
+of |error|, in percent. If a model does not predict all rows, the number of predicted rows follows in parentheses. Bias is the median signed error;
+a negative bias means that the predictions are too fast.
 
-Only the last model is fitted to individual tables. Machines are presets from published specifications, except for two facts taken
-from their own tables: the rate at which adapters read from GPUs on Polaris, and the distance of ABCI V's NICs from its
-GPUs, which is why NCCL does not use LL128 there.
+Only the last model is fitted to individual tables. Machines are presets based on published specifications. Two facts are inferred from the measured
+tables themselves: the rate at which adapters read GPU memory on Polaris, and the distance between NICs and GPUs on ABCI V, which keeps NCCL from
+using LL128 there.
 
-- **ringsim, library** simulates NCCL's choice (scenario key `library`), with one point per size. The costs of NCCL's kernels are fitted to many of these
-  tables together, by protocol and GPU generation ([nccl-costs](nccl-costs.md)). So these errors are errors of a fit; those of the other models, except
-  alpha + S/beta, are not. For RCCL, one constant is fitted, to one table ([rccl](../guide/rccl.md)).
-- **ringsim, plain** uses the textbooks' protocol `none` and the library's algorithm that is fastest according to the model: rings in one or both directions, double
-  binary trees, or in-switch reduction with NVLS. If the table names the algorithm that ran, only that algorithm is used.
-- **ringsim, protocols** is the same with NCCL's LL, LL128 and Simple, whose constants are NCCL's own (sim/run/protocol.hpp).
-- **textbook ring** is 2(K-1)(a + p/(K b)) and its equivalents, with a and b of the same preset: all NVLinks of a GPU, or all adapters of a node, at the payload rate.
-- **NCCL's tuner** is the formula by which NCCL chooses (topologies/nccl/nccl_tuner), for the release that ran, if the table names it.
+- **ringsim, library** simulates the algorithm and protocol that NCCL chooses (scenario key `library`), with one point per size. The costs of NCCL's
+  kernels are fitted to many of these tables together, by protocol and GPU generation ([nccl-costs](nccl-costs.md)), so these errors are residuals
+  of a fit. The other models, except alpha + S/beta, are not fitted. For RCCL, one constant is fitted to one table ([rccl](../guide/rccl.md)).
+- **ringsim, plain** uses the textbook protocol `none` and, among the library's algorithms, the one that the model predicts to be fastest: rings in one
+  or both directions, double binary trees, or in-switch reduction with NVLS. If the table names the algorithm that ran, only that algorithm is used.
+- **ringsim, protocols** is the same with LL, LL128 and Simple, using NCCL's own constants (sim/run/protocol.hpp).
+- **textbook ring** is 2(K-1)(a + p/(K b)) or its equivalent for other collectives, with a and b from the same preset. The rate b includes all NVLinks
+  of a GPU, or all adapters of a node, at the payload rate.
+- **NCCL's tuner** is the formula that NCCL uses to choose an algorithm (topologies/nccl/nccl_tuner), for the release that ran, if the table names it.
 - **alpha + S/beta** is fitted to every other row of the table and tested on the rest, and vice versa.
 )";
 
@@ -234,8 +237,10 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
   const auto of_rccl =
       std::count_if(tables.begin(), tables.end(), [](const ScoredTable& table) { return is_of(table, Family::rccl); });
   page.lines(fmt::format(
-      "{} tables, {} rows, {} of them scored.{}", tables.size(), rows, scored,
-      of_rccl == 0 ? "" : fmt::format(" {} tables are of RCCL and are scored only in their own section.", of_rccl)));
+      "There are {} tables with {} rows, of which {} are scored.{}", tables.size(), rows, scored,
+      of_rccl == 0
+          ? ""
+          : fmt::format(" {} tables were measured with RCCL and are scored only in their own section.", of_rccl)));
   if (launch_given) page.lines('\n' + about_launch(tables));
   page.heading("By size");
   page.table(band_head(), band_rows(tables, std::nullopt));
@@ -256,14 +261,15 @@ std::string page(Tables tables, bool markdown, bool launch_given) {
   if (const auto unscored = unscored_rows(tables); !unscored.empty()) {
     page.heading("Shown, but not scored");
     page.lines(
-        "For the smallest and the largest unscored size, the measured time and the times predicted with the library, "
-        "without it (plain), and with protocols, in us.");
+        "The last two columns show the smallest and the largest unscored size of each table. The "
+        "four times, in us, are the measured time and the times predicted with the library, without "
+        "it (plain), and with protocols.");
     page.lines("");
-    page.table({"table", "scored", "because", "smallest", "largest"}, unscored);
+    page.table({"table", "scored", "reason", "smallest", "largest"}, unscored);
   }
   if (const auto worst = worst_rows(tables); !worst.empty()) {
-    page.heading("What is missing in the five worst");
-    page.table({"table", "median", "worst row", "missing (inferred, not proved)"}, worst);
+    page.heading("Suspected causes of the five largest errors");
+    page.table({"table", "median", "worst row", "cause (inferred, not proved)"}, worst);
   }
   return page.text();
 }

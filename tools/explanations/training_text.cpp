@@ -17,27 +17,30 @@ namespace {
 
 constexpr const char* training_introduction = R"(# Published training figures compared with predictions
 
-`ringsim scorecard --training validate/measured/training_figures --format markdown` prints this page; a test compares the two.
-The rows are [published.csv](../../validate/measured/training_figures/published.csv), as printed by their sources; their assumed machines and
-regimes are in [mapping.json](../../validate/measured/training_figures/mapping.json), and below.
+`ringsim scorecard --training validate/measured/training_figures --format markdown` prints this page, and a test checks that it is up to date.
+[published.csv](../../validate/measured/training_figures/published.csv) lists the figures as printed in their sources. The machines and regimes that
+are assumed for them are in [mapping.json](../../validate/measured/training_figures/mapping.json) and at the end of this page.
 
-In each group, the row with the fewest GPUs (usually one) is an input: its step is assumed to be compute only, divided among layers by their
-multiply-adds, with a backward pass twice as long as the forward pass. Two K80 share the power of a board, so all models lose 4 to 9 %
-from one to two GPUs, with any exchange. Therefore, if a table has a row with two GPUs, that row is the input. No other number in the table
-is used, and nothing is fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the fewest GPUs.
+In each group, the row with the fewest GPUs (usually one) is an input. Its step is assumed to consist of computation only, which is divided among the
+layers by their multiply-adds, with a backward pass twice as long as the forward pass. The two GPUs of a K80 board share its power, so all models lose
+4 to 9 % from one to two GPUs, regardless of the exchange. Therefore, if a table for K80 has a row with two GPUs, that row is the input. No other
+number in the table is used, and nothing is fitted. The error is predicted step / published step - 1. Efficiencies are relative to the row with the
+fewest GPUs.
 
-After these rows had been predicted once (median 11.8 %, 90th percentile 17.2 %), the behavior of Horovod and NCCL 1 was read from their code: when
-gradients are requested, that a collective waits for all kernels launched before it, and in which order NCCL 1 connects GPUs. The decision to use
-the row of a full board as input was also made then. No number was chosen.
-Hooks, launches, the slowdown of kernels during a collective, jitter and the loading of samples are not modeled here: no source
-specifies them, so they are 0. The collectives are those of the textbooks (protocol none, no launch), not those that `library` chooses.
+The first predictions of these rows had a median error of 11.8 % and a 90th percentile of 17.2 %. After that, three properties of Horovod and NCCL 1
+were taken from their source code: the time at which gradients are requested, the rule that a collective waits for all kernels launched before it, and
+the order in which NCCL 1 connects GPUs. The decision to use the row of a full board as input was also made at that point. No number was tuned.
 
-- **ringsim** simulates the regime on the machine, message by message, while the backward pass runs.
-- **perfect scaling** is the step of the input row.
-- **no overlap** is that step followed by the textbook's ring, 2(K-1)(a + p/(K b)), with a and b of the same machine.
+Hooks, launches, the slowdown of kernels during a collective, jitter and data loading are not modeled, because no source specifies them. The collectives
+are textbook algorithms (protocol none, no launch time), not the ones that `library` would choose.
 
-Rows below 90 % efficiency are scored for the goal: median |error| 4 %, 90th percentile 12 %. The others are only shown: for them, perfect scaling is
-within 10 % of everything. A row says little if the two simple models are within 5 % of each other ("tells": no).
+- **ringsim** simulates the regime on the machine, message by message, including the overlap with the backward pass.
+- **perfect scaling** is the step time of the input row.
+- **no overlap** is that step time plus the time of the textbook ring, 2(K-1)(a + p/(K b)), with a and b of the same machine.
+
+Only rows with an efficiency below 90 % are scored. The other rows are shown but not scored, because even perfect scaling is within 10 % of their
+published steps. If the two simple models are within 5 % of each other, the row hardly distinguishes between models, and the column "informative" says
+"no".
 )";
 
 std::string percent_cell(double share) { return fmt::format("{:+.1f}", 100 * share); }
@@ -51,7 +54,7 @@ std::string verdict(const TrainingScore& score, const std::string& family, bool 
   const double own = band_of(score, StepModel::ringsim, family, only_counting)->median_abs;
   const auto stands = [&](StepModel other) {
     const double difference = own - band_of(score, other, family, only_counting)->median_abs;
-    return difference < -0.001 ? "better than" : difference > 0.001 ? "worse than" : "as";
+    return difference < -0.001 ? "better than" : difference > 0.001 ? "worse than" : "as good as";
   };
   const std::string perfect = stands(StepModel::perfect), ring = stands(StepModel::ring);
   if (perfect == ring) return perfect + " both";
@@ -105,7 +108,7 @@ const std::vector<std::string> figure_head{"machine and regime",
                                            "predicted %",
                                            "perfect scaling %",
                                            "no overlap %",
-                                           "tells"};
+                                           "informative"};
 
 std::vector<std::vector<std::string>> figure_rows(const TrainingScore& score, bool counting) {
   std::vector<std::vector<std::string>> rows;
@@ -121,7 +124,7 @@ std::vector<std::vector<std::string>> miss_rows(const TrainingScore& score) {
     if (each.counts() && std::abs(each.error(StepModel::ringsim)) > goal_median)
       rows.push_back({fmt::format("{} on {} GPUs, {}", each.row.model, each.row.gpus, each.family),
                       percent_cell(each.error(StepModel::ringsim)), each.bottleneck.empty() ? "-" : each.bottleneck,
-                      each.missing.empty() ? "nobody has looked" : each.missing});
+                      each.missing.empty() ? "not investigated" : each.missing});
   return rows;
 }
 
@@ -147,7 +150,7 @@ void assumptions(Page& page, const TrainingMap& map) {
     rows.push_back({"machine " + listed(each.words), each.source, each.assumed.empty() ? "-" : each.assumed});
   for (const TrainingWay& each : map.ways)
     rows.push_back({"regime " + listed(each.words), each.source, each.assumed.empty() ? "-" : each.assumed});
-  page.table({"words in the row", "source", "assumed"}, rows);
+  page.table({"words in the row", "source", "assumptions"}, rows);
 }
 
 std::string training_page(const TrainingScore& score, const TrainingMap& map, bool markdown) {
@@ -155,14 +158,17 @@ std::string training_page(const TrainingScore& score, const TrainingMap& map, bo
   if (markdown) page.lines(training_introduction);
   const auto counting =
       std::count_if(score.rows.begin(), score.rows.end(), [](const ScoredFigure& each) { return each.counts(); });
-  page.lines(fmt::format(
-      "{} rows: {} inputs, {} predicted, of which {} (below {:.0f} % efficiency) are scored; {} not mapped.",
-      score.rows.size() + score.inputs.size() + n_unmapped(score), score.inputs.size(), score.rows.size(), counting,
-      100 * efficiency_that_counts, n_unmapped(score)));
+  page.lines(
+      fmt::format("Of {} rows, {} are inputs and {} are predicted. Of the predicted rows, {} (those below {:.0f} % "
+                  "efficiency) are scored. {} rows are not mapped.",
+                  score.rows.size() + score.inputs.size() + n_unmapped(score), score.inputs.size(), score.rows.size(),
+                  counting, 100 * efficiency_that_counts, n_unmapped(score)));
   if (const auto all = band_of(score, StepModel::ringsim, "", true))
-    page.lines(fmt::format("Goal: median {:.0f} %, 90th percentile {:.0f} %. Reached: {:.1f} % and {:.1f} %: {}.",
-                           100 * goal_median, 100 * goal_p90, 100 * all->median_abs, 100 * all->p90_abs,
-                           all->median_abs <= goal_median && all->p90_abs <= goal_p90 ? "good" : "missed"));
+    page.lines(
+        fmt::format("The goal is a median of {:.0f} % and a 90th percentile of {:.0f} %. The result is {:.1f} % and "
+                    "{:.1f} %, which {} the goal.",
+                    100 * goal_median, 100 * goal_p90, 100 * all->median_abs, 100 * all->p90_abs,
+                    all->median_abs <= goal_median && all->p90_abs <= goal_p90 ? "meets" : "misses"));
   const std::vector<std::string> head{
       "machine and regime", "rows",      "ringsim, median / p90 %", "bias %", "perfect scaling %",
       "no overlap %",       "ringsim is"};
@@ -173,23 +179,23 @@ std::string training_page(const TrainingScore& score, const TrainingMap& map, bo
     page.table(head, rows);
   }
   if (const auto rows = figure_rows(score, true); !rows.empty()) {
-    page.heading("Rows that count");
+    page.heading("Scored rows");
     page.table(figure_head, rows);
   }
   if (const auto rows = miss_rows(score); !rows.empty()) {
-    page.heading("What is missing in those that are off by more than 4 %");
-    page.table({"row", "error %", "ringsim's bottleneck", "missing (inferred, not proved)"}, rows);
+    page.heading("Suspected causes of errors above 4 %");
+    page.table({"row", "error %", "ringsim's bottleneck", "cause (inferred, not proved)"}, rows);
   }
   if (const auto rows = figure_rows(score, false); !rows.empty()) {
-    page.heading("Shown, but not counted");
+    page.heading("Rows that are not scored");
     page.table(figure_head, rows);
   }
   if (!score.unmapped.empty()) {
-    page.heading("Not mapped");
+    page.heading("Rows that are not mapped");
     std::vector<std::vector<std::string>> rows;
     for (const UnmappedFigures& each : score.unmapped)
       rows.push_back({each.reason, fmt::to_string(each.where.size()), file_of_line(each.where.front())});
-    page.table({"because", "rows", "the first"}, rows);
+    page.table({"reason", "rows", "first row"}, rows);
   }
   if (markdown) assumptions(page, map);
   return page.text();

@@ -239,67 +239,80 @@ class Lines {
 }  // namespace
 
 std::vector<CostLine> cost_table() {
-  constexpr const char* one_node = "one node, 41 tables aic-* and 9 older ones of validate/measured/tables";
+  constexpr const char* one_node = "single-node tables: 41 tables aic-* and 9 older ones in validate/measured/tables";
   constexpr const char* pcie_tables = "12 tables aic-l40s-* and aic-rtxpro6000-*";
-  constexpr const char* all_of_pcie = "12 tables aic-l40s-* and aic-rtxpro6000-*, rtx2080ti-pcie and rtx4090-pcie";
+  constexpr const char* all_of_pcie = "12 tables aic-l40s-* and aic-rtxpro6000-*, plus rtx2080ti-pcie and rtx4090-pcie";
   Lines lines;
   for (std::size_t g = 0; g < generation_names.size(); ++g) {
     lines.of(generation_names[g]);
     const auto add = [&](const char* name, const char* what, const char* unit, const char* fitted_to) {
       lines.add(fmt::format("{}.{}", generation_keys[g], name), what, unit, fitted_to);
     };
-    add("launch", "launch", "us", "floors of LL, 512 B to 2 KiB; a property of the machine and the harness");
-    add("step", "step over NVLink: fixed + full", "us", one_node);
-    add("once", "once", "us", "first rows after a change of protocol");
-    add("nvlink", "share of NVLink's copy rate", "", "slopes, 256 to 512 MiB; LL: last octave before Simple");
-    add("copy", "own part, copied", "GB/s", "slopes of all_gather on 2, 4 and 8 GPUs; 0: not known");
-    add("reduce", "own part, added up", "GB/s", "slopes of reduce_scatter and all_reduce; 0: not known");
-    add("sends", "sends to peers: LL, fixed + full / Simple instead of full", "us", "alltoall; Volta: as Ampere");
-    add("sends_fill", "sends to peers: first chunk filled and taken out", "us",
-        "alltoall, 8 to 64 MiB; Volta: as Ampere");
-    add("sends_nvlink", "share of NVLink for sends to all", "", "alltoall, 256 to 512 MiB");
-    add("a_block", "most that a channel sends over NVLink; in rings and trees 4/3 of it", "GB/s",
-        "Hopper: h100-1n4g-sendrecv, 8 channels to 128 MiB; Blackwell: slopes of alltoall on 2, 4 and 8 GPUs; others: "
-        "taken from Hopper");
-    add("sends_copy", "own part of sends, copied", "GB/s", "alltoall; 0: not known");
-    add("nvls", "NVLS: share, once, fill", "us", "all_reduce on 8 GPUs; 1 / 0 / 0: it has none");
+    add("launch", "kernel launch", "us",
+        "lowest LL times, 512 B to 2 KiB; depends on the machine and the test harness");
+    add("step", "step over NVLink, fixed + full", "us", one_node);
+    add("once", "once per collective", "us", "first sizes after a protocol change");
+    add("nvlink", "share of the NVLink copy rate", "",
+        "time per byte, 256 to 512 MiB; for LL, the last doubling of the size before Simple");
+    add("copy", "local copy of a rank's own data", "GB/s",
+        "time per byte of all_gather on 2, 4 and 8 GPUs; 0 means unknown");
+    add("reduce", "local reduction of a rank's own data", "GB/s",
+        "time per byte of reduce_scatter and all_reduce; 0 means unknown");
+    add("sends", "send to a peer, fixed + full with LL / full with Simple", "us",
+        "alltoall; Volta uses Ampere's value");
+    add("sends_fill", "sends to peers: filling and draining the first chunk", "us",
+        "alltoall, 8 to 64 MiB; Volta uses Ampere's value");
+    add("sends_nvlink", "share of the NVLink rate for sends to all peers", "", "alltoall, 256 to 512 MiB");
+    add("a_block", "maximum rate of a channel for sends over NVLink (in rings and trees, 4/3 of this)", "GB/s",
+        "Hopper: h100-1n4g-sendrecv, 8 channels, up to 128 MiB; Blackwell: time per byte of alltoall on 2, 4 and 8 "
+        "GPUs; others use Hopper's value");
+    add("sends_copy", "local copy of a rank's own data in sends", "GB/s", "alltoall; 0 means unknown");
+    add("nvls", "NVLS: share of the rate, time per collective, fill time", "us",
+        "all_reduce on 8 GPUs; 1 / 0 / 0 means no NVLS");
   }
   lines.of("all");
-  lines.add("pcie.step", "step over PCIe: fixed + full", "us", all_of_pcie);
-  lines.add("pcie.launch", "launch, GPUs joined by PCIe alone", "us",
-            "as Hopper's and Volta's; floors of aic-l40s-* and aic-rtxpro6000-* lie on it");
-  lines.add("pcie.host_read", "step through host memory, more", "us",
-            "floors of 4 RTX PRO 6000: a read of host memory is a request and an answer");
-  lines.add("pcie.copy", "own part over PCIe, copied or added up", "GB/s", pcie_tables);
-  lines.add("pcie.through_host", "most of Simple through host memory", "GB/s", "slopes of 4 RTX PRO 6000");
-  lines.add("pcie.both_ways", "share of PCIe for Simple through host memory", "",
-            "not fitted: 8 medians of copies both ways at once, P2P switched off, on DGX-1 P100, ABCI V and ABCI A "
-            "(validate/measured/tables/copies.csv): 0.57 to 0.81 of NCCL's rate, median 0.71");
-  lines.add("pcie.sends_simple", "sends over PCIe: Simple more", "us", pcie_tables);
-  lines.add("pcie.sends_fill", "sends over PCIe: first chunk filled and taken out", "us", pcie_tables);
-  lines.add("network.step", "step over the network: fixed + full", "us",
-            "several nodes: abci-*, polaris-*, sophia-*; LL's full time: abci-v100-*");
-  lines.add("network.width", "chunk at which that is full; of LL also for steps in a node of rings over several", "B",
-            "rings of abci-v100-*: one to four turns of LL");
-  lines.add("network.cxi_simple", "step over Slingshot (cxi) in Simple, more", "us",
-            "alps-gh200-* from 1 MiB, polaris-* from 2 MiB");
-  lines.add("network.efa_share", "share of EFA's rate for Simple in rings and sends", "",
-            "slopes of p5-2n8g-* and p5-8n8g-*, all_gather and alltoall, 1 to 2 GiB");
+  lines.add("pcie.step", "step over PCIe, fixed + full", "us", all_of_pcie);
+  lines.add("pcie.launch", "kernel launch on GPUs connected only by PCIe", "us",
+            "the value of Hopper and Volta; it matches the lowest times of aic-l40s-* and aic-rtxpro6000-*");
+  lines.add("pcie.host_read", "additional time per step through host memory", "us",
+            "lowest times of 4 RTX PRO 6000; a read of host memory consists of a request and a response");
+  lines.add("pcie.copy", "local copy or reduction of a rank's own data, GPUs connected only by PCIe", "GB/s",
+            pcie_tables);
+  lines.add("pcie.through_host", "maximum rate of Simple through host memory", "GB/s",
+            "time per byte of 4 RTX PRO 6000");
+  lines.add("pcie.both_ways", "share of the PCIe rate for Simple through host memory", "",
+            "not fitted; from 8 medians of simultaneous copies in both directions with P2P disabled on DGX-1 P100, "
+            "ABCI V and ABCI A (validate/measured/tables/copies.csv), which reach 0.57 to 0.81 of NCCL's rate, with a "
+            "median of 0.71");
+  lines.add("pcie.sends_simple", "additional time per send over PCIe with Simple", "us", pcie_tables);
+  lines.add("pcie.sends_fill", "sends over PCIe: filling and draining the first chunk", "us", pcie_tables);
+  lines.add("network.step", "step over the network, fixed + full", "us",
+            "multi-node tables abci-*, polaris-* and sophia-*; for the full time of LL, abci-v100-*");
+  lines.add("network.width",
+            "chunk size at which a network step takes its full time; for LL, also used for steps within a node in "
+            "rings over several nodes",
+            "B", "rings of abci-v100-*, with one to four turns of LL");
+  lines.add("network.cxi_simple", "additional time per step over Slingshot (cxi) with Simple", "us",
+            "alps-gh200-* at 1 MiB and above, polaris-* at 2 MiB and above");
+  lines.add("network.efa_share", "share of the EFA rate for Simple in rings and sends", "",
+            "time per byte of all_gather and alltoall in p5-2n8g-* and p5-8n8g-*, 1 to 2 GiB");
   lines.add(
       "network.post",
-      "to post a message of sends, and over EFA of rings: InfiniBand and RoCE from 400 Gb/s on / below / Slingshot / "
-      "EFA",
+      "posting a message in sends (over EFA, also in rings): InfiniBand and RoCE at 400 Gb/s or more / at lower rates "
+      "/ Slingshot / EFA",
       "us",
-      "400 Gb/s: floors and slopes of rtxpro5000-2n8g-alltoall, slope of h20-2n2g-alltoall; below: seen on HDR "
-      "outside the fit; Slingshot: 4 GiB alltoall on 4 nodes of Perlmutter in 200 ms (NVIDIA/nccl-tests issue "
-      "139), in chunks of 128 KiB; EFA: p5-2n8g-* and p5-8n8g-all_gather, 32 to 256 MiB");
-  lines.add("network.tree", "step over the network in trees, more", "us",
-            "NCCL's tuner: LL takes 5.0 us in trees, 2.7 in rings");
-  lines.add("width", "chunk at which a step costs its full time", "B", one_node);
-  lines.add("launch.a_gpu_more", "launch: each GPU beyond one that a thread calls", "us",
-            "floors of a100-1n8g-* (one process of 8 GPUs): 52 us more");
-  lines.add("sends.a_peer", "sends to all: each peer beyond one", "us", "floors of alltoall");
-  lines.add("nvls_width", "NVLS: buffer that fills it by 63 %", "B", "all_reduce on 8 H100 and 8 B200");
+      "400 Gb/s: lowest times and time per byte of rtxpro5000-2n8g-alltoall, time per byte of h20-2n2g-alltoall; lower "
+      "rates: observed on HDR, outside the fit; Slingshot: a 4 GiB alltoall on 4 nodes of Perlmutter takes 200 ms "
+      "(NVIDIA/nccl-tests issue 139) in chunks of 128 KiB; EFA: p5-2n8g-* and p5-8n8g-all_gather, 32 to 256 MiB");
+  lines.add("network.tree", "additional time per step over the network in trees", "us",
+            "NCCL's tuner: LL takes 5.0 us in trees and 2.7 us in rings");
+  lines.add("width", "chunk size at which a step takes its full time", "B", one_node);
+  lines.add("launch.a_gpu_more", "additional launch time for each GPU after the first that a thread drives", "us",
+            "lowest times of a100-1n8g-* (one process with 8 GPUs), 52 us more");
+  lines.add("sends.a_peer", "sends to all peers: additional time for each peer after the first", "us",
+            "lowest times of alltoall");
+  lines.add("nvls_width", "NVLS: buffer size at which the pipeline is 63 % full", "B",
+            "all_reduce on 8 H100 and 8 B200");
   return lines.take();
 }
 

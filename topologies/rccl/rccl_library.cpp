@@ -159,16 +159,16 @@ const std::vector<CostLine>& cost_lines() {
     return fmt::format("{} / {}", step_us(algorithm, ll), step_us(algorithm, simple));
   };
   static const std::vector<CostLine> lines{
-      {"before the first step, LL / Simple, us", fmt::format("{} / {}", base_us(ll), base_us(simple)),
+      {"startup before the first step, LL / Simple, us", fmt::format("{} / {}", base_us(ll), base_us(simple)),
        "RCCL's tuner: baseLat"},
-      {"a step with its link, rings, LL / Simple, us", steps(TunerAlgorithm::ring),
-       "RCCL's tuner: hwLat of model 5, NVLINK; also of MSCCL"},
-      {"a step with its link, trees, LL / Simple, us", steps(TunerAlgorithm::tree),
+      {"a step including its link, in rings, LL / Simple, us", steps(TunerAlgorithm::ring),
+       "RCCL's tuner: hwLat of model 5, NVLINK; also used for MSCCL"},
+      {"a step including its link, in trees, LL / Simple, us", steps(TunerAlgorithm::tree),
        "RCCL's tuner: hwLat of model 5, NVLINK"},
       {"a step between nodes", "NCCL's", "network.step and network.tree of `ringsim list costs`, not fitted to RCCL"},
-      {"share of xGMI's 48 GB/s", fmt::format("{:.2f}", xgmi_share),
-       "the slowest link of copies all to all, 45.1 GB/s: TransferBench, AMD"},
-      {"own part added up by MSCCL, GB/s", fmt::format("{}", msccl_reduce),
+      {"share of the 48 GB/s of an xGMI link", fmt::format("{:.2f}", xgmi_share),
+       "the slowest link when all GPUs copy to all others, 45.1 GB/s (TransferBench, AMD)"},
+      {"local reduction by MSCCL, GB/s", fmt::format("{}", msccl_reduce),
        "fitted to mi300x-1n8g-all_reduce, 2 to 16 MiB"},
   };
   return lines;

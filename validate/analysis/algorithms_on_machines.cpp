@@ -162,7 +162,7 @@ std::string to_markdown(const std::vector<ComparisonRow>& rows) {
   for (const ComparisonRow& row : rows) {
     if (row.machine != machine) {
       out += fmt::format("{}### {}\n\n| {:<14} | {:<43} | {:>10} | {:>9} | {:<16} | {:>10} | {:>5} |\n",
-                         machine.empty() ? "" : "\n", row.machine, "collective", "algorithm", "time us", "MB a rank",
+                         machine.empty() ? "" : "\n", row.machine, "collective", "algorithm", "time us", "MB/rank",
                          "busiest link", "carried MB", "busy");
       out += "| --- | --- | ---: | ---: | --- | ---: | ---: |\n";
       machine = row.machine;

@@ -94,13 +94,13 @@ std::optional<std::string> hint_of_unknown(const std::string& name, const std::v
 std::string columns_page() {
   std::string page =
       "# The columns of a result\n\n"
-      "`ringsim list columns` prints this page; a test compares it with the table in `validate/results/columns.cpp` "
-      "that every\n"
-      "format reads. CSV, SQLite and `--assert` use these names; in JSON, a dot starts a new level. All "
-      "rows of a\n"
-      "file have the same columns: those marked \"if any\" appear if a row has a value, the others if the command "
-      "gives\n"
-      "them.\n\n"
+      "`ringsim list columns` prints this page. A test compares it with the table in `validate/results/columns.cpp`, "
+      "which all\n"
+      "output formats use. CSV, SQLite and `--assert` use these names; in JSON, a dot starts a nested object. All rows "
+      "of a file\n"
+      "have the same columns. Columns marked \"if any\" appear if at least one row has a value; which of the others "
+      "appear\n"
+      "depends on the command.\n\n"
       "| column | unit | in | meaning |\n| --- | --- | --- | --- |\n";
   for (const Column& column : result_columns())
     page += fmt::format("| `{}` | {} | {}{} | {} |\n", column.name, column.unit,

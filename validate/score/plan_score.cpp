@@ -111,7 +111,7 @@ class PlanScorer {
     }
     std::erase_if(groups, [](const std::vector<ScoredPlan*>& group) {
       if (group.size() == 1)
-        group.front()->reason = "the only row of its model, GPU and precision; --input none scores it";
+        group.front()->reason = "the only row with its model, GPU and precision; use --input none to score it";
       return group.size() == 1;
     });
     if (options_.input == PlanInput::group)

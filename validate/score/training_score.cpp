@@ -156,7 +156,7 @@ const TrainingFigure* borrowed(std::span<const TrainingFigure> rows, std::span<c
                                     [&](const TrainingMachine& each) { return has_words(row.machine, each.words); });
       if (!gpu.empty() && its != map.machines.end() && its->gpu == gpu) return &row;
     }
-  unmapped_because(fmt::format("an efficiency without a rate: no row of one {} trains {} with batch {}",
+  unmapped_because(fmt::format("an efficiency without a rate, because no row with one {} trains {} with batch {}",
                                gpu.empty() ? "GPU" : gpu, like.model, like.batch));
 }
 
@@ -255,7 +255,7 @@ TrainingScore score_training(const TrainingFigures& figures, std::span<const Tra
         is_borrowed = true;
       } else if (row.gpus <= input->gpus) {
         check_mapped(row, figures.map);
-        if (row.gpus < input->gpus) unmapped_because(fmt::format("a board of {} GPUs, some of them idle", board));
+        if (row.gpus < input->gpus) unmapped_because(fmt::format("some GPUs of a {}-GPU board are idle", board));
         score.inputs.push_back(row.where);
         continue;
       }

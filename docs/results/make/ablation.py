@@ -17,11 +17,11 @@ FAMILIES = ["one node, NVLink", "one node, PCIe", "several nodes"]
 # What is switched off, and the options of --set that do it.
 INGREDIENTS = [
     ("nothing", []),
-    ("the launch of kernels", ['devices.gpu.launch="0 us"']),
-    ("copies and sums of a rank's own part", ['devices.gpu.copy="1000000 TB/s"', 'devices.gpu.reduce="1000000 TB/s"']),
-    ("all channels but one", ["library.env.NCCL_MAX_NCHANNELS=1"]),
+    ("kernel launches", ['devices.gpu.launch="0 us"']),
+    ("local copies and reductions of a rank's own data", ['devices.gpu.copy="1000000 TB/s"', 'devices.gpu.reduce="1000000 TB/s"']),
+    ("all channels except one", ["library.env.NCCL_MAX_NCHANNELS=1"]),
     ("trees", ["library.env.NCCL_ALGO=^Tree"]),
-    ("sums in the switches (NVLS, NVLSTree)", ["library.env.NCCL_ALGO=^NVLS,NVLSTree"]),
+    ("reduction in switches (NVLS, NVLSTree)", ["library.env.NCCL_ALGO=^NVLS,NVLSTree"]),
     ("LL128", ["library.env.NCCL_PROTO=^LL128"]),
 ]
 
@@ -33,7 +33,7 @@ def cell(rows, least, most):
 
 
 def table(results, family):
-    lines = ["| switched off | " + " | ".join(name for name, _, _ in BANDS) + " |", "| --- |" + " ---: |" * len(BANDS)]
+    lines = ["| disabled | " + " | ".join(name for name, _, _ in BANDS) + " |", "| --- |" + " ---: |" * len(BANDS)]
     for name, rows in results.items():
         own = [row for row in rows if family in (None, row["family"])]
         lines.append(f"| {name} | " + " | ".join(cell(own, least, most) for _, least, most in BANDS) + " |")
@@ -44,10 +44,10 @@ def write_page():
     results = {name: [row for row in library_rows(sys.argv[1], sets) if row["scored"] == "true"] for name, sets in INGREDIENTS}
     options = "\n".join(f"| {name} | {', '.join(f'`{each}`' for each in sets) or '-'} |" for name, sets in INGREDIENTS)
     families = "\n\n".join(f"## {family[0].upper()}{family[1:]}\n\n{table(results, family)}" for family in FAMILIES)
-    return f"""# How much does each part of the model of NCCL matter?
+    return f"""# How much does each part of the NCCL model matter?
 
-The script `docs/results/make/ablation.py build/tools/ringsim` writes this page. The tables show the scorecard's column "ringsim, library" for
-the [published tables](accuracy.md), with one part of the model switched off by `--set`; nothing is fitted again.
+`docs/results/make/ablation.py build/tools/ringsim` generates this page. The tables show the scorecard's column "ringsim, library" for
+the [published tables](accuracy.md) when one part of the model is disabled with `--set`. The remaining constants are not refitted.
 `--set` overrides NCCL variables specified by a table. Cells show the median / 90th percentile of |predicted/measured - 1|, in percent.
 
 ## All tables
@@ -58,7 +58,7 @@ the [published tables](accuracy.md), with one part of the model switched off by 
 
 ## Options
 
-| switched off | `ringsim scorecard --only-library --set` ... |
+| disabled | `ringsim scorecard --only-library --set` ... |
 | --- | --- |
 {options}
 """

@@ -25,11 +25,12 @@ BUS = {"all_reduce": lambda n: Fraction(2 * (n - 1), n), "all_gather": lambda n:
 NAMES = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
 # Tables with rows above their bound, and why. The script fails if one has no reason, or a reason has no row.
 ABOVE = {
-    "gh200-2n1g-all_reduce-gdron": "This is within rounding. The model assumes a payload of 24 of 25 GB/s per HDR port (0.96); these four ports carry 24.02.",
-    "h100-10n1g-all_reduce": "The preset's 48 GB/s are 2 % too low in two places. For PCIe gen5 x16, 48 GB/s is NCCL's constant (the line rate is 63 GB/s, and"
-                             " copies at 55 GB/s were measured elsewhere). For NDR, it is the upper end of the 46 to 48 GB/s that nccl-tests issue"
-                             " 290 reports. This fabric carries 48.9 of 50. The constants are unchanged, because other machines reach 46 to 48, and NCCL"
-                             " chooses by 48.",
+    "gh200-2n1g-all_reduce-gdron": "This is within rounding. The model assumes that an HDR port carries a payload of 24 of 25 GB/s (0.96), and these "
+    "four ports carry 24.02 GB/s each.",
+    "h100-10n1g-all_reduce": "The preset uses 48 GB/s in two places, which is 2 % too low here. For PCIe gen5 x16, 48 GB/s is NCCL's constant (the "
+    "line rate is 63 GB/s, and copies at 55 GB/s were measured elsewhere). For NDR, it is the upper end of the 46 to 48 GB/s reported in nccl-tests "
+    "issue 290. This fabric carries 48.9 of 50 GB/s. The constants are unchanged, because other machines reach 46 to 48 GB/s, and NCCL's own "
+    "decisions are based on 48 GB/s.",
 }
 
 
@@ -182,12 +183,12 @@ def measured_tables():
     above = {each.name: each for each in found if each.above and not each.switched}
     if set(above) != set(ABOVE):
         sys.exit(f"docs/results/make/bounds.py: rows above their bound in {sorted(above)}, explained {sorted(ABOVE)}")
-    head = ["table", "ranks", "best row, bytes", "busbw measured", "busbw of the bound", "share", "of NVLink's line rate"]
+    head = ["table", "ranks", "best row, bytes", "busbw measured", "busbw of the bound", "share", "share of the NVLink line rate"]
     plain = markdown(head, [each.cells(each.bound, each.share) for each in found if not each.switched])
-    switched = markdown(head[:-1] + ["share of the bound without them"],
+    switched = markdown(head[:-1] + ["share of the bound without reduction in switches"],
                         [each.cells(each.in_switches, each.switch_share)[:-1] + [f"{100 * each.share:.1f} %"]
                          for each in found if each.switched])
-    notes = "\n".join(f"- {each.name}: {len(each.above)} row{'s reach' if len(each.above) > 1 else ' reaches'} at most"
+    notes = "\n".join(f"- {each.name}: {len(each.above)} row{'s reach' if len(each.above) > 1 else ' reaches'} up to"
                       f" {100 * max(share for _, share in each.above):.1f} % of the bound (at {each.above[0][0]:,} bytes and more). {ABOVE[name]}"
                       for name, each in above.items())
     large = [each for each in found if each.payload and not each.switched and each.ranks == 8 and each.size >= 1 << 28]
@@ -197,44 +198,44 @@ def measured_tables():
 
 def write_page():
     plain, switched, notes, n, band, n_band = measured_tables()
-    return f"""# Bounds: the limits of machines, and what is reached
+    return f"""# Bounds: limits of machines compared with measurements
 
-The script `docs/results/make/bounds.py build/tools/ringsim` writes this page, and a test compares them. All rates are in GB/s (10^9 bytes).
+`docs/results/make/bounds.py build/tools/ringsim` generates this page, and a test checks that it is up to date. All rates are in GB/s (10^9 bytes).
 
 ## The limits of each preset
 
-No algorithm moves data faster than these rates. The cut in the last column is the limit. `ringsim bound` computes the rates for any
-machine. Link rates are payload rates, so the bounds are lower than they would be with line rates. Latency is not included.
+No algorithm can move data faster than the rates in this table. The last column shows the cut that limits the all-gather. `ringsim bound` computes these
+rates for any machine. They are based on the payload rates of links, so they are lower than they would be with line rates. Latency is not included.
 
-The nodes are connected by a star whose cables are faster than any NIC, so the limit is always a link inside a machine. All NICs are included. Other links
-are included if messages between GPUs use them: NVLink within a node, NICs between nodes. The busbw on several nodes may exceed that on one node, because
-data leaves a GPU over NVLink and NIC at once. `<=` marks a lower bound on the time; the optimum may be slower. Rates without it are optima that trees
-reach (`ringsim synthesize` makes the trees). `1/x*` is exact: it is the number of seconds in which each rank's block of 1 GB reaches all ranks.
-"All-reduce in two" is a reduce-scatter followed by an all-gather. "All-reduce" is the bound for all algorithms in which only GPUs reduce. In all rows,
-all-to-all is a lower bound that follows from cuts. `*` matches any number. Presets on the same line have the same bounds.
+The nodes are connected by a star whose cables are faster than any NIC, so the limit is always inside a machine. All NICs are included. Other links are
+included if messages between GPUs use them: NVLink within a node, NICs between nodes. The busbw on several nodes can exceed that on one node, because data
+leaves a GPU over NVLink and a NIC at the same time. `<=` marks an upper bound; the optimum may be lower. Rates without it are optimal, and trees reach
+them (`ringsim synthesize` generates the trees). `1/x*` is exact: it is the time in seconds in which each rank's block of 1 GB reaches all ranks.
+"All-reduce in two" is a reduce-scatter followed by an all-gather. "All-reduce" is the bound for all algorithms in which only GPUs reduce. All-to-all rates
+are always upper bounds that follow from cuts. `*` matches any number. Presets on the same line have the same bounds.
 
 {preset_table()}
 
-## What measured collectives reach
+## Measured collectives compared with the bounds
 
-The table shows the best row (largest busbw) of every measured table, as a share of its machine's bound. It includes the {n} tables in
-`validate/measured/tables` that have a scenario and messages of 1 MiB or more. Most were measured with NCCL; those with `mpi` in the name were measured with
-MPI, and those with mi300x or mi325x with RCCL. The bound uses the rate of copies between two GPUs. For single nodes with NVSwitches, the last column shows the
-share of NVLink's line rate. The {n_band} tables for eight GPUs on an NVSwitch that end at 256 MiB or more reach {band} of the line rate. The rest is lost to
-kernels, their synchronization, and protocols.
+The table compares the best row (the one with the largest busbw) of each measured table with the bound of its machine. It includes the {n} tables in
+`validate/measured/tables` that have a scenario and messages of 1 MiB or more. Most tables were measured with NCCL. Those with `mpi` in the name were
+measured with MPI, and those with mi300x or mi325x with RCCL. The bound uses the rate of copies between two GPUs. For single nodes with NVSwitches, the last
+column shows the share of the NVLink line rate. For the {n_band} tables with eight GPUs on an NVSwitch whose best row is 256 MiB or more, this share is {band}.
+The rest is lost to kernels, their synchronization, and protocols.
 
 {plain}
 
 ### Reduction in switches
 
-If NVSwitches reduce (NVLS), the usual bound on an all-reduce does not apply, because the message only has to leave and enter each GPU.
-If the table does not name the algorithm that ran, ringsim's prediction of NCCL's choice is used.
+If NVSwitches perform the reduction (NVLS), the usual all-reduce bound does not apply, because the message has to leave and enter each GPU only once.
+If a table does not name the algorithm that ran, this page uses the algorithm that ringsim predicts for NCCL.
 
 {switched}
 
 ### Rows above their bound
 
-A measured time below the bound means that the preset is slower than the machine. Broadcasts below 1 MiB and tables with reduction in switches are left out.
+If a measured rate exceeds its bound, the preset is slower than the real machine. This list excludes broadcasts below 1 MiB and tables with reduction in switches.
 
 {notes}
 """

@@ -55,33 +55,34 @@ def row(table, protocols, rows):
 
 
 def write_page():
-    return f"""# Calibration: a few factors, fitted to measurements
+    return f"""# Calibration: fitting a few factors to measurements
 
-The script `docs/results/make/calibration.py build/tools/ringsim` writes this page, and a test compares them.
+`docs/results/make/calibration.py build/tools/ringsim` generates this page, and a test checks that it is up to date.
 
-`ringsim calibrate SCENARIO MEASURED -o FILE` fits four factors in addition to the published figures, and says which of them the rows determine:
+`ringsim calibrate SCENARIO MEASURED -o FILE` fits four factors that are applied on top of the published figures, and reports which of them the measured rows determine:
 
-| factor | what it changes |
+| factor | effect |
 | --- | --- |
-| `launch` | a time added once to each collective |
-| `latency_scale` | the latency of every link |
-| `efficiency_inside` | the bandwidth of links within a node |
-| `efficiency_between` | the bandwidth of adapters' ports and of the fabric's cables |
+| `launch` | time added once per collective |
+| `latency_scale` | scales the latency of every link |
+| `efficiency_inside` | scales the bandwidth of links within a node |
+| `efficiency_between` | scales the bandwidth of adapter ports and fabric cables |
 
-A scenario accepts either the file (`"calibration": {{"file": "FILE"}}`) or factors (`"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`); results then
-have the column `calibration`. If there are several points for a size (algorithms, protocols), the fastest is the prediction, before and after the fit, as
-in [the scorecard](accuracy.md). The loss is quadratic for errors below 10 % and linear above. If the rows cannot distinguish a factor from others, or no
-row depends on it, ringsim names the factor and does not change it ([validate/score/calibrate.hpp](../../validate/score/calibrate.hpp)).
+A scenario accepts either the file (`"calibration": {{"file": "FILE"}}`) or the factors themselves (`"calibration": {{"launch": "5 us", "latency_scale": 1.2}}`).
+Results then have a `calibration` column. If there are several points for a size (algorithms or protocols), the fastest one is the prediction, both before
+and after the fit, as in [the scorecard](accuracy.md). The loss is quadratic for errors below 10 % and linear above. If no row depends on a factor, or if the
+rows cannot distinguish it from others, ringsim reports this and leaves the factor unchanged
+([validate/score/calibrate.hpp](../../validate/score/calibrate.hpp)).
 
-A fit cannot add missing physics to the model. It cannot distinguish a launch from the latencies of a ring, because a ring has the same number of
-steps at every size. Likewise, no wire has a `latency_scale` of 7: this value represents the steps and flags of NCCL's kernels.
+A fit cannot add missing physics to the model. It cannot distinguish the launch time from the latencies of a ring, because a ring has the same number of
+steps at every size. A `latency_scale` of 7 does not describe a wire either; it represents the steps and flags of NCCL's kernels.
 
-## Every second row fitted, the others predicted
+## Fits to every second row
 
-The table shows scenarios of the scorecard with the plain protocol and with NCCL's protocols (`--set transport.protocol=...`; the third table states that it
-used Simple). Rows are ordered by size; the odd rows are fitted and the even rows predicted, and vice versa. Errors are the median / 90th percentile of
-|predicted/measured - 1|, in percent, without and with the factors. "-" means that the rows do not determine the factor, so it was not changed; "bound" means
-that the factor is at the end of its range.
+The table shows scenarios of the scorecard with the plain protocol and with NCCL's protocols (`--set transport.protocol=...`; for the third scenario, the
+measured table specifies Simple). Rows are ordered by size. The factors are fitted to the odd rows and tested on the even rows, and vice versa. Errors are
+the median / 90th percentile of |predicted/measured - 1|, in percent, before and after the fit. "-" means that the rows do not determine the factor, so it
+was not changed. "bound" means that the factor is at the end of its range.
 
 | table | protocols | fitted rows | launch us | latency_scale | inside | between | fitted rows: before | after | others: before | after |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |

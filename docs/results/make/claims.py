@@ -64,57 +64,61 @@ def per_cent(share):
     return f"{100 * share:.1f} %"
 
 
+def listed(texts):
+    """Three texts or more as a list in a sentence."""
+    *first, last = texts
+    return f"{', '.join(first)}, and {last}"
+
+
 def data_parallel_step(rows):
     row = rows[0]
     split = row["split_us"]
-    return (f"With 8 GPUs, the step takes {ms(row):.1f} ms. Of these, the master computes for {split['compute'] / 1000:.1f} ms and "
-            f"waits for messages for {split['exposed_communication'] / 1000:.1f} ms. The GPUs reach {per_cent(row['efficiency'])} of the "
-            f"throughput of eight separate GPUs. The closed form `{row['closed_form']['formula']}` is exact {exactly(row)}.")
+    return (f"With 8 GPUs, a step takes {ms(row):.1f} ms. The master spends {split['compute'] / 1000:.1f} ms on computation and "
+            f"{split['exposed_communication'] / 1000:.1f} ms waiting for messages. Together, the GPUs reach {per_cent(row['efficiency'])} of the "
+            f"throughput of eight "
+            f"independent GPUs. The closed form `{row['closed_form']['formula']}` is exact {exactly(row)}.")
 
 
 def data_parallel_master(rows):
     master, others = rows[0]["by_rank"]
     total = [sum(each["memory"].values()) / 1e6 for each in (master, others)]
     return (f"With 8 GPUs, the master sends {master['sent_bytes'] / 1e6:.0f} MB per step, and each other GPU sends "
-            f"{others['sent_bytes'] / 1e6:.0f} MB. The master needs {total[0]:.0f} MB for weights, gradients and incoming data; the others need "
-            f"{total[1]:.0f} MB. The master's port, {rows[0]['bottleneck']['link']}, limits the step.")
+            f"{others['sent_bytes'] / 1e6:.0f} MB. The master needs {total[0]:.0f} MB for weights, gradients and incoming data, and each of the "
+            f"others needs {total[1]:.0f} MB. The step is limited by the master's port, {rows[0]['bottleneck']['link']}.")
 
 
 def server_grows(rows):
-    return ("With ports of 10 GB/s, 1 GiB takes " + ", ".join(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
-            f". The times equal the formula plus the latency of both directions, {[exactly(row) for row in rows][0]}.")
+    return ("With 10 GB/s ports, 1 GiB takes " + listed(f"{ms(row):.0f} ms for K = {row['ranks']}" for row in rows) +
+            f". The times match the formula plus the latency of both directions, {[exactly(row) for row in rows][0]}.")
 
 
 def ring_stays(rows):
     limit = 2 * 2**30 / 10e9 * 1000
-    return ("This is true only without latency. With ports of 10 GB/s, 1 GiB takes " +
-            ", ".join(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
-            f"; 2p/b is {limit:.1f} ms. The simulated times equal the formula plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
-            f"enough ranks, these latencies make the time longer than 2p/b.")
+    return ("This is true only if latency is zero. With 10 GB/s ports, 1 GiB takes " +
+            listed(f"{ms(row):.1f} ms for K = {row['ranks']}" for row in rows) +
+            f". For comparison, 2p/b is {limit:.1f} ms. The simulated times match the formula plus 2(K-1) latencies, {[exactly(row) for row in rows][0]}. With "
+            f"enough ranks, these latencies push the time above 2p/b.")
 
 
 def ddp(rows):
     one, many = (next(row for row in rows if row["buckets"] == buckets) for buckets in (1, 25))
-    return (f"With 8 GPUs and 102.4 MB of gradients, the step takes {ms(one):.3f} ms with one bucket, reduced after the backward pass, and "
-            f"{ms(many):.3f} ms with 25 buckets, reduced during the backward pass. Each GPU computes for "
-            f"{many['split_us']['compute'] / 1000:.0f} ms. The "
-            "broadcast at the start belongs to no step and is not in these times.")
+    return (f"With 8 GPUs and 102.4 MB of gradients, a step takes {ms(one):.3f} ms with a single bucket, which is reduced after the backward pass, "
+            f"and {ms(many):.3f} ms with 25 buckets, which are reduced during it. Each GPU computes for {many['split_us']['compute'] / 1000:.0f} ms "
+            f"per step. The initial broadcast is not part of a step, so these times do not include it.")
 
 
 def loop(rows):
     row = rows[0]
-    return (f"With ResNet-50, 32 images and an A100 that reaches 14 % of its peak, the step takes {ms(row):.1f} ms, "
-            f"of which computation takes {row['split_us']['compute'] / 1000:.1f} ms. The forward pass, the backward pass and the "
-            f"update are tasks of one stream; "
-            "`--trace` shows each layer.")
+    return (f"With ResNet-50 and 32 images on an A100 that reaches 14 % of its peak, a step takes {ms(row):.1f} ms, including "
+            f"{row['split_us']['compute'] / 1000:.1f} ms of computation. The forward pass, the backward pass and the update run on one stream; "
+            f"`--trace` shows each layer.")
 
 
 def scales(rows):
     good = [row for row in rows if row["workload"] == "resnet50" and row["algorithm"] == "hierarchical"]
-    return ("ResNet-50 on DGX A100 nodes with InfiniBand has an efficiency of " +
-            ", ".join(f"{per_cent(row['efficiency'])} on {row['ranks']} GPUs" for row in good) +
-            ". This requires a fast network: [buckets-slow-network]"
-            f"(../../{EXAMPLES}/training/buckets-slow-network.json) shows a slow one.")
+    return ("ResNet-50 on DGX A100 nodes with InfiniBand scales with an efficiency of " +
+            listed(f"{per_cent(row['efficiency'])} on {row['ranks']} GPUs" for row in good) +
+            f". This requires a fast network. For a slow one, see [buckets-slow-network](../../{EXAMPLES}/training/buckets-slow-network.json).")
 
 
 SLOW = [{"rank": 3, "factor": 2}]
@@ -127,11 +131,9 @@ def server_row(rows, size, slow, start):
 
 def stale(rows):
     sync, asynchronous = (server_row(rows, 10_000_000, SLOW, start) for start in (None, "staggered"))
-    return ("With 4 workers, one of which runs at half speed, and 10 MB of gradients, a synchronous step takes "
-            f"{ms(sync):.1f} ms. An asynchronous server processes the same number of samples in {ms(asynchronous):.1f} ms. However, "
-            f"an update is "
-            f"computed from weights that are {asynchronous['staleness_mean']:.0f} updates old on average and at most "
-            f"{asynchronous['staleness_max']}.")
+    return (f"This run has 10 MB of gradients and 4 workers, one of which runs at half speed. A synchronous step takes {ms(sync):.1f} ms. With an "
+            f"asynchronous server, the workers process the same number of samples in {ms(asynchronous):.1f} ms, but the weights that they use are "
+            f"{asynchronous['staleness_mean']:.0f} updates old on average and at most {asynchronous['staleness_max']}.")
 
 
 def one_thread(rows):
@@ -140,135 +142,133 @@ def one_thread(rows):
                     and r["point"]["training.host.order"] == order)
     free, busy, layers = (row(8, *which) for which in ((0, "by_gpu"), (200, "by_gpu"), (200, "by_layer")))
     waits = [each["split_us"]["waiting_for_host"] / 1000 for each in busy["by_rank"]]
-    return (f"ResNet-50 with 64 images on 8 GPUs takes {ms(free):.1f} ms per step if launches take no time, and {ms(busy):.1f} ms if the thread "
-            f"takes 200 us per layer. The thread launches on one GPU after the other, so rank 1 waits {waits[1]:.1f} ms for it and rank 7 waits "
-            f"{waits[7]:.1f} ms. If it launches layer by layer on all GPUs, the step takes {ms(layers):.1f} ms. On one GPU alone, it takes "
-            f"{ms(row(1, 0, 'by_gpu')):.1f} ms.")
+    return (f"With ResNet-50 and 64 images on 8 GPUs, a step takes {ms(free):.1f} ms if kernel launches take no time, and {ms(busy):.1f} ms if the "
+            f"thread needs 200 us to launch a layer. The thread launches all kernels of one GPU before those of the next, so rank 1 waits "
+            f"{waits[1]:.1f} ms for its launches and rank 7 waits {waits[7]:.1f} ms. If the thread launches each layer on all GPUs before the next layer, the "
+            f"step takes {ms(layers):.1f} ms. On a single GPU, a step takes {ms(row(1, 0, 'by_gpu')):.1f} ms.")
 
 
 def no_faster(rows):
     sync, staggered, together, at_random = (server_row(rows, 200_000_000, [], start) for start in (None, "staggered", "together", "random"))
-    return (f"It depends on when the workers begin. With 4 equal workers and 200 MB of gradients, a synchronous step takes {ms(sync):.1f} ms. "
-            f"Asynchronous workers that begin one after another need {ms(staggered):.1f} ms for the same number of samples, because "
-            f"one computes "
-            f"while another sends. Workers that begin at random times need {ms(at_random):.1f} ms. Workers that begin together need "
-            f"{ms(together):.1f} ms, because they stay together and gain nothing.")
+    return (f"This depends on when the workers start. With 4 identical workers and 200 MB of gradients, a synchronous step takes {ms(sync):.1f} ms. "
+            f"Asynchronous workers that start one after another need {ms(staggered):.1f} ms for the same number of samples, because one computes "
+            f"while another sends. Workers that start at random times need {ms(at_random):.1f} ms. Workers that start at the same time need "
+            f"{ms(together):.1f} ms, because they stay synchronized and gain nothing.")
 
 
 def barrel(rows):
     waits = [(row["ranks"], row["split_us"]["waiting_for_others"] / 1000) for row in rows if row["training"] == "ddp"]
-    return ("Each pass takes an additional random time of 10 ms on average. Averaged over the steps, a rank waits for slower ranks for " +
-            ", ".join(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
-            ". The slowest of K ranks is late by 10 ms times 1 + 1/2 + ... + 1/K on average, including its own 10 ms, so the wait "
-            "grows with the logarithm of K.")
+    return ("Each pass is delayed by a random time of 10 ms on average. The average time per step that a rank spends waiting for slower ranks is " +
+            listed(f"{wait:.1f} ms with {ranks} GPUs" for ranks, wait in waits) +
+            ". The average delay of the slowest of K ranks is 10 ms times 1 + 1/2 + ... + 1/K, so the wait grows with the logarithm of K.")
 
 
 def reducer(rows):
     at_32 = {row["training"]: row for row in rows if row["ranks"] == 32}
-    return (f"With 32 GPUs and passes of random length, a step takes {ms(at_32['ddp']):.0f} ms with a ring and "
-            f"{ms(at_32['parameter_server']):.0f} ms with one server. With the server, "
-            f"{at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f} ms of the step are exposed "
-            f"communication; with the ring, {at_32['ddp']['split_us']['exposed_communication'] / 1000:.0f} ms are.")
+    return (f"With 32 GPUs and random compute times, a step takes {ms(at_32['ddp']):.0f} ms with a ring and {ms(at_32['parameter_server']):.0f} ms "
+            f"with one server. Exposed communication accounts for {at_32['parameter_server']['split_us']['exposed_communication'] / 1000:.0f} ms with "
+            f"the server and {at_32['ddp']['split_us']['exposed_communication'] / 1000:.0f} ms with the ring.")
 
 
 def busy_server(rows):
     on_time, late = (server_row(rows, 200_000_000, slow, None) for slow in ([], SLOW))
-    return (f"Not always: a rank that runs at half speed costs nothing if the server is busy with the other workers during its delay. "
-            f"With 4 workers and 200 MB of gradients, the step takes "
-            f"{ms(on_time):.3f} ms if all ranks are equal, and {ms(late):.3f} ms if one is slow.")
+    return (f"This is not always true. A rank that runs at half speed does not delay the step if the server is busy with the other workers in the "
+            f"meantime. With 4 workers and 200 MB of gradients, a step takes {ms(on_time):.3f} ms if all ranks are equally fast and {ms(late):.3f} ms "
+            f"if one is slow.")
 
 
 def model_parallel(rows):
     def shares(parts):
-        return ", ".join(f"{per_cent(row['efficiency'])} with {row['ranks']}" for row in rows
-                         if row["point"]["training.regime.microbatches"] == parts and row["ranks"] > 1)
+        return listed(f"{per_cent(row['efficiency'])} with {row['ranks']}" for row in rows
+                      if row["point"]["training.regime.microbatches"] == parts and row["ranks"] > 1)
     last = the(rows, ranks=8, microbatches=1)
     waits = (last["split_us"]["waiting_for_others"] + last["split_us"]["exposed_communication"] + last["split_us"]["idle"]) / 1000
-    return (f"The model is ResNet-50, with 32 images per GPU. With whole batches, one after the other, the GPUs reach these shares of their "
-            f"separate throughput: {shares(1)} GPUs. The reason is that each GPU waits until the others are done: rank 0 of 8 computes for "
-            f"{last['split_us']['compute'] / 1000:.1f} ms and waits for {waits:.1f} ms. With 32 microbatches per batch (GPipe), they reach "
-            f"{shares(32)}. The rest is lost to idle time at the beginning and the end, when not all GPUs have work, and to imbalance, because "
-            "the layers cannot be divided evenly.")
+    return (f"The model is ResNet-50 with 32 images per GPU. If each batch passes through the GPUs as a whole, they reach only a fraction of the "
+            f"throughput of independent GPUs: {shares(1)} GPUs. The reason is that each GPU waits while the others compute. With 8 GPUs, rank 0 "
+            f"computes for {last['split_us']['compute'] / 1000:.1f} ms and waits for {waits:.1f} ms. With 32 microbatches per batch (GPipe), the GPUs "
+            f"reach {shares(32)}. The rest is lost to the pipeline bubble, when not all GPUs have work, and to load imbalance, because the layers "
+            f"cannot be divided evenly.")
 
 
 def one_machine(rows):
     one, other = rows
-    return (f"With 8 GPUs on one switch, a step takes {ms(one):.1f} ms with DataParallel, and {ms(other):.1f} ms with DistributedDataParallel "
-            f"and the same model, batch and ports.")
+    return (f"With 8 GPUs on one switch, a step takes {ms(one):.1f} ms with DataParallel and {ms(other):.1f} ms with DistributedDataParallel. The "
+            f"model, the batch and the ports are the same.")
 
 
 def gpudirect(rows):
     with_it, without = rows
-    return (f"If all GPUs of two DGX A100 nodes send 256 MiB each to the other node at once, each GPU reaches {with_it['busbw_GBps']:.1f} GB/s "
-            f"with GPUDirect RDMA and {without['busbw_GBps']:.1f} GB/s without it. Without it, the limit is {without['bottleneck']['link']}, "
-            "because the GPUs of one CPU share its memory.")
+    return (f"If all GPUs of two DGX A100 nodes send 256 MiB each to the other node at the same time, each GPU reaches {with_it['busbw_GBps']:.1f} GB/s "
+            f"with GPUDirect RDMA and {without['busbw_GBps']:.1f} GB/s without it. The bottleneck without it is {without['bottleneck']['link']}, "
+            f"because all GPUs attached to a CPU share its memory bandwidth.")
 
 
 def copies(rows):
     with_it, without = rows
-    return (f"For one pair of GPUs in DGX A100 nodes, 256 MiB take {ms(with_it):.2f} ms directly from GPU memory and {ms(without):.2f} ms "
-            f"through host memory. The two copies overlap; the additional time is spent on {without['bottleneck']['link']}, which both cross.")
+    return (f"Between two GPUs in different DGX A100 nodes, 256 MiB takes {ms(with_it):.2f} ms directly from GPU memory and {ms(without):.2f} ms "
+            f"through host memory. The two copies overlap, and the additional time is due to {without['bottleneck']['link']}, which both of them cross.")
 
 
 def hyperplane(rows):
     by = {row["point"]["transport.gpudirect"]: row for row in rows if row["bytes"] == 2**30}
-    return (f"For NCCL's all-reduce of 1 GiB over two such nodes, ringsim predicts {by[True]['busbw_GBps']:.1f} GB/s with GPUDirect "
-            f"({per_cent(by[True]['busbw_GBps'] / 50)} of the cables' rate) and {by[False]['busbw_GBps']:.1f} GB/s without it. The prediction "
-            "is below the cables' 50 GB/s because of PCIe gen3 x16 (48 GB/s) and the rate at which adapters read V100 memory.")
+    return (f"For a 1 GiB NCCL all-reduce over two of these nodes, ringsim predicts {by[True]['busbw_GBps']:.1f} GB/s with GPUDirect "
+            f"({per_cent(by[True]['busbw_GBps'] / 50)} of the cable rate) and {by[False]['busbw_GBps']:.1f} GB/s without it. The prediction is below "
+            f"50 GB/s because PCIe gen3 x16 limits the four adapters to 48 GB/s, and adapters read V100 memory more slowly than that.")
 
 
 def big_models(rows):
     alone = {row["workload"]: row["samples_per_s"] for row in rows if row["training"] == "single"}
     gains = [f"{row['samples_per_s'] / alone[row['workload']]:.1f} times ({row['workload']})"
              for row in rows if row["ranks"] == 64]
-    return (f"With 64 A100 in eight nodes, the number of samples per second is {', '.join(gains)} that of one A100 that computes at 14 % of its peak.")
+    return (f"Compared with a single A100, 64 A100 GPUs in eight nodes process {listed(gains)} as many samples per second. Each GPU computes at 14 "
+            f"% of its peak.")
 
 
 def centralized(rows):
     one, many = (the(rows, regime={"name": "parameter_server", "servers": servers}) for servers in (1, 16))
-    return (f"With VGG-16 on 16 GPUs, a step takes {ms(one):.0f} ms with one separate server and {ms(many):.0f} ms with 16 servers that each have "
-            f"a part of the model. Computation takes {one['split_us']['compute'] / 1000:.0f} ms of these.")
+    return (f"With VGG-16 on 16 GPUs, a step takes {ms(one):.0f} ms with one separate server and {ms(many):.0f} ms with 16 servers that each store a "
+            f"part of the model. Computation accounts for {one['split_us']['compute'] / 1000:.0f} ms in both cases.")
 
 
 def decentralized(rows):
     ddp_row, *averaged = rows
     every = {row["point"]["training.regime"]["every"]: row for row in averaged}
-    return (f"With BERT-large on 16 GPUs with ports of 10 Gb/s, a step takes {ms(every[1]):.0f} ms if weights are averaged after every step, "
-            f"{ms(every[4]):.0f} ms if every 4 steps, and {ms(every[64]):.0f} ms if every 64 steps: on a slow network the gain is "
-            f"large. Averaging after every step is slower "
+    return (f"With BERT-large on 16 GPUs with 10 Gb/s ports, a step takes {ms(every[1]):.0f} ms if weights are averaged after every step, "
+            f"{ms(every[4]):.0f} ms if they are averaged every 4 steps, and {ms(every[64]):.0f} ms if they are averaged every 64 steps. The gain is "
+            f"large because the network is slow. Averaging after every step is slower "
             f"than DistributedDataParallel ({ms(ddp_row):.0f} ms), which sends during the backward pass.")
 
 
 def seven(rows):
     one, by_cpu, node, server, asynchronous, sharded, nodes = rows
-    return (f"The model is ResNet-50, with 128 images per V100. One GPU takes {ms(one):.1f} ms per step. If the CPU of a node with 8 GPUs adds up "
-            f"the gradients, a step takes {ms(by_cpu):.1f} ms, because {by_cpu['bottleneck']['link']} carries all copies of one half. The same "
-            f"GPUs take {ms(node):.1f} ms with an all-reduce over NVLink. On two nodes, a step takes {ms(asynchronous):.1f} ms per "
-            f"worker with an "
-            f"asynchronous server and weights that are {asynchronous['staleness_mean']:.0f} updates old, {ms(server):.1f} ms with a synchronous "
-            f"server, {ms(sharded):.1f} ms with four synchronous servers that each have a part of the model, and {ms(nodes):.1f} ms with an "
-            "all-reduce. For each regime, [regimes](regimes.md) says what is sent and where computation happens, with a picture.")
+    return (f"The model is ResNet-50 with 128 images per V100. One GPU takes {ms(one):.1f} ms per step. If a CPU adds up the gradients of the 8 GPUs "
+            f"in a node, a step takes {ms(by_cpu):.1f} ms, because {by_cpu['bottleneck']['link']} carries the copies of half of the GPUs. With an "
+            f"all-reduce over NVLink, a step on the same GPUs takes {ms(node):.1f} ms. On two nodes, a step takes {ms(asynchronous):.1f} ms per "
+            f"worker with an asynchronous server (the weights are {asynchronous['staleness_mean']:.0f} updates old), {ms(server):.1f} ms with a "
+            f"synchronous server, {ms(sharded):.1f} ms with four synchronous servers that each store a part of the model, and {ms(nodes):.1f} ms with "
+            f"an all-reduce. [Regimes](regimes.md) describes what each regime sends and where it computes, with pictures.")
 
 
 def server_that_trains(rows):
     apart, among, apart_busy, among_busy = (
         the(rows, regime=regime, time=time) for time in ("0 us", "4 ms")
         for regime in ({"name": "parameter_server", "mode": "async", "servers": 1}, {"name": "parameter_server", "mode": "async"}))
-    return (f"With ResNet-50 on 4 V100 and asynchronous updates, a worker's step takes {ms(among):.2f} ms if one of the four is also the server, "
-            f"and {ms(apart):.2f} ms with a separate server: the master's gradients do not have to be sent. If an update takes 4 ms, the "
-            f"steps take {ms(among_busy):.2f} and {ms(apart_busy):.2f} ms, because the master's GPU makes all updates between its own kernels.")
+    return (f"With ResNet-50 on 4 V100 and asynchronous updates, a worker's step takes {ms(among):.2f} ms if one of the four GPUs is also the server, "
+            f"and {ms(apart):.2f} ms with a separate server. The former is faster because the gradients of the server's own GPU do not have to be "
+            f"sent. If an update takes 4 ms, the steps take {ms(among_busy):.2f} and {ms(apart_busy):.2f} ms. The advantage shrinks because the "
+            f"server's GPU runs all updates between its own kernels.")
 
 
 def without_averaging(rows):
     all_together, gossip, meanwhile = rows[:3]
-    return (f"With 8 GPUs and passes of random length, a step takes {ms(all_together):.1f} ms if all average after every step, {ms(gossip):.1f} ms "
-            f"if each averages with its two neighbors, and {ms(meanwhile):.1f} ms if it does so during the next step.")
+    return (f"With 8 GPUs and random compute times, a step takes {ms(all_together):.1f} ms if all workers average after every step, {ms(gossip):.1f} "
+            f"ms if each averages with its two neighbors, and {ms(meanwhile):.1f} ms if this averaging overlaps with the next step.")
 
 
 def on_workers(rows):
     server, ring, _ = (row for row in rows if row["ranks"] == 64)
-    return (f"With ResNet-50 on 64 GPUs, a step takes {ms(ring):.1f} ms with a ring of workers and {ms(server):.1f} ms with a server. Each GPU "
-            f"computes for {ring['split_us']['compute'] / 1000:.1f} ms of these.")
+    return (f"With ResNet-50 on 64 GPUs, a step takes {ms(ring):.1f} ms with a ring of workers and {ms(server):.1f} ms with a server. In both cases, "
+            f"each GPU computes for {ring['split_us']['compute'] / 1000:.1f} ms.")
 
 
 def server_in_parts(rows):
@@ -278,11 +278,10 @@ def server_in_parts(rows):
     both = parts["gradients"]["time_us"] + parts["model"]["time_us"]
     if abs(both - server["time_us"]) > 1e-6:
         sys.exit(f"expected reduce and broadcast to take a server's {server['time_us']} us, found {both}")
-    return (f"The exchange in a step consists of reduce and broadcast, which take {ms(parts['gradients']):.3f} and {ms(parts['model']):.3f} ms. "
-            f"Their sum is the time of `parameter_server` for the same number of bytes, {ms(server):.3f} ms, to the picosecond. A scatter comes "
-            f"first only if the server also hands out the samples; here it takes {ms(parts['main']):.3f} ms, which makes "
-            f"{ms(parts['all']):.3f} ms "
-            "in all.")
+    return (f"The exchange in each step consists of a reduce and a broadcast, which take {ms(parts['gradients']):.3f} and {ms(parts['model']):.3f} "
+            f"ms. The sum equals the time of `parameter_server` for the same number of bytes, {ms(server):.3f} ms, to the picosecond. A scatter is "
+            f"needed only if the server also distributes the samples. In this run, it takes {ms(parts['main']):.3f} ms, and the total is "
+            f"{ms(parts['all']):.3f} ms.")
 
 
 def last_step(_):
@@ -290,29 +289,30 @@ def last_step(_):
         trace = pathlib.Path(folder) / "trace.json"
         ringsim([*HALVING, "--trace", str(trace)])
         steps = [each["dur"] / 1000 for each in json.loads(trace.read_text())["traceEvents"] if each.get("cat") == "link"]
-    return (f"With 8 GPUs and 1 GiB, the six steps of the critical path take {', '.join(f'{each:.1f}' for each in steps)} ms. The first and the "
-            f"last each carry half of the buffer and take {per_cent(steps[-1] / sum(steps))} of the time.")
+    return (f"With 8 GPUs and 1 GiB, the six steps of the critical path take {listed(f'{each:.1f}' for each in steps)} ms. The first and the last "
+            f"step each send half of the buffer, and each takes {per_cent(steps[-1] / sum(steps))} of the time.")
 
 
 def thirteen(rows):
     eight, many = rows[0], rows[2]
-    return (f"An all-reduce of 64 MiB takes {ms(many):.2f} ms with 13 GPUs and {ms(eight):.2f} ms with 8. The five extra GPUs, which send everything before and "
-            f"receive everything after, account for {per_cent(1 - ms(eight) / ms(many))} of the time.")
+    return (f"An all-reduce of 64 MiB takes {ms(many):.2f} ms with 13 GPUs and {ms(eight):.2f} ms with 8. The transfers from and to the five extra "
+            f"GPUs account for {per_cent(1 - ms(eight) / ms(many))} of the time.")
 
 
 def long_ring(rows):
     small, large = ({(row["algorithm"], row["ranks"]): ms(row) for row in rows if row["bytes"] == size} for size in (2**10, 2**30))
-    return (f"On 64 GPUs, 1 GiB takes {large['ring', 64]:.1f} ms with a ring and {large['halving_doubling', 64]:.1f} ms with halving-doubling; on "
-            f"4096 GPUs, it takes {large['ring', 4096]:.1f} and {large['halving_doubling', 4096]:.1f} ms. On 4096 GPUs, 1 KiB takes "
-            f"{small['ring', 4096]:.2f} and {small['halving_doubling', 4096]:.3f} ms, which differ by a factor of "
-            f"{small['ring', 4096] / small['halving_doubling', 4096]:.0f}: a ring has 2(K-1) latencies, halving-doubling 2 log2(K).")
+    return (f"On 64 GPUs, 1 GiB takes {large['ring', 64]:.1f} ms with a ring and {large['halving_doubling', 64]:.1f} ms with halving-doubling. On "
+            f"4096 GPUs, these times are {large['ring', 4096]:.1f} and {large['halving_doubling', 4096]:.1f} ms. The difference is largest for small "
+            f"messages. On 4096 GPUs, 1 KiB takes {small['ring', 4096]:.2f} ms with a ring and {small['halving_doubling', 4096]:.3f} ms with "
+            f"halving-doubling, a factor of {small['ring', 4096] / small['halving_doubling', 4096]:.0f}, because a ring incurs 2(K-1) latencies and "
+            f"halving-doubling only 2 log2(K).")
 
 
 def collectives(rows):
     by = {(row["collective"], row["ranks"]): row for row in rows if row["point"]["topology.kind"] == "ring"}
     whole, first, second = (ms(by[op, 8]) for op in ("all_reduce", "reduce_scatter", "all_gather"))
-    return (f"On a ring of 8 GPUs with 8 MiB, reduce-scatter takes {first:.4f} ms and all-gather {second:.4f} ms; the sum is the time of "
-            f"all-reduce, {whole:.4f} ms. `ringsim schedule picture` draws each, step by step.")
+    return (f"For 8 MiB on a ring of 8 GPUs, the reduce-scatter takes {first:.4f} ms and the all-gather takes {second:.4f} ms. The sum equals the "
+            f"time of the all-reduce, {whole:.4f} ms. `ringsim schedule picture` draws each of them step by step.")
 
 
 SERVER_IN_PARTS = [f"{EXAMPLES}/collectives/server-in-parts.json"]
@@ -331,69 +331,71 @@ def star(algorithm, *more):
 
 CLAIMS = {
     "Training on one machine": [
-        Claim("The loop of training: forward pass, loss, backward pass, update.", "Quantified",
+        Claim("The training loop consists of a forward pass, a loss, a backward pass and an update.", "Quantified",
               [f"{TRAINING}/dgx-a100.json", "--set", "topology.nodes=1", "--set", 'training.regime="single"', "--set",
                'training.workload={"model":"resnet50","batch":32,"compute":{"flops":"156 TFLOP/s","efficiency":"14%"}}'], loop),
-        Claim("DataParallel: the master scatters the batch, broadcasts the model, gathers outputs, scatters their losses, gathers the "
-              "gradients and updates.", "Quantified", [DP, "--set", "topology.ranks=8"], data_parallel_step),
-        Claim("The master has more load.", "Quantified", [DP, "--set", "topology.ranks=8", "--explain"], data_parallel_master),
-        Claim("One process drives all GPUs, with one CPU core.", "Quantified", [f"{TRAINING}/one-thread.json", "--explain"], one_thread),
+        Claim("In DataParallel, the master scatters the batch, broadcasts the model, gathers the outputs, scatters their losses, gathers the "
+              "gradients and updates the model.", "Quantified", [DP, "--set", "topology.ranks=8"], data_parallel_step),
+        Claim("The master has a higher load.", "Quantified", [DP, "--set", "topology.ranks=8", "--explain"], data_parallel_master),
+        Claim("A single process on one CPU core drives all GPUs.", "Quantified", [f"{TRAINING}/one-thread.json", "--explain"], one_thread),
         Claim("DistributedDataParallel is faster than DataParallel on one machine.", "Confirmed",
               [DP, "--set", "topology.ranks=8", "--set",
                'training.regime=[{"name":"data_parallel","loss":"1 ms"},{"name":"ddp","algorithm":"ring"}]'], one_machine),
-        Claim("Model parallelism: parts of a model on different GPUs wait for each other, and scale poorly.", "Quantified",
+        Claim("Model parallelism scales poorly, because the parts of a model on different GPUs wait for each other.", "Quantified",
               [f"{TRAINING}/model-parallel.json"], model_parallel),
     ],
     "Parameter server and ring": [
-        Claim("A parameter server needs T = 2(K-1) p/b, which grows with K.", "Confirmed",
+        Claim("With a parameter server, an exchange takes T = 2(K-1) p/b, which grows with K.", "Confirmed",
               star('"parameter_server"', "topology.ranks=[2,8,64]", 'collective.bytes="1 GiB"'), server_grows),
-        Claim("A ring sends p/K in each of 2(K-1) steps: T = 2(K-1) p/(Kb), below 2p/b for any K.", "Corrected",
+        Claim("A ring sends p/K in each of 2(K-1) steps, so T = 2(K-1) p/(Kb), which is below 2p/b for any K.", "Corrected",
               star('"ring"', "topology.ranks=[2,8,64,4096]", 'collective.bytes="1 GiB"'), ring_stays),
-        Claim("A parameter server is scatter, reduce and broadcast.", "Corrected", SERVER_IN_PARTS,
+        Claim("A parameter server performs a scatter, a reduce and a broadcast.", "Corrected", SERVER_IN_PARTS,
               server_in_parts),
-        Claim("Workers that average among themselves need no server (PyTorch DDP, MultiWorkerMirroredStrategy).", "Quantified",
+        Claim("Workers that average gradients among themselves do not need a server (PyTorch DDP, MultiWorkerMirroredStrategy).", "Quantified",
               [f"{TRAINING}/server-or-ring.json"], on_workers),
     ],
     "Synchronous and asynchronous": [
-        Claim("There are seven ways: one GPU; GPUs and their CPU; a node with all-reduce; asynchronous, synchronous and sharded parameter "
-              "servers; several nodes with all-reduce.", "Quantified", [f"{TRAINING}/seven-regimes.json"], seven),
-        Claim("DistributedDataParallel: rank 0 broadcasts the model once; then every GPU has its own data, and gradients are "
+        Claim("There are seven ways to train: one GPU; several GPUs and their CPU; one node with all-reduce; asynchronous, synchronous and sharded "
+              "parameter servers; several nodes with all-reduce.", "Quantified", [f"{TRAINING}/seven-regimes.json"], seven),
+        Claim("In DistributedDataParallel, rank 0 broadcasts the model once. Each GPU then processes its own data, and the gradients are "
               "all-reduced.", "Quantified", [f"{TRAINING}/buckets.json"], ddp),
         Claim("Data parallelism scales well.", "Quantified", [f"{TRAINING}/dgx-a100.json"], scales),
-        Claim("A synchronous update waits for the slowest; an asynchronous one does not, and its gradients are stale.", "Quantified",
+        Claim("A synchronous update waits for the slowest worker; an asynchronous one does not, but its gradients are stale.", "Quantified",
               [f"{TRAINING}/async-server.json"], stale),
         Claim("Asynchronous updates are faster.", "Corrected", [f"{TRAINING}/async-server.json"], no_faster),
-        Claim("The barrel effect: the more GPUs, the longer all wait for the slowest.", "Quantified", [f"{TRAINING}/stragglers.json"],
+        Claim("The more GPUs there are, the longer they wait for the slowest one (the barrel effect).", "Quantified", [f"{TRAINING}/stragglers.json"],
               barrel),
         Claim("The reducer is a bottleneck.", "Quantified", [f"{TRAINING}/stragglers.json"], reducer),
-        Claim("A straggler costs its delay.", "Corrected", [f"{TRAINING}/async-server.json"], busy_server),
+        Claim("A straggler lengthens the step by its delay.", "Corrected", [f"{TRAINING}/async-server.json"], busy_server),
     ],
     "Centralized and decentralized": [
-        Claim("Centralized: gradients go to a server, are averaged once all are there, and new weights come back.", "Quantified",
+        Claim("In centralized training, a server averages the gradients when all have arrived and sends back new weights.", "Quantified",
               [f"{TRAINING}/parameter-server.json"], centralized),
         Claim("The server can be one of the workers.", "Quantified", [f"{TRAINING}/async-master.json"], server_that_trains),
-        Claim("Decentralized: each trains several steps, then weights are averaged; a bit faster, because machines communicate less.", "Quantified",
+        Claim("In decentralized training, workers average their weights every few steps. This is slightly faster, because machines communicate "
+              "less.", "Quantified",
               [f"{TRAINING}/local-sgd.json"], decentralized),
-        Claim("Decentralized, without waiting for all.", "Quantified", [f"{TRAINING}/gossip.json"], without_averaging),
+        Claim("In decentralized training, a worker does not have to wait for all others.", "Quantified", [f"{TRAINING}/gossip.json"], without_averaging),
     ],
-    "What machines need": [
-        Claim("Full speed needs NVLink, InfiniBand and GPUDirect RDMA.", "Quantified",
+    "Hardware requirements": [
+        Claim("Full speed requires NVLink, InfiniBand and GPUDirect RDMA.", "Quantified",
               [f"{EXAMPLES}/machines/gpudirect-all.json", "--set", 'topology.node="dgx-a100"'], gpudirect),
-        Claim("Without RDMA data is copied twice: from GPU to CPU, from CPU to adapter.", "Quantified",
+        Claim("Without RDMA, data is copied twice, from GPU to CPU and from CPU to adapter.", "Quantified",
               [f"{EXAMPLES}/machines/gpudirect-pair.json", "--set", 'topology.node="dgx-a100"'], copies),
-        Claim("Hyperplane V100: of 4 x 100 Gb/s, 50 GB/s, 42 GB/s were measured between nodes.", "Quantified",
+        Claim("Between Hyperplane V100 nodes, 42 GB/s was measured out of 4 x 100 Gb/s (50 GB/s).", "Quantified",
               [f"{EXAMPLES}/library/hyperplane-v100.json"], hyperplane),
-        Claim("Such training is useful for NasNet, BERT and GPT-2.", "Quantified",
+        Claim("Multi-node training is useful for NasNet, BERT and GPT-2.", "Quantified",
               [f"{TRAINING}/dgx-a100.json", "--set", "topology.nodes=[1,8]", "--set", f"training.workload={json.dumps(BIG)}", "--set",
                'training.regime=["single",{"name":"ddp","algorithm":"hierarchical"}]'], big_models),
     ],
     "Collectives": [
-        Claim("All-reduce is reduce-scatter and all-gather.", "Confirmed", [f"{EXAMPLES}/collectives/ring-collectives.json"], collectives),
-        Claim("Halving-doubling has no single bottleneck and uses both directions; the last step sends much data.", "Quantified",
+        Claim("An all-reduce is a reduce-scatter followed by an all-gather.", "Confirmed", [f"{EXAMPLES}/collectives/ring-collectives.json"], collectives),
+        Claim("Halving-doubling has no single bottleneck and uses both directions; the last step sends a lot of data.", "Quantified",
               HALVING, last_step),
-        Claim("13 servers: the five beyond eight send everything before and receive everything after; their share of the time is huge.",
+        Claim("With 13 servers, the five extra ones send all their data before the exchange and receive the result after it. This takes a huge share "
+              "of the time.",
               "Quantified", [f"{EXAMPLES}/algorithms/thirteen-ranks.json"], thirteen),
-        Claim("A ring has full bandwidth at medium scale; long rings lose.", "Quantified",
+        Claim("A ring reaches full bandwidth at medium scale, but long rings are slower.", "Quantified",
               star('["ring","halving_doubling"]', "topology.ranks=[64,4096]", 'collective.bytes=["1 KiB","1 GiB"]'), long_ring),
     ],
 }
@@ -407,11 +409,11 @@ def entry(claim):
 
 def text():
     sections = "\n".join(f"## {title}\n\n" + "\n".join(entry(claim) for claim in claims) for title, claims in CLAIMS.items())
-    return f"""# Common claims, and what ringsim shows
+    return f"""# Common claims, checked with ringsim
 
-ringsim started from public texts that explain data parallelism, parameter servers, ring all-reduce, halving-doubling,
-DistributedDataParallel and GPUDirect RDMA. This page lists their claims, each with a run that confirms it, quantifies it or
-corrects it. The script `docs/results/make/claims.py build/tools/ringsim` writes this page; a test compares them.
+Many public texts explain data parallelism, parameter servers, ring all-reduce, halving-doubling,
+DistributedDataParallel and GPUDirect RDMA. This page lists common claims from these texts. For each claim, a run confirms,
+quantifies or corrects it. `docs/results/make/claims.py build/tools/ringsim` generates this page, and a test checks that it is up to date.
 
 {sections}"""
 

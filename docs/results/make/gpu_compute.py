@@ -40,9 +40,9 @@ def gemm_table(rows):
     out = []
     for low, high in SIZES:
         its = [row for row in rows if row["kind"] == "gemm" and low <= float(row["flop"]) < high]
-        name = f"below {high:.0e} FLOP" if low == 0 else f"{low:.0e} to {high:.0e}" if high < 1e15 else f"{low:.0e} and more"
+        name = f"below {high:.0e}" if low == 0 else f"{low:.0e} to {high:.0e}" if high < 1e15 else f"{low:.0e} and more"
         out.append([name.replace("e+", "e"), str(len(its)), *spread([float(row["tflops"]) / PEAK_TFLOPS for row in its], percent)])
-    return lines_of(["a product of", "rows", "share of the peak", "10th percentile", "90th"], out)
+    return lines_of(["FLOP per product", "measurements", "median share of the peak", "10th percentile", "90th percentile"], out)
 
 
 def attention_table(rows):
@@ -106,56 +106,56 @@ def write_page():
     one_block = next(float(row["gbps"]) for row in rows if row["kind"] == "copy" and row["what"] == "copy kernel of 1 blocks")
     return f"""# How fast a GPU computes, and the cost of simultaneous copies
 
-This page shows the throughput of transformer kernels on one H200, first running alone and then two at a time, as a fraction of the datasheet peaks
-({PEAK_TFLOPS:g} TFLOP/s for BFLOAT16 without sparsity, {PEAK_GBPS / 1000:g} TB/s). [tools/torch-compute.py](../../tools/torch-compute.py) measured it and says how it
-counts FLOP and bytes; the rows are [here](../../{measured.relative_to(ROOT)}). The numbers hold for this GPU and this software, and can be used for
-`workload.compute` and `training.slowdown` in a scenario. ringsim uses none of them as a default.
+This page shows the throughput of transformer kernels on one H200, running alone and next to copies, as a fraction of the datasheet peaks
+({PEAK_TFLOPS:g} TFLOP/s for BFLOAT16 without sparsity, {PEAK_GBPS / 1000:g} TB/s). [tools/torch-compute.py](../../tools/torch-compute.py) took the measurements and documents how it
+counts FLOP and bytes; the raw data is in [{measured.name}](../../{measured.relative_to(ROOT)}). The numbers apply to this GPU and this software. You can use them for
+`workload.compute` and `training.slowdown` in a scenario; ringsim does not use them as defaults.
 
 {where}
 
 ## Matrix products
 
-These are the BFLOAT16 products in the layers of GPT-3 175B, Llama 2 7B, Llama 3 70B and 405B: one in the forward pass and two in the backward pass. Layers are
-divided among 1 to 8 GPUs by tensor parallelism, and process 1,024 to 16,384 tokens.
+The table covers the BFLOAT16 matrix products in the layers of GPT-3 175B, Llama 2 7B, Llama 3 70B and Llama 3 405B, one in the forward pass and two in the
+backward pass. Layers are split across 1 to 8 GPUs by tensor parallelism and process 1,024 to 16,384 tokens.
 
 {gemm_table(rows)}
 
-Larger products are no closer to the peak. The reason may be power or the clock; it was not examined.
+Beyond 1e11 FLOP, larger products do not get closer to the peak. Power or clock limits may be the reason; this was not investigated.
 
 ## Attention
 
-The kernels are PyTorch's own FlashAttention-2 and cuDNN's. Attention is causal, with a head size of 128, batches of 8,192 tokens or one sequence, and 4 to 32 heads
-on the GPU.
-No single share fits all of them: it varies by a factor of 2 with the kernel, and by another factor of 2 with the length.
+The kernels are FlashAttention-2 as included in PyTorch, and cuDNN's. Attention is causal, with a head size of 128, batches of 8,192 tokens or a single longer
+sequence, and 4 to 32 heads per GPU. No single share of the peak fits all of them. It varies by a factor of 2 between kernels, and by another factor of 2 with the
+sequence length.
 
 {attention_table(rows)}
 
-## Kernels limited by memory
+## Memory-bound kernels
 
-The table shows the achieved fraction of the memory's rate, with each operand counted once. The kernels are unfused, as PyTorch runs them without a compiler.
+The table shows the achieved fraction of the memory bandwidth, counting each operand once. The kernels are not fused, as when PyTorch runs without a compiler.
 
 {memory_table(rows)}
 
 ## Copy kernels alone
 
-The table shows the rate in GB/s at which a kernel with few blocks reads and writes the GPU's memory. It is {one_block:.0f} GB/s with one block, and grows nearly in proportion
-up to 16 blocks.
+The table shows the rate, in GB/s, at which a kernel with few blocks reads and writes GPU memory. One block reaches {one_block:.0f} GB/s, and the rate is nearly
+proportional to the number of blocks up to 16.
 
 {copies_table(rows)}
 
 ## Compute next to copies
 
-The table shows the time when running next to copies divided by the time when running alone, as minimum and maximum over the copy and reduce kernels with this number
-of blocks. Over all pairs with a copy kernel, compute takes a median of {statistics.median(slowed):.2f} times as long, and products {statistics.median(products):.2f} times ({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th).
-One block slows down a product about as much as 16 blocks do.
+The table shows how much longer each compute kernel takes when it runs next to copies. Each cell gives the range of this slowdown (1 means none) over the copy and
+reduce kernels with the given number of blocks. Over all pairs with such a kernel, the median slowdown is {statistics.median(slowed):.2f} for all compute kernels and {statistics.median(products):.2f} for matrix products
+({quantile(products, 0.1):.2f} at the 10th percentile, {quantile(products, 0.9):.2f} at the 90th). One block slows down a product about as much as 16 blocks do.
 
 {together_table(rows, computes, copies=False)}
 
 ## Copies next to compute
 
-This table shows the slowdown of the copies in the same pairs. A copy kernel that begins while a product fills all SMs has to wait for SMs, once per launch (64 MiB).
-The table does not show how much of the additional time is due to this wait, and how much to a lower rate. Kernels with many blocks are short, and lose the most.
-A copy engine needs no SM, so copies between host and GPU are not slowed down.
+This table shows the slowdown of the copies in the same pairs. If a copy kernel starts while a product occupies all SMs, it has to wait, once per launch (64 MiB).
+The table does not separate this wait from the effect of a lower rate. Kernels with many blocks run for a short time, so the wait slows them down the most.
+Copy engines do not use SMs, so copies between host and GPU are hardly slowed down.
 
 {together_table(rows, computes, copies=True)}
 """

@@ -13,15 +13,16 @@ import sys
 
 EXPERIMENTS = [  # file, title, what it shows, whether its times count
     ("host", "Parameter servers in host memory",
-     "K ranks run on one GPU, and a server is in pinned host memory. All ranks share one path to the host and one path back.", True),
-    ("memory-graph", "In the GPU's memory, as a graph",
-     "K ranks share one GPU, with a CUDA graph. All copies and additions share the GPU's memory.", True),
-    ("memory-streams", "In the GPU's memory, call by call",
-     "K ranks share one GPU, without a CUDA graph, so the host spends time on every call.", True),
-    ("kernels", "Copy kernels of few blocks as links",
-     "A kernel with the given number of thread blocks copies a rank's data; it is modeled as a link with a known rate. These kernels share the memory.", True),
+     "K ranks run on one GPU, and the server is in pinned host memory. All ranks share one path to the host and one path back.", True),
+    ("memory-graph", "In GPU memory, with a CUDA graph",
+     "K ranks share one GPU, and the schedule runs as a CUDA graph. All copies and additions share the memory bandwidth.", True),
+    ("memory-streams", "In GPU memory, call by call",
+     "K ranks share one GPU. There is no CUDA graph, so the host issues each call separately, which takes time.", True),
+    ("kernels", "Copy kernels with few blocks, modeled as links",
+     "A kernel with the given number of thread blocks copies each rank's data and is modeled as a link with a known rate. All kernels share the "
+     "memory bandwidth.", True),
     ("nccl", "NCCL", "These runs use ncclSend and ncclRecv, or NCCL's own collective, with one rank or with two processes on one GPU. The kernels of "
-     "the two processes take turns while they wait for each other. Only the results are compared, not the times.", False),
+     "the two processes take turns on the GPU while they wait for each other, so only the results are compared, not the times.", False),
 ]
 MODELS = [  # column, its name, color
     ("time_us", "simulator", "#1f5fa8"),
@@ -75,14 +76,14 @@ def name(row):
     more = [f"{key.rpartition('.')[2]} {value}" for key, value in row.items()
             if key.startswith("point.") and key.rpartition(".")[2] not in ("bytes", "algorithm", "ranks")]
     if row.get("copy_blocks"):
-        more.append(f"{row['copy_blocks']} blocks")
+        more.append(f"{row['copy_blocks']} block{'' if row['copy_blocks'] == '1' else 's'}")
     if row.get("by"):
         more.append(row["by"])
     return ", ".join([row["algorithm"], f"K = {row['ranks']}", *more])
 
 
 def summary(experiments):
-    lines = ["| | rows from 1 MiB on | simulator | in turn | shared | wrong elements |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    lines = ["| | rows of 1 MiB or more | simulator | in turn | shared | wrong elements |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
     for each in experiments:
         of = {model[0] for model in each.models}
         cells = [f"{100 * each.median(column):.1f} %" if column in of and each.counted() else "" for column, _, _ in MODELS]
@@ -147,17 +148,18 @@ if not any(each.moving() for each in experiments):
     fail(f"{folder}: expected results of tools/gpu-all.sh, found none in which something moves")
 files = {page.with_suffix(".svg"): picture(experiments), page: f"""# Predicted and measured times on a GPU
 
-`tools/gpu-all.sh` executed the simulated schedules on a real GPU ([how, and what it means](../guide/replay.md)). Every prediction was made before its
-replay, from the output of `ringsim probe` alone. One prediction comes from the simulator, with a scenario that has the link and addition rates of the
-probe. The two others come from the GPU model (validate/replay/gpu), which includes launches: in one, copies run in turn; in the other, they share the memory.
+`tools/gpu-all.sh` replayed simulated schedules on a real GPU. [The replay guide](../guide/replay.md) explains how this works and what the results mean.
+All predictions were made before the replays, using only the output of `ringsim probe`. One prediction comes from the simulator, whose scenario has the link
+and addition rates measured by the probe. The other two come from the GPU model (validate/replay/gpu), which includes launch overhead: "in turn" assumes
+that copies run one after another, and "shared" assumes that they share the memory bandwidth.
 
-Additions matter: a server in host memory spends most of its time on them, and in the GPU's memory they take as long as the copies.
+Additions take a large part of the time. A server in host memory spends most of its time on them, and in GPU memory they take as long as the copies.
 
-The table shows the median of |measured/predicted - 1| over all results of 1 MiB or more in which data moves:
+The table shows the median of |measured/predicted - 1| over all results of 1 MiB or more that move data:
 
 {summary(experiments)}
 
-![measured over predicted]({page.with_suffix('.svg').name})
+![Measured time divided by predicted time]({page.with_suffix('.svg').name})
 
 {chr(10).join(section(each) for each in experiments)}"""}
 for file, text in files.items():

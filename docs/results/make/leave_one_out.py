@@ -318,51 +318,52 @@ def text_of(given, unknown, known, found, moved, eight, groups):
         f"| {machine} | " + " | ".join(cell(rows, least, most) for _, least, most, _ in BANDS)
         + f" | {', '.join(f'`{each}`' for each in alone) or '-'} |" for machine, (rows, alone) in eight.items())
     all_eight = [row for rows, _ in eight.values() for row in rows]
-    return f"""# How accurate is it on a machine that it has not seen?
+    return f"""# How accurate are predictions for a machine that is not in the fit?
 
-The script `docs/results/make/leave_one_out.py build/tools/ringsim` writes this page; it is run by hand, because it is too slow for a test. Each of the
-{len(found)} machines of the [published tables](accuracy.md) is left out in turn. The constants of NCCL's kernels on which its tables depend
-([nccl-costs](nccl-costs.md)) are fitted again to the tables of all other machines, and its own rows are predicted with these. Cells show the
-median / 90th percentile of |predicted/measured - 1|, and the median of the signed error, in percent.
+`docs/results/make/leave_one_out.py build/tools/ringsim` generates this page. The script is run manually, because it is too slow for a test. Each of the
+{len(found)} machines of the [published tables](accuracy.md) is left out in turn. The NCCL kernel constants that affect the tables of this machine
+([nccl-costs](nccl-costs.md)) are refitted to the tables of all other machines. Its own rows are then predicted with the refitted constants. Cells show
+the median / 90th percentile of |predicted/measured - 1| and the median signed error, in percent.
 
 | | {head[2:]}
 | --- | ---: | ---: | ---: | ---: |
-{line("left out, its launch given", given)}
-{line("left out, nothing given", unknown)}
-{line("all tables in the fit", known)}
+{line("machine left out, launch given", given)}
+{line("machine left out, nothing given", unknown)}
+{line("all tables included in the fit", known)}
 | goal, launch given | {" | ".join(goal for *_, goal in BANDS)} |
 
-- **Launch given**: the launch (`devices.gpu.launch`) is one number, a property of the machine and the harness, like the rate of a link. It is the difference between
-  measurement and prediction in the smallest row of one table of the machine: the all_gather or all_reduce with the fewest GPUs. If that row is larger
-  than 64 KiB, it is the generation's launch. **Nothing given**: the launch is the median of the other machines of the generation.
-- **Fit**: the effect of a constant on each row is found by changing it by {100 * CHANGE:.0f} %, in {len(groups)} scorecards of every third row
-  (every second over PCIe, every fifth on several nodes). Two weak penalties decide constants that the remaining tables leave open: one pulls a
-  constant toward the same constant of neighboring generations, the other toward its value in the fit of all tables. The second penalty brings in
-  a little knowledge of the machine that is left out. Errors are measured as logarithms, and count linearly above {100 * SCALE:.0f} %. A constant that adds
-  the same time to all rows of a machine is not fitted again for it, because the data do not separate it from the launch, which is given.
-- {" and ".join(f"`{each}`" for each in SLOW)} are not in any fit, because they take long to run; they are predicted.
-- If no other machine's table depends on a constant, the constant is taken from the nearest generation. Without such a generation, its time or its bound is
-  dropped, and a width (the chunk at which a step costs its full time) is unchanged. These constants are listed below.
-- Two facts about machines are inferred from the machines' own tables, and are left out with them: the rate at which adapters read from GPUs on Polaris, and
-  the distance of ABCI V's NICs from its GPUs.
-- Rules that were chosen with knowledge of all tables are not fitted again, such as how sends are spread over channels on Blackwell, how LL rings
-  read a chunk in turns, and the sizes of pieces. Neither is `pcie.both_ways`, which comes from plain copies on other machines. The decision to use such
-  copies for rings through host memory was made with knowledge of the tables for RTX 2080 Ti and RTX 4090.
+- **Launch given** means that the launch time (`devices.gpu.launch`) of the machine is known. It is a single number that depends on the machine and the test
+  harness. It is the difference between measurement and prediction in the smallest row of one of the machine's tables, the all_gather or all_reduce
+  with the fewest GPUs. If that row is larger than 64 KiB, the launch time of the generation is used. **Nothing given** means that the launch time is
+  the median of the other machines of the generation.
+- **Fit**: To find the effect of a constant on each row, the script changes it by {100 * CHANGE:.0f} % in one of {len(groups)} scorecards of every third row (every second row
+  over PCIe, every fifth on several nodes). Two weak penalties determine constants that the remaining tables leave open. One pulls a
+  constant toward the same constant of neighboring generations, and the other toward its value in the fit to all tables. The second penalty carries over
+  a little information about the machine that is left out. Errors are logarithms of predicted/measured and count linearly above {100 * SCALE:.0f} %. A constant that adds
+  the same time to all rows of a machine is not refitted for it, because the data cannot separate it from the launch time, which is given.
+- {" and ".join(f"`{each}`" for each in SLOW)} are not part of any fit, because simulating them repeatedly takes too long. They are still predicted.
+- If no other machine's tables depend on a constant, its value is taken from the nearest generation. If no generation has a value, a time is set to zero,
+  a rate limit is removed, and a width (the chunk size at which a step takes its full time) is left unchanged. These constants are listed below.
+- Two machine properties were inferred from the machines' own tables, so they are left out together with these tables: the rate at which adapters read
+  GPU memory on Polaris, and the distance between NICs and GPUs on ABCI V.
+- Rules that were chosen with knowledge of all tables are not refitted. Examples are the distribution of sends over channels on Blackwell, the number of
+  turns in which LL rings read a chunk, and the sizes of pieces. `pcie.both_ways` is not refitted either, because it comes from plain copies on other
+  machines. The decision to use these copies for rings through host memory was made with knowledge of the tables for RTX 2080 Ti and RTX 4090.
 
-| machine | launch, us | constants fitted again | {head[2:]} known from it alone |
+| machine | launch, us | refitted constants | {head[2:]} known only from this machine |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 {machines}
 
-## Eight GPUs of a node from two and four
+## Predicting eight GPUs from two and four
 
-Here, all tables for eight GPUs in one node, for all machines, are left out of the fit, and predicted for machines that also have smaller
-tables. The launch is that of the table with the fewest GPUs. Constants known only from eight GPUs, such as most costs of NVLS, are
-dropped.
+Here, the tables for eight GPUs in one node are left out of the fit for all machines. They are predicted for machines that also have tables with
+fewer GPUs. The launch time comes from the table with the fewest GPUs. Constants known only from eight GPUs, such as most costs of NVLS, are
+not used.
 
-| machine | {head[2:]} known from eight alone |
+| machine | {head[2:]} known only from eight GPUs |
 | --- | ---: | ---: | ---: | ---: | --- |
 {eights}
-{line("all of them", all_eight)[:-2]} | |
+{line("all", all_eight)[:-2]} | |
 """
 
 

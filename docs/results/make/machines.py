@@ -18,25 +18,25 @@ page = root / "docs/results/machines.md"
 
 # What the model leaves out, by the letters of validate/measured/tables/copies.csv, column `missing`.
 MISSING = {
-    "a": "PCIe has NCCL's constants (12, 24, 48 GB/s for x16 in generations 3, 4, 5) in each direction, independent of the other direction. The model"
-         " leaves out packet headers and DMA reads, whose requests travel against the data and whose number in flight"
-         " is limited by credits and tags. The constants are not upper bounds either: on 8 H200, copies from host memory to a GPU reach 55 GB/s over generation 5"
-         " (stas00/ml-engineering 744d01e18b79 network/README.md).",
+    "a": "The model uses NCCL's constants for PCIe (12, 24, 48 GB/s for x16 in generations 3, 4, 5) in each direction, independent of the other "
+    "direction. It omits packet headers and the limits of DMA reads, whose requests travel in the opposite direction and are limited in number by "
+    "credits and tags. The constants are not upper bounds either. On 8 H200, copies from host memory to a GPU reach 55 GB/s over generation 5 "
+    "(stas00/ml-engineering 744d01e18b79 network/README.md).",
     "b": "On one switch, the copy up to host memory and the copy down from it use the same uplink in opposite directions and slow each"
          " other down (DGX-1: 9.2 GB/s, and 9.8 on two switches; ABCI A: 16 and 20). In the model, the two directions of a link are independent.",
-    "c": "How CUDA stages such a copy is not published, including the size and number of its buffers and when the second copy starts. The model uses"
-         " NCCL's 8 buffers of 512 KiB, with which the two copies overlap except for the first and last pieces.",
-    "d": "The link between sockets has NCCL's constant (6, 10, 22 GB/s), which is the rate at which GPUs write to each other directly. Data"
-         " staged in host memory crosses as ordinary reads and writes, for which this link is not the bottleneck: measured copies"
-         " are as fast between sockets as within one. A separate figure for that traffic is missing.",
-    "e": "In the model, both directions of NVLink are independent. On the wire, each also carries the"
-         " other's acknowledgments, which may be the cause. It is not known why pairs among GPUs 4 to 7 reach 518 GB/s and all others 413.",
-    "f": "In the model, all copies have the same share of the line rate. On the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and nvbandwidth"
-         " 396 (H200). The behavior of the tool (the size of copies, and how many are in flight) is not modeled.",
-    "g": "The measured rate is about half of PCIe's, as if the two copies took turns instead of overlapping. The machine is rented, and the source"
-         " does not say if it is virtualized.",
-    "h": "For pairs without peer access, both ways together are as fast as one way (9.19 GB/s), as if the driver let the two directions take"
-         " turns. With P2P switched off, the same GPUs reach 17.5. The model does not include this.",
+    "c": "There is no published description of how CUDA stages a copy through host memory, including the size and number of its buffers and the time "
+    "when the second copy starts. The model uses 8 buffers of 512 KiB, as NCCL does, so the two copies overlap except for the first and last pieces.",
+    "d": "The model uses NCCL's constant for the link between sockets (6, 10, 22 GB/s), which is the rate at which GPUs write to each other directly. "
+    "Data staged in host memory crosses the link in ordinary reads and writes and is not limited by it: measured copies are as fast between sockets "
+    "as within one. The model has no separate rate for this traffic.",
+    "e": "In the model, the two directions of NVLink are independent. On the wire, each also carries the acknowledgments of the other, which may "
+    "explain the error. It is not known why pairs among GPUs 4 to 7 reach 518 GB/s and all other pairs only 413 GB/s.",
+    "f": "In the model, all copies reach the same share of the line rate. On the same NVLink4, p2pBandwidthLatencyTest reaches 376 GB/s (H100) and "
+    "nvbandwidth reaches 396 GB/s (H200). The behavior of the benchmark (the size and the number of copies in flight) is not modeled.",
+    "g": "The measured rate is about half of the PCIe rate, as if the two copies took turns instead of overlapping. The machine is rented, and the "
+    "source does not say whether it is virtualized.",
+    "h": "For pairs without peer access, copies both ways reach the same total rate as one way (9.19 GB/s), as if the two directions took turns. With "
+    "P2P disabled, the same GPUs reach 17.5 GB/s.",
 }
 
 
@@ -106,7 +106,7 @@ def copies_tables():
     beyond = [row["machine"] for row, one, _ in nvlink if abs(one / float(row["one_median"]) - 1) > 0.05]
     return (table(head + ["share of the line rate from", "missing"],
                   [cells(*each) + [each[0]["efficiency_from"], each[0]["missing"] or "-"] for each in nvlink]),
-            f"{len(nvlink) - len(beyond)} of {len(nvlink)} are within 5 % one way; not within 5 %: {', '.join(beyond) or 'none'}.",
+            f"One way, {len(nvlink) - len(beyond)} of {len(nvlink)} predictions are within 5 %. The exceptions are: {', '.join(beyond) or 'none'}.",
             table(["kind"] + head + ["missing"],
                   [[each[0]["kind"]] + cells(*each) + [each[0]["missing"]] for each in host]),
             "\n".join(f"- **{letter}**: {text}" for letter, text in MISSING.items()))
@@ -133,12 +133,12 @@ def gpudirect_table():
             "with / without"]
     same = [preset for preset in ratios if everyone[preset]["true"] == everyone[preset]["false"]]
     slower = [preset for preset, ratio in ratios.items() if ratio < 0.995]
-    notes = [f"- The following are equal with and without GPUDirect, because no GPU has an adapter within its reach (P2C): {', '.join(same)}."]
+    notes = [f"- The following presets reach the same rates with and without GPUDirect, because none of their GPUs has an adapter within P2C distance: {', '.join(same)}."]
     if slower:
-        notes.append(f"- Slower with GPUDirect: {', '.join(slower)}. Half of the GPUs have no adapter of their own there and send through"
-                     " another GPU's (PXN), which needs GPUDirect. Among equally suitable GPUs, the model chooses the first for all of them, so five"
-                     " share one adapter, while NCCL uses the adapter of the local GPU that has the receiver's number (ncclTopoGetNetDev)."
-                     " This is an error of the model, not of GPUDirect.")
+        notes.append(f"- The following presets are slower with GPUDirect: {', '.join(slower)}. Half of their GPUs have no adapter of their own and send"
+                     " through another GPU's adapter (PXN), which requires GPUDirect. Among equally suitable GPUs, the model chooses the first for all of"
+                     " them, so five GPUs share one adapter. NCCL instead uses the adapter of the local GPU that has the receiver's number"
+                     " (ncclTopoGetNetDev). This is an error of the model, not of GPUDirect.")
     return table(head, rows), "\n".join(notes)
 
 
@@ -154,58 +154,59 @@ def write_page():
     presets, notes = gpudirect_table()
     return f"""# Machines compared with measurements
 
-The script `docs/results/make/machines.py build/tools/ringsim` writes this page, and a test compares them. All rates are in GB/s (10^9 bytes).
+`docs/results/make/machines.py build/tools/ringsim` generates this page, and a test checks that it is up to date. All rates are in GB/s (10^9 bytes).
 
-## Copies between two GPUs of a machine
+## Copies between two GPUs in a machine
 
 The predicted rate is that of a simulated copy of 1 GiB (`scenarios/examples/machines/gpu-copies.json`). The measured rate comes from
-`validate/measured/tables/copies.csv`: it is the median over all published pairs of that kind and all runs, with the minimum and maximum in brackets. The
-error is relative to the median. "Both ways" is the sum of both directions at the same time.
+`validate/measured/tables/copies.csv`. It is the median over all runs of all published pairs of that kind, followed by the minimum and maximum in
+parentheses. The error is relative to the median. "Both ways" is the sum of two simultaneous copies in opposite directions.
 
-**Over NVLink.** A link's rate is its line rate times the share available to payload. This share comes from a different machine than the one
-compared (`topologies/machines/link_types.json`); no number was fitted to a row below. {summary}
+**Over NVLink.** The rate of a link is its line rate times the share that is available for payload. The share never comes from the machine that is compared
+(`topologies/machines/link_types.json`), and no number was fitted to the rows below. {summary}
 
 {nvlink}
 
-nvbandwidth's own A100-class machine and the HGX H100 of issue 1264 are not compared over NVLink, because the shares come from them.
+The A100-class machine in nvbandwidth's README and the HGX H100 of issue 1264 are not included, because the shares come from them.
 
-**Through host memory.** These GPUs have no peer access, or it was switched off for the measurement. Nothing is fitted, so errors are larger:
+**Through host memory.** These GPUs have no peer access, or it was disabled for the measurement. Nothing is fitted here either, and the errors are larger:
 
 {host}
 
-The pattern is right: on one switch, both ways together are no faster than one way, because each byte crosses the uplink up and
+The qualitative behavior is correct. On one switch, two simultaneous copies are no faster than one, because each byte crosses the uplink up and
 down. On two switches, they are faster. The model does not include the following effects:
 
 {missing}
 
 ## GPUDirect RDMA on and off
 
-The table shows transfers of 256 MiB between two nodes of every preset with cabled adapters, on a star whose cables are faster than any adapter: for one
-pair of GPUs (`scenarios/examples/machines/gpudirect-pair.json`), and for all GPUs in pairs, both ways at once
-(`scenarios/examples/machines/gpudirect-all.json`, with the rate out of a node). "bottleneck" is the link that limited the speed longest, or the first of
-several equally narrow links. Adapters and PCIe often have the same rate: 12 GB/s for EDR and PCIe gen3 x16, 24 for HDR and gen4, 48 for NDR and gen5.
+The table shows transfers of 256 MiB between two nodes of each preset that has network adapters, on a star whose cables are faster than any adapter. It
+shows the rate of a single pair of GPUs (`scenarios/examples/machines/gpudirect-pair.json`) and the rate at which data leaves a node if all GPUs exchange
+data in pairs (`scenarios/examples/machines/gpudirect-all.json`). "bottleneck" is the link that was the limit for the longest time, or the first of several
+equally slow links. Adapters and PCIe often have the same rate: 12 GB/s for EDR and PCIe gen3 x16, 24 GB/s for HDR and gen4, 48 GB/s for NDR and gen5.
 
 {presets}
 
 {notes}
-- On aws-p5, a message uses one of the four adapters at its GPU's switch, so the uplink has room for both copies.
-- Without GPUDirect, a single pair loses almost nothing, because the two copies overlap and share no links (except on dgx-a100, where both use a
-  quarter of the socket's memory). The cost appears if all GPUs on a switch send and receive at once: then the bottleneck is the uplink or the
-  host's memory.
+- On aws-p5, a message uses only one of the four adapters on its GPU's switch, so the uplink has enough bandwidth for both copies.
+- Without GPUDirect, a single pair loses almost nothing, because the two copies overlap and share no links. The exception is dgx-a100, where both use
+  a quarter of the socket's memory. The loss appears when all GPUs on a switch send and receive at the same time. The bottleneck is then the uplink or
+  the host memory.
 
-## The double copy, counted
+## Counting the double copy
 
-A PCIe switch in a DGX-1V has two GPUs, an adapter and one uplink of 12 GB/s each way. Every GPU sends p bytes and receives p:
+A PCIe switch in a DGX-1V connects two GPUs, an adapter and an uplink of 12 GB/s in each direction. Each GPU sends p bytes and receives p bytes:
 
 | | uplink, up | uplink, down | adapter, out | adapter, in |
 | --- | --- | --- | --- | --- |
 | with GPUDirect | 0 | 0 | 2p | 2p |
 | without: sending | 2p, GPU to memory | 2p, memory to adapter | 2p | |
 | without: receiving | 2p, adapter to memory | 2p, memory to GPU | | 2p |
-| without, in all | 4p | 4p | 2p | 2p |
+| without: total | 4p | 4p | 2p | 2p |
 
-The uplink carries twice the adapter's bytes at the adapter's rate, so the speed is halved. `tests/topologies/gpudirect_test.cpp` checks these counts on every link. With p = 256 MiB,
-`ringsim run scenarios/examples/machines/gpudirect-all.json --set topology.node=dgx-1v --explain` says:
+Without GPUDirect, the uplink has the same rate as the adapter but carries twice as many bytes, so the adapter runs at half its speed.
+`tests/topologies/gpudirect_test.cpp` checks these counts on every link. With p = 256 MiB,
+`ringsim run scenarios/examples/machines/gpudirect-all.json --set topology.node=dgx-1v --explain` prints:
 
 ```
 {explained(True)}

@@ -123,45 +123,47 @@ def text():
     shown = next(each for each in every if each.model == "resnet50")
     return f"""# One GPU: assumed and measured passes
 
-ringsim divides a measured step among the layers by their multiply-adds, with a backward pass twice as long as the forward pass
-([what is assumed](../guide/training.md#what-is-assumed)). How accurate is that? `tools/torch-step.py` measured the steps of
-five models on one {facts['gpu']} with PyTorch {facts['pytorch'].split('+')[0]}, {facts['date']}, including the passes and the
-time at which each gradient was ready. All values are medians of {facts['repeats']} steps; weights are random. The samples are in
-[validate/measured/training](../../validate/measured/training/resnet50-b64-float32.csv). The script
-`docs/results/make/one_gpu.py` writes this page.
+ringsim divides a measured step time among the layers by their multiply-adds, and assumes that the backward pass takes twice as long as the
+forward pass ([assumptions](../guide/training.md#what-is-assumed)). This page shows how accurate that is. `tools/torch-step.py` measured
+the steps of five models on one {facts['gpu']} with PyTorch {facts['pytorch'].split('+')[0]} on {facts['date']}, including the passes and the time at which
+each gradient was ready. All values are medians of {facts['repeats']} steps with random weights. The samples are in
+[validate/measured/training](../../validate/measured/training/resnet50-b64-float32.csv). `docs/results/make/one_gpu.py build/tools/ringsim`
+generates this page, and a test checks that it is up to date.
 
 ## The passes
 
-Times are in ms. *Peak* is the share of the GPU's peak that the passes reach, counting three times the multiply-adds of the
-forward pass. *Host* is the time that the host needs to issue a step, divided by the step time. If it is near 1, the host is the
-bottleneck, and the GPU's speed matters little. The last two columns are for DistributedDataParallel with a single process, without
-communication. They show how much longer the backward pass takes (hooks, copies into buckets), and how much longer the whole step takes.
+Times are in ms. *Peak* is the share of the GPU's peak that the two passes reach together, counted as three times the multiply-adds of the
+forward pass. *Host* is the time that the host needs to issue a step, divided by the step time. If it is close to 1, the host is the
+bottleneck, and the speed of the GPU matters little. The last two columns are for DistributedDataParallel (DDP) with a single process,
+which does not communicate. They show how much longer the backward pass takes because of hooks and copies into buckets, and how much
+longer the whole step takes.
 
-| model, batch, numbers | forward | backward | ratio | update | step | peak | host | DDP: backward | DDP: step |
+| model, batch, precision | forward | backward | ratio | update | step | peak | host | DDP: backward | DDP: step |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(passes(each) for each in every)}
 
-As the guide says, no share of the peak fits all models. The ratio of 2 is too high for most, so state `compute.backward` if you
-know it. The whole step under DDP includes the wrapper's preparation before the forward pass; if the host is slow, this preparation
-takes longer than the copies.
+No single share of the peak fits all models. The assumed ratio of 2 is too high for most of them, so state `compute.backward` if you
+know it. With DDP, the whole step also includes the preparation that the wrapper does before the forward pass. If the host is slow, this
+preparation takes longer than the copies.
 
-## When gradients are ready
+## Times at which gradients are ready
 
-The table is for PyTorch's buckets. *By multiply-adds* uses only the times of the whole step and its update; *measured* uses the
-time of each tensor. *Furthest off* is the largest error of any bucket, as a percentage of the step time; it is positive if ringsim predicts the
-bucket too late. The last columns show the effect on a prediction, in ms, for a DDP step on 16 such GPUs with ports of 12.5 GB/s.
+The table compares two predictions for PyTorch's buckets. *By multiply-adds* uses only the times of the whole step and its update. *Measured*
+uses the measured time of each tensor. *Largest error* is the largest error of any bucket, as a percentage of the step time. It is positive if
+the bucket is predicted too late. The last three columns show the effect on the predicted time, in ms, of a DDP step on 16 of these GPUs with
+12.5 GB/s ports.
 
-| model, batch, numbers | buckets | measured order | furthest off | step, by multiply-adds | step, measured layers | difference |
+| model, batch, precision | buckets, by multiply-adds | buckets, measured | largest error | step, by multiply-adds | step, measured | difference |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(assumed(each) for each in every)}
 
-{shown.title()}: times at which the buckets are ready, in ms from the beginning of the step.
+For {shown.title()}, the buckets are ready at the following times, in ms from the start of the step.
 
 | bucket | by multiply-adds | measured |
 | ---: | ---: | ---: |
 {buckets(shown)}
 
-Measure your own model on your own GPU, and put the output under `training.workload`:
+To measure your own model on your own GPU, run the following command and put its output under `training.workload`:
 
     tools/torch-step.py my_model.py:make --batch 32 --amp -o measured
 """

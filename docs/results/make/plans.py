@@ -17,14 +17,15 @@ page = root / "docs/results/plans.md"
 MODELS = ["ringsim", "FLOPs", "FLOPs and bubble"]
 # What is missing in rows that are off by more than 10 %: the first entry whose test holds. Causes are inferred, not proved.
 MISSING = [
-    (lambda row: row["micro_batch"] == 64, "unknown: measured twice as slow as the same plan with micro-batches of 32"),
+    (lambda row: row["micro_batch"] == 64, "unknown; this plan takes twice as long as the same plan with micro-batches of 32"),
     (lambda row: row["micro_batch"] <= 4 and row["tensor"] >= 4 and row["gpus"] == 64 and row["error"] < 0,
-     "launches by the host: kernels of a small micro-batch on many tensor ranks are shorter than their launch"),
+     "launches by the host; with small micro-batches on many tensor ranks, kernels are shorter than their launches"),
     (lambda row: row["tensor"] <= 2 and row["pipeline"] >= 8 and row["error"] < 0,
-     "unknown: all plans with tp 2 and pp 8 or 16 are slower than kernels, bubble and traffic explain"),
-    (lambda row: row["tensor"] == 4 and row["error"] < 0, "unknown: plans with tp 4 are uneven, mbs 2, 3 and 4 at pp 4 took 13.9, 16.2 and 15.6 s"),
+     "unknown; all plans with tp 2 and pp 8 or 16 take longer than kernels, bubble and traffic explain"),
+    (lambda row: row["tensor"] == 4 and row["error"] < 0, "unknown; steps with tp 4 vary irregularly with mbs (at pp 4, mbs 2, 3 and 4 take 13.9, "
+                     "16.2 and 15.6 s)"),
     (lambda row: row["micro_batch"] >= 4 and row["error"] > 0,
-     "the share of matrix products may grow with the micro-batch: one share is used for all, and these errors grow with mbs"),
+     "the share that matrix products reach may grow with the micro-batch; the model uses one share for all, and these errors grow with mbs"),
 ]
 
 
@@ -51,7 +52,7 @@ def errors_of(rows, model):
 
 
 def sources(rows):
-    lines = ["| source | rows | ringsim | 0: FLOPs / (peak x share) | 1: and bubble |", "| --- | ---: | ---: | ---: | ---: |"]
+    lines = ["| source | rows | ringsim | 0: FLOPs / (peak x share) | 1: plus bubble |", "| --- | ---: | ---: | ---: | ---: |"]
     names = list(dict.fromkeys(row["source"] for row in rows))
     for name, chosen in [(name, [row for row in rows if row["source"] == name]) for name in names] + [("all", rows)]:
         lines.append(f"| {name.split(';')[0]} | {len(chosen)} | " + " | ".join(band(errors_of(chosen, model)) for model in MODELS) + " |")
@@ -59,7 +60,7 @@ def sources(rows):
 
 
 def sets(found):
-    lines = ["| plans of | rows | ringsim | 0: FLOPs | 1: and bubble |", "| --- | ---: | ---: | ---: | ---: |"]
+    lines = ["| model and GPUs | rows | ringsim | 0: FLOPs | 1: plus bubble |", "| --- | ---: | ---: | ---: | ---: |"]
     for each in found["sets"]:
         lines.append(f"| {each['name']} | {each['plans']} | " + " | ".join(
             f"{each[model]['rank_correlation']:.3f}, {100 * each[model]['regret']:.1f} %" for model in MODELS) + " |")
@@ -83,16 +84,16 @@ def inputs(rows):
 
 
 def missing(rows):
-    lines = ["| model | plan | error % | missing (inferred, not proved) |", "| --- | --- | ---: | --- |"]
+    lines = ["| model | plan | error % | cause (inferred, not proved) |", "| --- | --- | ---: | --- |"]
     for row in rows:
         if abs(row["error"]) > 0.1:
-            why = next((text for holds, text in MISSING if holds(row)), "not looked at yet")
+            why = next((text for holds, text in MISSING if holds(row)), "not investigated")
             lines.append(f"| {row['model']} | {row['plan']} | {100 * row['error']:+.1f} | {why} |")
     return "\n".join(lines)
 
 
 def left_out(rows):
-    lines = ["| row | because |", "| --- | --- |"]
+    lines = ["| row | reason |", "| --- | --- |"]
     return "\n".join(lines + [f"| {row['id']} | {row['because']} |" for row in rows])
 
 
@@ -102,20 +103,25 @@ def write_page():
     scored, given, out = by_status("scored"), by_status("input"), by_status("left out")
     return f"""# Plans of large models compared with measured steps
 
-The script `docs/results/make/plans.py build/tools/ringsim` writes this page. The rows are in
-[plan_figures](../../validate/measured/plan_figures/selene.csv) with their sources; [training.md](../guide/training.md#measured-steps-next-to-predicted-ones)
+`docs/results/make/plans.py build/tools/ringsim` generates this page. The measured rows and their sources are in
+[plan_figures](../../validate/measured/plan_figures/selene.csv), and [training.md](../guide/training.md#measured-steps-next-to-predicted-ones)
 explains how a row becomes a scenario.
 
-For each model, the row with the most FLOP/s determines which share of the peak matrix products reach, and is not scored. There are {len(given)} inputs and
-{len(scored)} scored rows; {len(out)} rows are left out. In all rows, attention reaches 45 % of the peak, and memory 80 % of its bandwidth. Both values are given;
-nothing else is fitted. The error is predicted step / measured step - 1. Models 0 and 1 need no simulation, and use the share from the same input.
-Rows of Narayanan et al. are marked `recalled`: their FLOP/s have not been compared with the paper yet.
+For each model, the row with the most FLOP/s is an input that determines the share of the peak that matrix products reach, so it is not scored. There are
+{len(given)} inputs and {len(scored)} scored rows; {len(out)} rows are left out. In all rows, attention is assumed to reach 45 % of the peak, and memory-bound kernels 80 % of the
+memory bandwidth. Nothing else is fitted. The error is predicted step / measured step - 1. Models 0 and 1 are formulas that use the share from the same
+input but need no simulation. Rows from Narayanan et al. are marked `recalled`, because their FLOP/s have not been compared with the paper yet.
 
-## Errors by source: median / 90th percentile of |error| / worst, %
+## Errors by source
+
+Cells show the median and the 90th percentile of |error| and the largest error, in percent.
 
 {sources(scored)}
 
-## Which plan is best: Spearman's rank correlation, and how much longer the best predicted plan takes than the best measured one
+## Ranking of plans
+
+Cells show Spearman's rank correlation between predicted and measured steps, and how much longer the plan that is predicted to be fastest takes than the plan
+that was measured to be fastest.
 
 {sets(found)}
 
@@ -123,7 +129,7 @@ Rows of Narayanan et al. are marked `recalled`: their FLOP/s have not been compa
 
 {inputs(given)}
 
-## Possible causes in rows with errors above 10 %
+## Possible causes of errors above 10 %
 
 {missing(scored)}
 
@@ -131,7 +137,7 @@ Rows of Narayanan et al. are marked `recalled`: their FLOP/s have not been compa
 
 {table(scored)}
 
-## Left out
+## Rows that are left out
 
 {left_out(out)}
 """

@@ -59,7 +59,7 @@ def picture_of(regime):
 
 def section(regime, rows):
     lines = [f"## {regime['name']}", "", f"{regime['summary'][0].upper()}{regime['summary'][1:]} ({regime['source']}).", "",
-             f"- Where computation happens: {regime['computes']}.", f"- What is sent: {regime['travels']}.", "",
+             f"- **Computation**: {regime['computes']}.", f"- **Communication**: {regime['travels']}.", "",
              f"![The streams of a step]({picture_of(regime)})", "",
              "| scenario | GPUs | closed form | form ms | simulated ms | efficiency |", "| --- | ---: | --- | ---: | ---: | ---: |"]
     for scenario, row in rows:
@@ -78,12 +78,12 @@ def write_page():
     sections = "\n".join(section(regime, found[regime["name"]]) for regime in regimes)
     return f"""# How GPUs train together
 
-The script `docs/results/make/regimes.py build/tools/ringsim` writes this page from `ringsim list regimes` and the
-[examples](../../scenarios/examples/training); a test compares them. The tables show the first point of each scenario, regime and
-closed form. f, B and u are the times of the forward pass, the backward pass and the update; K is the number of GPUs, p the number of bytes
-of gradients, b the rate of a port, and a the latency of a path. [The guide](../guide/training.md) explains the closed forms and their
-assumptions. `ringsim run SCENARIO --picture` drew the pictures from the simulated runs. Workers in mode async have no common step, so
-there is no picture for them.
+`docs/results/make/regimes.py build/tools/ringsim` generates this page from `ringsim list regimes` and the
+[examples](../../scenarios/examples/training), and a test checks that it is up to date. The tables show the first point for each
+combination of scenario, regime and closed form. f, B and u are the times of the forward pass, the backward pass and the update. K is the
+number of GPUs, p the size of the gradients in bytes, b the rate of a port, and a the latency of a path. [The guide](../guide/training.md)
+explains the closed forms and their assumptions. The pictures show simulated runs and were drawn with `ringsim run SCENARIO --picture`.
+There is no picture for mode async, because its workers have no common step.
 
 {sections}"""
 

@@ -43,7 +43,7 @@ class Case:
         fault = row.get("point", {}).get("faults")
         what = f"{row['algorithm']}, K = {row['ranks']}, {row['bytes'] >> 20} MiB"
         if fault:
-            what += f", halved from {fault[0]['at']}" + (f" to {fault[0]['until']}" if "until" in fault[0] else " on")
+            what += f", halved between {fault[0]['at']} and {fault[0]['until']}" if "until" in fault[0] else f", halved after {fault[0]['at']}"
         return what
 
     def flows(self):
@@ -75,8 +75,8 @@ def table(case):
 
 def section(case):
     command = " ".join(f"'{word}'" if " " in word or "[" in word else word for word in case.arguments)
-    return f"## {case.title}\n\n`{case.called} scenarios/examples/replay/{case.scenario}.json {command}`, with a load of {case.load:.1f} at its end.\n\n" \
-           f"{table(case)}\n".replace(".json `", ".json`")
+    return f"## {case.title}\n\nThese are the results of `{case.called} scenarios/examples/replay/{case.scenario}.json {command}`. " \
+           f"The load average at the end was {case.load:.1f}.\n\n{table(case)}\n".replace(".json `", ".json`")
 
 
 def picture(cases):
@@ -126,11 +126,11 @@ sizes = 'collective.bytes=["8 MiB", "16 MiB"]'
 collectives = [Case("All-reduce, 4 ranks", "replay-star", "--set", sizes),
                Case("All-reduce, 8 ranks", "replay-star", "--set", "topology.ranks=8", "--set", sizes)]
 flows = [Case("Seven flows into one port", "lab-seven-flows"),
-         Case("Four flows over a trunk, 4 to 1", "lab-trunk"),
-         Case("A trunk, 4 to 1 and 2 to 1, and a local flow", "lab-trunk-local")]
-degraded = [Case("A link at half its speed, in the middle of a ring", "lab-link-degraded")]
-fifo = [Case("Seven flows into one port that is one queue, windows free", "lab-seven-flows", "--fifo", "--window", "free")]
-mpi = [MpiCase("The same by Open MPI, 4 ranks", "replay-star", "--set", sizes)]
+         Case("Four flows over a trunk with 4:1 oversubscription", "lab-trunk"),
+         Case("A local flow and a trunk with 4:1 and 2:1 oversubscription", "lab-trunk-local")]
+degraded = [Case("A ring with one link at half speed", "lab-link-degraded")]
+fifo = [Case("Seven flows into a port with a single queue and unlimited windows", "lab-seven-flows", "--fifo", "--window", "free")]
+mpi = [MpiCase("All-reduce with Open MPI, 4 ranks", "replay-star", "--set", sizes)]
 shown = collectives + flows + degraded
 off, which = worst(shown)
 departs = max(fifo[0].rows, key=lambda named: ratio(named[1]))
@@ -142,24 +142,25 @@ loads = [case.load for case in shown + mpi + fifo]
 (root / "docs/pictures/replay-results.svg").write_text(picture(shown + mpi + fifo))
 (root / "docs/results/replay-results.md").write_text(f"""# Predicted and measured times in the lab
 
-The replays send real data over real TCP, in network namespaces on one machine ([how, and what it means](../guide/replay.md)). Every prediction was made before
-its replay, from the scenario alone. The script `docs/results/make/replay_results.py build/tools/ringsim` wrote this page on {datetime.date.today():%Y-%m-%d}, on
-Linux {platform.release().split("-")[0]} and {os.cpu_count()} processors shared with other work, at a load of {min(loads):.1f} to {max(loads):.1f}. Times are medians of {REPEATS} runs after 2 that are not timed; ports have
-200 Mb/s of payload.
+The replays send real data over real TCP connections, in network namespaces on a single machine. [The replay guide](../guide/replay.md) explains how this
+works and what the results mean. All predictions were made before the replays, using only the scenarios. The script
+`docs/results/make/replay_results.py build/tools/ringsim` generated this page on {datetime.date.today():%Y-%m-%d}, on Linux {platform.release().split("-")[0]} with {os.cpu_count()} processors that were shared with other
+work (load average {min(loads):.1f} to {max(loads):.1f}). Times are medians of {REPEATS} runs after 2 warm-up runs. Ports have a payload rate of 200 Mb/s.
 
-**{within} of {n} medians over ringsim's own sockets are within 5 % of model `fair`; the largest error is {100 * off:.1f} %, for {which}. {wrong} elements are wrong.** If a port is a single queue
-and windows are free, TCP is not max-min fair: {departs[0]} takes {ratio(departs[1]):.2f} times as long as predicted.
+**Over ringsim's own sockets, {within} of {n} medians are within 5 % of the predictions of model `fair`. The largest error is {100 * off:.1f} %, for {which}. The results contain {wrong} wrong elements.**
+If a port has a single queue and TCP windows are not limited, TCP is not max-min fair. The largest deviation is in the flow {departs[0]}, which takes {ratio(departs[1]):.2f} times as long
+as predicted.
 
-The results on a GPU are in [gpu-results](gpu-results.md).
+For results on a GPU, see [gpu-results](gpu-results.md).
 
-![measured over predicted](../pictures/replay-results.svg)
+![Measured time divided by predicted time](../pictures/replay-results.svg)
 
 {chr(10).join(section(case) for case in shown)}
 {section(mpi[0])}
-These figures include Open MPI's own protocols and progress. ringsim does not configure Open MPI's sockets, so the 5 % limit does not apply.
+These times include the overhead of Open MPI's own protocols and progress engine. ringsim does not configure Open MPI's sockets, so the 5 % limit does not apply.
 
 {section(fifo[0])}
-A sender with more data in flight fills a larger part of the queue and gets a larger share of the port, so short flows wait for long ones. The total time of all
-seven is as predicted, because the port is never idle.
+A sender with more data in flight fills a larger part of the queue and gets a larger share of the port's bandwidth, so long flows delay short ones. The total
+time of all seven flows is as predicted, because the port is never idle.
 """)
 print(f"{within} of {n} within 5 %; the farthest {100 * off:.1f} %: {which}; load {min(loads):.1f} to {max(loads):.1f}")

@@ -35,7 +35,7 @@ def results(side):
 
 
 def table(found):
-    lines = ["| size | Swing, latency | Swing, bandwidth | bucket | ring | Swing, one port | best Swing against bucket | Swing's share of the bound |",
+    lines = ["| size | Swing, latency | Swing, bandwidth | bucket | ring | Swing, one port | speedup of Swing over bucket | Swing, share of the bound |",
              "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for size, (_, rows) in zip(SIZES, found.items()):
         time = {name: row["time_us"] for name, row in rows.items()}
@@ -55,11 +55,12 @@ def write_page():
     small, large = results(8), results(16)
     return f"""# Swing on all ports of a torus
 
-The script `docs/results/make/swing.py build/tools/ringsim` writes this page from
-[swing-torus](../../scenarios/examples/algorithms/swing-torus.json), and a test compares them. The collective is an
-all-reduce over 400 Gb/s links with 400 ns per hop and protocol `none`; times are in microseconds. `ports: all` divides
-the buffer among four Swings, each of which starts along a different dimension and direction. `variant: latency`
-exchanges everything in every step. The last column is for the faster variant.
+`docs/results/make/swing.py build/tools/ringsim` generates this page from
+[swing-torus](../../scenarios/examples/algorithms/swing-torus.json), and a test checks that it is up to date. The
+collective is an all-reduce over 400 Gb/s links with 400 ns per hop and protocol `none`. Times are in microseconds.
+With `ports: all`, the buffer is divided among four Swings, each of which starts along a different dimension and
+direction. With `variant: latency`, every step exchanges the whole buffer. The last two columns are for the faster of the
+two variants.
 
 ## 8 x 8
 
@@ -73,19 +74,19 @@ exchanges everything in every step. The last column is for the faster variant.
 
 De Sensi et al., NSDI 2024 (arXiv 2401.09356), simulate tori of 64 nodes and more in SST.
 
-- Swing is "up to 3x" faster than the known algorithms for 32 B to 128 MiB. Here, the better of the two variants is faster than
-  bucket up to 512 KiB on 64 ranks and up to 4 MiB on 256. The factor is largest for the smallest messages and grows
-  with the torus. The paper's larger range comes from larger tori (up to 16384 nodes), on which bucket's 2 D (d - 1)
-  steps matter more.
-- For large messages, links that several messages cross slow Swing down: the congestion deficiency is 1.19 on large
-  two-dimensional tori. Here, the bandwidth variant takes {excess(small):.3f} times the bound on 8 x 8 and {excess(large):.3f} times on
-  16 x 16, because the sum whose limit is 1.19 has only three and four terms here. Bucket has no such deficiency, so it is
-  best for large messages, as in the paper.
+- The paper reports that Swing is "up to 3x" faster than the known algorithms for 32 B to 128 MiB. Here, the faster of the two
+  variants beats bucket up to 512 KiB on 64 ranks and up to 4 MiB on 256 ranks. The speedup is largest for the smallest
+  messages and grows with the torus. The paper's larger range is due to larger tori (up to 16384 nodes), where the
+  2 D (d - 1) steps of bucket matter more.
+- For large messages, Swing is slowed down by links that carry several messages at once. On large two-dimensional tori, this
+  congestion deficiency is 1.19. Here, the bandwidth variant takes {excess(small):.3f} times the bound on 8 x 8 and {excess(large):.3f} times the
+  bound on 16 x 16. These values are lower because the sum that converges to 1.19 has only three terms for 8 x 8 and
+  four terms for 16 x 16. Bucket has no such deficiency, so it is the fastest algorithm for large messages, as in the paper.
 - With one port at a time, large messages take four times as long. This is the default (`ports: one`), because ranks on a
   star have only one port.
 
-There is one difference: the paper's routers forward packets; here, the ranks in between relay a message to a rank that is
-not a neighbor, which adds only the latency of the links.
+The simulations differ in one respect. In the paper, routers forward packets. Here, the ranks in between relay messages
+between ranks that are not neighbors, which adds only the latency of the links.
 """
 
 
