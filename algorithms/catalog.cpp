@@ -33,7 +33,7 @@ constexpr int some_segments = 8;
 
 Parameter segments_of_tree() {
   return {.name = "segments",
-          .doc = "in how many pieces the buffer (of a double tree: each half) is passed on",
+          .doc = "number of pieces into which the buffer (in a double tree, each half) is cut",
           .min = 1,
           .max = 1048576,
           .fallback = some_segments};
@@ -43,57 +43,59 @@ int servers(const Arguments& arguments);
 const std::vector<Algorithm> catalog{
 
     {.name = "parameter_server",
-     .summary = "everybody sends to a root (or to `servers` separate ones), which adds up and sends back",
+     .summary = "all ranks send to a root (or to `servers` separate servers), which adds and sends the sum back",
      .source = "Li et al., OSDI 2014",
      .ops = {CollectiveOp::all_reduce},
-     .parameters = {{.name = "servers",
-                     .doc = "separate servers, each with a share of the buffer; not set: the root is one of the ranks",
-                     .min = 1,
-                     .max = 65536,
-                     .fallback = 0}},
+     .parameters =
+         {{.name = "servers",
+           .doc = "number of separate servers, each with a share of the buffer; default: the root is one of the ranks",
+           .min = 1,
+           .max = 65536,
+           .fallback = 0}},
      .make = make_parameter_server,
      .helpers = servers,
      .rooted = true},
     {.name = "ring",
-     .summary = "rank r sends only to rank r+1; chunks go round",
+     .summary = "rank r sends only to rank r+1; chunks travel around the ring",
      .source = "Patarasuk & Yuan, JPDC 69 (2009)",
      .ops = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather, CollectiveOp::broadcast},
-     .parameters = {{.name = "segments",
-                     .doc = "broadcast only: in how many pieces the buffer goes round; not set: one per rank",
-                     .min = 1,
-                     .max = 1048576,
-                     .fallback = 0},
-                    {.name = "rings",
-                     .doc = "not broadcast: how many rings share the buffer; 2: one each way round; not set: one",
-                     .min = 1,
-                     .max = 64,
-                     .fallback = 0},
-                    {.name = "slices",
-                     .doc = "not broadcast: how many messages carry the share of one rank; not set: one",
-                     .min = 1,
-                     .max = 1024,
-                     .fallback = 0}},
+     .parameters =
+         {{.name = "segments",
+           .doc = "broadcast only: number of pieces into which the buffer is cut; default: one per rank",
+           .min = 1,
+           .max = 1048576,
+           .fallback = 0},
+          {.name = "rings",
+           .doc = "not for broadcast: number of rings that share the buffer; 2: one in each direction; default: one",
+           .min = 1,
+           .max = 64,
+           .fallback = 0},
+          {.name = "slices",
+           .doc = "not for broadcast: number of messages into which each rank's share is cut; default: one",
+           .min = 1,
+           .max = 1024,
+           .fallback = 0}},
      .make = make_ring,
      .helpers = no_helpers},
     {.name = "halving_doubling",
-     .summary = "log2(n) exchanges of ever smaller blocks, and the same back",
+     .summary = "log2(n) exchanges of blocks that halve in size, then the reverse",
      .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
      .ops = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather},
      .parameters = {{.name = "fold",
-                     .doc = "all_reduce: what to do with the ranks beyond the largest power of two; binary_blocks: no "
-                            "rank is folded",
+                     .doc = "all_reduce: how to handle the ranks beyond the largest power of two; binary_blocks does "
+                            "not fold any rank",
                      .choices = {"rabenseifner", "naive", "binary_blocks"}}},
      .make = make_halving_doubling,
      .helpers = no_helpers},
     {.name = "direct",
-     .summary = "every message goes straight to its receiver, all at once",
+     .summary = "every message goes directly to its receiver, all at the same time",
      .source = "OSU micro-benchmarks, osu_mbw_mr; MPICH, scattered all-to-all; Open MPI, linear; TensorRT-LLM",
      .ops = {CollectiveOp::all_to_all, CollectiveOp::pairs, CollectiveOp::all_reduce, CollectiveOp::reduce_scatter,
              CollectiveOp::all_gather, CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::scatter,
              CollectiveOp::gather, CollectiveOp::send_recv},
      .parameters = {{.name = "shots",
-                     .doc = "all_reduce only: 1, everybody sends all to everybody; 2, a share each, and the sums back; "
-                            "not set: 2",
+                     .doc = "all_reduce only: 1: every rank sends everything to every other rank; 2: every rank sends "
+                            "a share to each rank, which sends back the sum; default: 2",
                      .min = 1,
                      .max = 2,
                      .fallback = 0}},
@@ -106,7 +108,7 @@ const std::vector<Algorithm> catalog{
      .make = make_pairwise,
      .helpers = no_helpers},
     {.name = "binomial_tree",
-     .summary = "the ranks that have the data, or a sum, double with every step",
+     .summary = "the number of ranks that have the data, or a sum, doubles with every step",
      .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
      .ops = {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::scatter, CollectiveOp::gather,
              CollectiveOp::all_reduce, CollectiveOp::barrier},
@@ -120,7 +122,7 @@ const std::vector<Algorithm> catalog{
      .make = make_dissemination,
      .helpers = no_helpers},
     {.name = "chain",
-     .summary = "segments pass from the root through all ranks, or back to it",
+     .summary = "segments pass from the root through all ranks, or in reverse to the root",
      .source = "van de Geijn & Watts, Concurrency 9 (1997)",
      .ops = {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::all_reduce},
      .parameters = {segments_of_tree()},
@@ -128,22 +130,24 @@ const std::vector<Algorithm> catalog{
      .helpers = no_helpers,
      .rooted = true},
     {.name = "kary_tree",
-     .summary = "segments pass down a tree from the root, up to it, or both",
+     .summary = "segments pass down a tree from the root, up to the root, or both",
      .source = "Sanders, Speck & Traff, Parallel Computing 35 (2009), section 2",
      .ops = {CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::all_reduce},
-     .parameters = {{.name = "arity", .doc = "most children of a rank", .min = 2, .max = 65535, .fallback = 2},
-                    segments_of_tree()},
+     .parameters =
+         {{.name = "arity", .doc = "maximum number of children of a rank", .min = 2, .max = 65535, .fallback = 2},
+          segments_of_tree()},
      .make = make_kary_tree,
      .helpers = no_helpers,
      .rooted = true},
     {.name = "double_binary_tree",
-     .summary = "half the buffer over each of two trees; ranks that pass data on in one are leaves of the other",
+     .summary =
+         "each of two trees carries half of the buffer; ranks that forward data in one tree are leaves of the other",
      .source = "Sanders, Speck & Traff, Parallel Computing 35 (2009); NCCL 2.4",
      .ops = {CollectiveOp::all_reduce, CollectiveOp::broadcast, CollectiveOp::reduce},
      .parameters = {segments_of_tree(),
                     {.name = "group",
-                     .doc = "all_reduce only: so many consecutive ranks form a chain at each place of the trees, as a "
-                            "node's GPUs do in NCCL's Tree; not set: 1",
+                     .doc = "all_reduce only: number of consecutive ranks that form a chain at each position of the "
+                            "trees, as the GPUs of a node do in NCCL's Tree; default: 1",
                      .min = 1,
                      .max = 65536,
                      .fallback = 0}},
@@ -175,8 +179,8 @@ Schedule make_parameter_server(const CollectiveRequest& request, const Arguments
 
 // A setting that is said for an op that has no use for it.
 void refuse_setting(const char* algorithm, const char* setting, const char* of, CollectiveOp op) {
-  throw InputError("", fmt::format("{}: {} is a setting of {}, not of {}", algorithm, setting, of, to_string(op)),
-                   fmt::format("leave {} out", setting));
+  throw InputError("", fmt::format("{}: {} applies to {}, not to {}", algorithm, setting, of, to_string(op)),
+                   fmt::format("remove {}", setting));
 }
 
 Schedule make_ring(const CollectiveRequest& request, const Arguments& arguments) {
@@ -207,9 +211,8 @@ Schedule make_halving_doubling(const CollectiveRequest& request, const Arguments
   const std::string fold = text(entry("halving_doubling"), arguments, "fold");
   // A fold that was chosen has a meaning only for all_reduce; a default does no harm.
   if (request.op != CollectiveOp::all_reduce && fold != "rabenseifner")
-    throw InputError("",
-                     fmt::format("halving_doubling: fold is a setting of all_reduce, not of {}", to_string(request.op)),
-                     "leave fold out");
+    throw InputError("", fmt::format("halving_doubling: fold applies to all_reduce, not to {}", to_string(request.op)),
+                     "remove fold");
   if (request.op == CollectiveOp::reduce_scatter) return halving_reduce_scatter(request.ranks, request.bytes);
   if (request.op == CollectiveOp::all_gather) return doubling_all_gather(request.ranks, request.bytes);
   Schedule s = halving_doubling(request.ranks, request.bytes,

@@ -32,7 +32,7 @@ std::vector<int> parse_dimensions(const std::string& name, const std::string& te
     const auto [next, error] = std::from_chars(at, end, size);
     if (error != std::errc{} || size < 1 || size > most_ranks || (next != end && *next != 'x'))
       throw InputError("", fmt::format("{}: expected dimensions such as \"4x4x2\", found \"{}\"", name, text),
-                       "whole numbers from 1 on, with x between them");
+                       "use whole numbers of at least 1, separated by x");
     sizes.push_back(size);
     if (next == end) return sizes;
     at = next + 1;
@@ -43,8 +43,8 @@ int group_of(const Algorithm& algorithm, const Arguments& arguments, const Colle
   if (const auto given = static_cast<int>(number(algorithm, arguments, "group")); given > 0) return given;
   if (request.grid.size() > 1) return request.grid.back();
   if (request.ranks == 1) return 1;
-  throw InputError("", "hierarchical: expected the setting \"group\", the number of ranks per node, found none",
-                   R"(a cluster of equal nodes implies it; otherwise give {"name": "hierarchical", "group": 8})");
+  throw InputError("", "hierarchical: expected the parameter \"group\", the number of ranks per node, found none",
+                   R"(a cluster of equal nodes implies it; otherwise write {"name": "hierarchical", "group": 8})");
 }
 
 /// The schedule that an algorithm makes by itself, of so many ranks; bytes do not count if it is a part.
@@ -115,11 +115,12 @@ std::vector<std::string> names_that_do(const std::vector<Algorithm>& rows, const
 }  // namespace
 
 Parameter dimensions_parameter() {
-  return {
-      .name = "dimensions",
-      .doc = "how ranks lie, the last dimension varying fastest; not set: as the topology's GPUs lie, else one ring",
-      .choices = {},
-      .example = "4x4x2"};
+  return {.name = "dimensions",
+          .doc =
+              "how the ranks are arranged, with the last dimension varying fastest; default: as the GPUs of the "
+              "topology, or else one ring",
+          .choices = {},
+          .example = "4x4x2"};
 }
 
 std::vector<int> grid_of(const Algorithm& algorithm, const Arguments& arguments, const CollectiveRequest& request) {
@@ -147,45 +148,48 @@ std::vector<int> grid_of(const Algorithm& algorithm, const Arguments& arguments,
 void add_composed(std::vector<Algorithm>& rows) {
   std::vector<std::string> inner = names_that_do(rows, {CollectiveOp::reduce_scatter, CollectiveOp::all_gather});
   std::vector<std::string> outer = names_that_do(rows, {CollectiveOp::all_reduce});
-  rows.push_back({.name = "hierarchical",
-                  .summary = "reduce-scatter within nodes, all-reduce between them, all-gather within",
-                  .source = "Mikami et al., arXiv:1811.05233 (2018); Cho et al., BlueConnect, MLSys 2019",
-                  .ops = {CollectiveOp::all_reduce},
-                  .parameters = {{.name = "group",
-                                  .doc = "consecutive ranks per node; not set: the GPUs per node of the cluster",
-                                  .min = 1,
-                                  .max = most_ranks,
-                                  .fallback = 0},
-                                 {.name = "inner", .doc = "what nodes do within", .choices = std::move(inner)},
-                                 {.name = "outer", .doc = "what they do between them", .choices = std::move(outer)}},
-                  .make = make_hierarchical,
-                  .helpers = no_helpers});
+  rows.push_back(
+      {.name = "hierarchical",
+       .summary = "reduce-scatter within nodes, all-reduce between nodes, all-gather within nodes",
+       .source = "Mikami et al., arXiv:1811.05233 (2018); Cho et al., BlueConnect, MLSys 2019",
+       .ops = {CollectiveOp::all_reduce},
+       .parameters = {{.name = "group",
+                       .doc = "number of consecutive ranks per node; default: the GPUs per node of the cluster",
+                       .min = 1,
+                       .max = most_ranks,
+                       .fallback = 0},
+                      {.name = "inner", .doc = "the algorithm within nodes", .choices = std::move(inner)},
+                      {.name = "outer", .doc = "the algorithm between nodes", .choices = std::move(outer)}},
+       .make = make_hierarchical,
+       .helpers = no_helpers});
   rows.push_back({.name = "torus",
-                  .summary = "rings along one dimension after the other, and back",
+                  .summary = "rings along one dimension after another, then the reverse",
                   .source = "Barnett et al., IPPS 1993; Jouppi et al., TPU v4, ISCA 2023",
                   .ops = {CollectiveOp::all_reduce, CollectiveOp::reduce_scatter, CollectiveOp::all_gather},
                   .parameters = {dimensions_parameter()},
                   .make = make_torus,
                   .helpers = no_helpers});
   rows.push_back({.name = "bucket",
-                  .summary = "the same along all dimensions at once, both ways round, each with a share of the buffer",
+                  .summary = "rings along all dimensions at once, in both directions, each with a share of the buffer",
                   .source = "Jain & Sabharwal, ICS 2010",
                   .ops = {CollectiveOp::all_reduce},
                   .parameters = {dimensions_parameter()},
                   .make = make_bucket,
                   .helpers = no_helpers});
-  rows.push_back({.name = "in_switch",
-                  .summary = "the switches that join the ranks add up, and send the sum back",
-                  .source = "Graham et al., SHARP, COMHPC 2016; NVLink SHARP (NVLS)",
-                  .ops = {CollectiveOp::all_reduce},
-                  .parameters = {{.name = "segments",
-                                  .doc = "in how many pieces the buffer goes up and down at once",
-                                  .min = 1,
-                                  .max = 1048576,
-                                  .fallback = 64}},
-                  .make = make_in_switch,
-                  .helpers = one_switch,
-                  .in_fabric = true});
+  rows.push_back(
+      {.name = "in_switch",
+       .summary = "the switches that connect the ranks add the data and send the sum back",
+       .source = "Graham et al., SHARP, COMHPC 2016; NVLink SHARP (NVLS)",
+       .ops = {CollectiveOp::all_reduce},
+       .parameters =
+           {{.name = "segments",
+             .doc = "number of pieces into which the buffer is cut, so that pieces travel up and down at the same time",
+             .min = 1,
+             .max = 1048576,
+             .fallback = 64}},
+       .make = make_in_switch,
+       .helpers = one_switch,
+       .in_fabric = true});
 }
 
 }  // namespace ringsim

@@ -37,7 +37,7 @@ Schedule make_swing(const CollectiveRequest& request, const Arguments& arguments
 
 void add_exchanges(std::vector<Algorithm>& rows) {
   rows.push_back({.name = "recursive_doubling",
-                  .summary = "log2(n) exchanges of all that a rank has",
+                  .summary = "log2(n) exchanges of all data that a rank has",
                   .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005)",
                   .ops = {CollectiveOp::all_reduce, CollectiveOp::all_gather},
                   .parameters = {},
@@ -50,25 +50,26 @@ void add_exchanges(std::vector<Algorithm>& rows) {
                   .parameters = {},
                   .make = make_bruck,
                   .helpers = no_helpers});
-  rows.push_back({.name = "pat",
-                  .summary = "a binomial tree for each chunk, far steps first and small; fully aggregated",
-                  .source = "Jeaugey, arXiv:2506.20252 (2025); NCCL 2.23",
-                  .ops = {CollectiveOp::reduce_scatter, CollectiveOp::all_gather},
-                  .parameters = {},
-                  .make = make_pat,
-                  .helpers = no_helpers});
+  rows.push_back(
+      {.name = "pat",
+       .summary = "one binomial tree per chunk, with the farthest (and smallest) steps first; fully aggregated",
+       .source = "Jeaugey, arXiv:2506.20252 (2025); NCCL 2.23",
+       .ops = {CollectiveOp::reduce_scatter, CollectiveOp::all_gather},
+       .parameters = {},
+       .make = make_pat,
+       .helpers = no_helpers});
   rows.push_back({.name = "swing",
-                  .summary = "halving and doubling with partners at distances 1, -1, 3, -5, 11...",
+                  .summary = "halving and doubling between partners at distances 1, -1, 3, -5, 11...",
                   .source = "De Sensi et al., NSDI 2024",
                   .ops = {CollectiveOp::all_reduce},
                   .parameters = {dimensions_parameter(),
                                  {.name = "ports",
-                                  .doc = "one: a partner at a time; all: a share of the buffer for each of the 2D "
-                                         "directions of a torus of D dimensions, all at once, as in the paper",
+                                  .doc = "one: one partner at a time; all: as in the paper, each of the 2D directions "
+                                         "of a D-dimensional torus carries a share of the buffer at the same time",
                                   .choices = {"one", "all"}},
                                  {.name = "variant",
-                                  .doc = "bandwidth: halves, and the same back; latency: everything in every step, "
-                                         "half the steps, for small messages",
+                                  .doc = "bandwidth: halves the block in each step, then reverses; latency: sends "
+                                         "everything in each of half as many steps, for small messages",
                                   .choices = {"bandwidth", "latency"}}},
                   .make = make_swing,
                   .helpers = no_helpers});

@@ -75,9 +75,9 @@ Schedule make_double_binary_tree(const CollectiveRequest& request, const Argumen
   const int segments = setting("double_binary_tree", arguments, "segments");
   const int group = setting("double_binary_tree", arguments, "group");
   if (group > 0 && request.op != CollectiveOp::all_reduce)
-    throw InputError(
-        "", fmt::format("double_binary_tree: group is a setting of all_reduce, not of {}", to_string(request.op)),
-        "leave group out");
+    throw InputError("",
+                     fmt::format("double_binary_tree: group applies to all_reduce, not to {}", to_string(request.op)),
+                     "remove group");
   Schedule s = request.op == CollectiveOp::all_reduce
                    ? double_tree_all_reduce(request.ranks, request.bytes, segments, std::max(1, group))
                : request.op == CollectiveOp::broadcast

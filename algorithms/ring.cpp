@@ -34,7 +34,7 @@ std::vector<int> strides(int n, int wanted) {
     throw InputError("",
                      fmt::format("ring: {} ranks make {} different ring{}, found rings {}", n, found.size(),
                                  found.size() == 1 ? "" : "s", wanted),
-                     "each goes round with a stride of its own, which shares no factor with the number of ranks");
+                     "each ring needs its own stride, which must not have a common factor with the number of ranks");
   return found;
 }
 

@@ -77,7 +77,7 @@ void check_bytes(const StoredSchedule& stored, Bytes bytes) {
       throw InputError(
           "",
           fmt::format("expected a size that the {} chunks of {} divide, found {} B", grid.of, stored.name, bytes.count),
-          fmt::format("the next one is {} B; MSCCL's own runtime takes no other sizes either",
+          fmt::format("the next valid size is {} B; MSCCL's own runtime has the same restriction",
                       (bytes.count / grid.of + 1) * grid.of));
   }
 }

@@ -31,7 +31,7 @@ void check_keys(const Json& object, const std::vector<std::string>& known, const
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string near = nearest(key, known);
-    blame.fail(child(pointer, key), "expected a key of a calibration, found another",
+    blame.fail(child(pointer, key), "expected a calibration key, found another key",
                near.empty() ? "" : fmt::format("did you mean \"{}\"?", near));
   }
 }
@@ -63,7 +63,7 @@ Calibration read_calibration(std::string_view text, const std::string& path, std
   known.emplace_back("factors");
   check_keys(json, known, "", blame);
   if (!json.contains("factors"))
-    blame.fail("", "expected the key \"factors\", found none", "`ringsim calibrate` writes such files");
+    blame.fail("", "expected the key \"factors\", found none", "`ringsim calibrate` writes these files");
   std::vector<Field> fields = calibration_field().members;
   std::erase_if(fields,
                 [](const Field& field) { return field.type == Type::file || field.name.starts_with("scale_"); });
@@ -77,7 +77,7 @@ Calibration read_calibration(std::string_view text, const std::string& path, std
                                                    : read_factor(field, value, pointer, blame);
   }
   if (json.contains("model_version") && json["model_version"] != model_version)
-    warnings.push_back(fmt::format("{}: fitted with model version {}, this is {}: calibrate again", path,
+    warnings.push_back(fmt::format("{}: fitted with model version {}, but this is version {}: calibrate again", path,
                                    describe(json["model_version"]), model_version));
   return calibration_of(factors);
 }

@@ -65,8 +65,8 @@ std::string hint_of_list(const std::string& path, const std::string& value) {
   const std::size_t first = value.find_first_not_of(' ');
   if (first == std::string::npos || (value[first] != '[' && value[first] != '{') || value.size() > longest) return "";
   if (const std::string json = quoted(value); !json.empty())
-    return fmt::format("texts in a list or an object need quotes: '{}={}'", path, json);
-  return fmt::format("a value that begins with {} is JSON, such as '[\"ring\", \"direct\"]'", value[first]);
+    return fmt::format("strings in a list or an object need quotes: '{}={}'", path, json);
+  return fmt::format("a value that starts with {} must be JSON, such as '[\"ring\", \"direct\"]'", value[first]);
 }
 
 Override read_override(const std::string& text) {
@@ -103,7 +103,7 @@ void settle_with_sweeps(Json& root, const Override& override) {
     if (swept == override.path) continue;
     if (!swept.empty() && leads_to(swept, override.path)) {
       throw InputError(override.option,
-                       fmt::format("expected a path that no sweep replaces, found {} within the sweep of {}",
+                       fmt::format("expected a path outside all sweeps, found {} within the sweep of {}",
                                    in_quotes(override.path_text), in_quotes(key)));
     }
     kept[key] = values;
@@ -164,7 +164,7 @@ Json place_sweeps(Json& root, Blame& blame) {
     }
     for (const DottedPath& other : paths) {
       if (leads_to(other, path) || leads_to(path, other)) {
-        blame.fail(place, fmt::format("expected paths of which none lies within another, found {} and {}",
+        blame.fail(place, fmt::format("expected paths that do not contain each other, found {} and {}",
                                       in_quotes(fmt::format("{}", fmt::join(other, "."))), in_quotes(key)));
       }
     }
@@ -281,7 +281,7 @@ struct ScenarioFile::Impl {
     if (!written.contains(at_measured) || !written.contains(at_plan)) return plain_point(written, std::move(varied));
     nlohmann::json canonical = canonical_point(written, blame, *files);
     if (written.contains(at_gemm))
-      blame.fail(at_gemm.to_string(), "cannot be combined with measured: the measured step gives it");
+      blame.fail(at_gemm.to_string(), "cannot be combined with measured, which determines it");
     use_one_spelling(canonical);
     const double share = solved_share(written, canonical);
     Scenario scenario = plain_point(with_gemm(written, share), std::move(varied));
@@ -330,7 +330,7 @@ std::vector<std::uint32_t> ScenarioFile::Impl::let_through() const {
     if (lets_through(points->at(i, unused))) kept_ones.push_back(static_cast<std::uint32_t>(i));
   }
   if (kept_ones.empty())
-    blame.fail("/where", fmt::format("expected conditions that hold for one point at least, found none among {}",
+    blame.fail("/where", fmt::format("expected conditions that hold for at least one point, found none among {}",
                                      points->size()));
   return kept_ones;
 }
@@ -366,7 +366,7 @@ ScenarioFile ScenarioFile::parse(std::string_view text, const std::string& name,
   file.impl_->name =
       canonical.contains("name") ? canonical["name"].get<std::string>() : std::filesystem::path(name).stem().string();
   if (first_not_utf8(file.impl_->name) != std::string_view::npos)
-    throw InputError(name, "expected a file name in UTF-8, which results can tell, found another",
+    throw InputError(name, "expected a file name in UTF-8, because results contain it, found another encoding",
                      "rename the file, or give the scenario a \"name\"");
   file.impl_->points = std::make_unique<Points>(root, sweeps, blame);
   if (!file.impl_->where.empty()) file.impl_->kept = file.impl_->let_through();
@@ -399,7 +399,7 @@ std::optional<Scenario> ScenarioFile::point(std::size_t i, Bytes size) const {
        {std::pair{"training", "a training step"}, {"inference", "an inference step"}, {"trace", "a trace"}})
     if (written.contains(key))
       impl_->blame.fail(fmt::format("/{}", key),
-                        fmt::format("expected a collective, whose size can be set, found {}", what));
+                        fmt::format("expected a collective, because only its size can be set, found {}", what));
   const std::string text = fmt::format("{} B", size.count);
   written["collective"]["bytes"] = text;
   if (!impl_->lets_through(written)) return std::nullopt;

@@ -30,25 +30,25 @@ Topology build(const TopologySpec& spec) {
 
 std::vector<CatalogEntry> topology_catalog() {
   return {
-      {"star", "ranks, each on one full-duplex port of a non-blocking switch"},
-      {"ring", "ranks in a closed ring, each cabled to the next"},
+      {"star", "every rank on a full-duplex port of one non-blocking switch"},
+      {"ring", "ranks in a closed ring, each connected to the next"},
       {"full_mesh", "a cable between every two ranks"},
-      {"torus", "a grid of any dimensions, closed in each"},
-      {"graph", "nodes and links as listed; its gpus are the ranks"},
-      {"cluster", "machines, equal or not, joined by a fabric"},
-      {"nccl_xml", "machines as NCCL's topology XML describes one, joined by a fabric"},
-      {"nvidia_smi", "machines as the matrix of nvidia-smi topo -m shows one, joined by a fabric"},
+      {"torus", "a torus with any number of dimensions"},
+      {"graph", "any nodes and links; the nodes of kind gpu are the ranks"},
+      {"cluster", "machines, identical or not, connected by a fabric"},
+      {"nccl_xml", "machines described by an NCCL topology XML file, connected by a fabric"},
+      {"nvidia_smi", "machines described by the matrix of nvidia-smi topo -m, connected by a fabric"},
   };
 }
 
 std::vector<CatalogEntry> fabric_catalog() {
   return {
       {"star", "every NIC on one non-blocking switch"},
-      {"leaf_spine", "the nodes of a rack on a leaf, every leaf on every spine; n:1 oversubscribed where asked"},
-      {"fat_tree", "the three-level k-ary fat tree: edge, aggregation and core switches of k ports"},
-      {"rail", "NIC i of every node on rail switch i, the rails joined by spines or not at all"},
-      {"torus", "a switch a node, the switches in a grid closed in each dimension"},
-      {"dragonfly", "groups of routers, a full mesh within a group, global cables between every two groups"},
+      {"leaf_spine", "the nodes of a rack on one leaf, every leaf on every spine; optionally n:1 oversubscribed"},
+      {"fat_tree", "the three-level k-ary fat tree of edge, aggregation and core switches with k ports"},
+      {"rail", "NIC i of every node on rail switch i; the rails are connected by spines or not at all"},
+      {"torus", "one switch per node; the switches form a torus"},
+      {"dragonfly", "groups of routers: a full mesh within each group, global cables between every two groups"},
   };
 }
 
@@ -88,7 +88,7 @@ void require_size(double n_nodes, double n_cables) {
   constexpr double most = 1e8;
   if (n_nodes <= most && n_cables <= most) return;
   throw InputError("", "the topology is too large: at most 100 million nodes and as many cables can be built",
-                   "take fewer ranks, or a topology with fewer cables");
+                   "use fewer ranks, or a topology with fewer cables");
 }
 
 }  // namespace ringsim

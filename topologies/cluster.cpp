@@ -55,7 +55,7 @@ Topology build_cluster(const Cluster& spec) {
     }
   }
   if (n_hosts == 1) return builder.build();
-  if (!spec.fabric) throw InputError("", "expected a fabric where there is more than one node, found none");
+  if (!spec.fabric) throw InputError("", "expected a fabric for more than one node, found none");
   try {
     const std::size_t first = builder.links().size();
     add_fabric(*spec.fabric, ports, builder);

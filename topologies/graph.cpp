@@ -16,7 +16,8 @@ std::size_t n_ranks_of(const Graph& spec) {
 
 Topology build_graph(const Graph& spec) {
   if (n_ranks_of(spec) == 0) {
-    throw InputError("/nodes", "expected at least one node of kind \"gpu\", found none", "the gpus are the ranks");
+    throw InputError("/nodes", "expected at least one node of kind \"gpu\", found none",
+                     "the ranks are the nodes of kind gpu");
   }
   require_size(static_cast<double>(spec.nodes.size()), static_cast<double>(spec.links.size()));
 
@@ -30,7 +31,7 @@ Topology build_graph(const Graph& spec) {
     if (name.empty()) throw InputError(where, "expected a name, found \"\"");
     if (const auto first = ids.find(name); first != ids.end()) {
       throw InputError(
-          where, "two nodes are called \"" + name + "\"; the first is /nodes/" + std::to_string(first->second.value));
+          where, "two nodes are named \"" + name + "\"; the first is /nodes/" + std::to_string(first->second.value));
     }
     ids.emplace(name, kind == NodeKind::gpu ? builder.add_gpu(name) : builder.add_node(name, kind));
     names.push_back(name);
@@ -50,8 +51,8 @@ Topology build_graph(const Graph& spec) {
     if (from == to) throw InputError(where, "a link from \"" + cable.from + "\" to itself");
     require_usable(cable.link, where);
     if (cable.one_way && cable.link.duplex == Duplex::half) {
-      throw InputError(where + "/duplex", "a one-way link has no other direction to share its bandwidth with",
-                       "leave \"duplex\" out, or set \"one_way\" to false");
+      throw InputError(where + "/duplex", "a one-way link has no reverse direction to share its bandwidth with",
+                       "remove \"duplex\", or set \"one_way\" to false");
     }
     if (cable.one_way) {
       builder.add_link(from, to, cable.link);

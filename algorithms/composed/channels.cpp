@@ -28,8 +28,9 @@ Cut cut_of(const Schedule& plain, const Pieces& pieces) {
     chunks = std::max(chunks, std::int64_t{cut.chunks[b]});
   }
   if (chunks * pieces.count() > most)
-    throw InputError("", fmt::format("expected at most 2^27 chunks, found {} pieces of {}", pieces.count(), chunks),
-                     "let pieces be larger, or fewer channels");
+    throw InputError("",
+                     fmt::format("expected at most 2^27 chunks, found {} pieces of {} chunks", pieces.count(), chunks),
+                     "use larger pieces or fewer channels");
   return cut;
 }
 
@@ -39,11 +40,12 @@ std::vector<Cast> casts_of(const Schedule& plain, int channels, const std::vecto
   using enum CollectiveOp;
   const CollectiveOp op = plain.collective.op;
   if (plain.actors != plain.collective.ranks)
-    throw InputError("", fmt::format("expected ranks only, to be put in other orders, found {} with {} helpers",
-                                     plain.algorithm, plain.actors - plain.collective.ranks));
+    throw InputError(
+        "", fmt::format("expected an algorithm without helpers for another order of ranks, found {} with {} helpers",
+                        plain.algorithm, plain.actors - plain.collective.ranks));
   if (op != all_reduce && op != reduce_scatter && op != all_gather && op != broadcast && op != reduce)
     throw InputError(
-        "", fmt::format("expected an op of rings or trees, to be run in other orders, found {}", to_string(op)),
+        "", fmt::format("expected an operation of rings or trees for another order of ranks, found {}", to_string(op)),
         "all_reduce, reduce_scatter, all_gather, broadcast, reduce");
   for (int k = 0; k < channels; ++k) {
     std::vector<Actor> order = orders[static_cast<std::size_t>(k) % orders.size()];
@@ -71,15 +73,15 @@ Pieces pieces_of(Bytes size, int channels, std::optional<Bytes> chunk) {
       chunk ? std::max<std::int64_t>(1, divided(divided(size.count, channels), chunk->count)) : 1;
   if (rounds > most / channels)
     throw InputError("", fmt::format("expected at most 2^27 pieces, found {} for each channel", rounds),
-                     "let pieces be larger");
+                     "use larger pieces");
   return {.channels = channels, .rounds = static_cast<int>(rounds)};
 }
 
 Schedule over_channels(Schedule plain, const Pieces& pieces, const std::vector<std::vector<Actor>>& orders) {
   if (pieces.count() == 1 && orders.empty()) return plain;
   if (plain.collective.op == CollectiveOp::barrier)
-    throw InputError("", "expected a collective that moves data, found a barrier", "a barrier has nothing to be cut");
-  if (!plain.names_regions) throw InputError("", "expected a schedule that names its regions, found one of sizes only");
+    throw InputError("", "expected a collective that moves data, found a barrier", "a barrier has no data to cut");
+  if (!plain.names_regions) throw InputError("", "expected a schedule with regions, found one with sizes only");
   const Cut cut = cut_of(plain, pieces);
   std::vector<Cast> casts = casts_of(plain, pieces.channels, orders);
 

@@ -12,8 +12,9 @@ namespace ringsim {
 
 Schedule dissemination_barrier(int n) {
   if (constexpr int most = 16384; n > most)  // 8 bytes a token at each rank: 2 GiB
-    throw InputError("", fmt::format("dissemination: expected at most {} ranks, found {}", most, n),
-                     "its proof follows a token of each rank to each; binomial_tree needs one for all");
+    throw InputError(
+        "", fmt::format("dissemination: expected at most {} ranks, found {}", most, n),
+        "its proof follows a token from every rank to every rank; binomial_tree needs only one token in total");
   Schedule s{.algorithm = "dissemination", .collective = barrier_of_tokens(n), .actors = n};
   s.layout[0] = Layout::near_equal(Bytes{0}, n);
   s.n_steps = [n](Actor, Lane) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); };

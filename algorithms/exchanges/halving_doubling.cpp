@@ -233,12 +233,12 @@ Schedule halving_doubling(int n, Bytes bytes, Fold fold) {
 }
 
 Schedule halving_reduce_scatter(int n, Bytes bytes) {
-  require_power_of_two("halving_doubling reduce_scatter", n, "pat and ring scatter among any number");
+  require_power_of_two("halving_doubling reduce_scatter", n, "pat and ring support any number");
   return half_of(reduce_scatter(n, bytes), 0);
 }
 
 Schedule doubling_all_gather(int n, Bytes bytes) {
-  require_power_of_two("halving_doubling all_gather", n, "bruck, pat and ring gather among any number");
+  require_power_of_two("halving_doubling all_gather", n, "bruck, pat and ring support any number");
   return half_of(all_gather(n, bytes), core_of(n).m);
 }
 

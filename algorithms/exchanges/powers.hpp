@@ -17,7 +17,7 @@ inline int ceil_log2(int n) { return n == 1 ? 0 : floor_log2(n - 1) + 1; }      
 /// Throws InputError if n is no power of two: `what` needs one.
 inline void require_power_of_two(std::string_view what, int n, std::string_view hint) {
   if (is_power_of_two(n)) return;
-  throw InputError("", fmt::format("{} needs a power of two of ranks, found {}", what, n), std::string(hint));
+  throw InputError("", fmt::format("{} needs a power-of-two number of ranks, found {}", what, n), std::string(hint));
 }
 
 }  // namespace ringsim

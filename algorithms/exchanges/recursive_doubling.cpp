@@ -46,7 +46,7 @@ Schedule recursive_doubling_all_reduce(int n, Bytes bytes) {
 }
 
 Schedule recursive_doubling_all_gather(int n, Bytes bytes) {
-  require_power_of_two("recursive_doubling all_gather", n, "bruck and ring gather among any number");
+  require_power_of_two("recursive_doubling all_gather", n, "bruck and ring support any number");
   Schedule s = doubling_all_gather(n, bytes);
   s.algorithm = "recursive_doubling";
   return s;

@@ -40,7 +40,7 @@ Swing swing_of(const std::vector<int>& dimensions, int first, bool reversed) {
   Swing swing;
   std::vector<Digit> digits;
   for (const int size : dimensions) {
-    require_power_of_two("swing", size, "ring, and halving_doubling with a fold, take any number");
+    require_power_of_two("swing", size, "ring, and halving_doubling with a fold, support any number");
     swing.n *= size;
   }
   int stride = swing.n;

@@ -57,8 +57,8 @@ class Rank {
         return "calc 0";
       case Do::compute:
         if (op.time.count() % 1000 != 0)
-          throw InputError("", fmt::format("GOAL counts whole nanoseconds; {} computes for {} ps", schedule_.algorithm,
-                                           op.time.count()));
+          throw InputError("", fmt::format("GOAL uses whole nanoseconds, but {} computes for {} ps",
+                                           schedule_.algorithm, op.time.count()));
         return fmt::format("calc {}", op.time.count() / 1000);
     }
     fail_invariant("an operation has one of six names");

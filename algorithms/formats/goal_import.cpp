@@ -136,7 +136,7 @@ class RankReader {
       const int line = words_.taken_line();
       if (words_.take_if(":")) {
         if (!labels_.emplace(label, static_cast<int>(all_.size())).second)
-          words_.fail(line, fmt::format("expected each label once in a rank, found {:.40} again", label));
+          words_.fail(line, fmt::format("expected each label only once per rank, found {:.40} again", label));
         operation();
       } else {
         order(label, line);
@@ -232,7 +232,7 @@ std::vector<int> in_order(const std::vector<Statement>& all, const Words& words)
   }
   for (std::size_t i = 0; i < all.size(); ++i)
     if (missing[i] > 0)
-      words.fail(all[i].line, "expected an order without circles; this one requires itself, by way of others");
+      words.fail(all[i].line, "expected no dependency cycles; this statement requires itself, through others");
   return out;
 }
 
@@ -400,8 +400,8 @@ StoredSchedule import_goal(std::string_view text, const std::string& file, const
   }
   if (places_matter)
     out.warnings.push_back(file +
-                           ": cpu and nic are not taken over: calculations of one rank may overlap, and a rank's "
-                           "messages take the NIC that the topology says");
+                           ": cpu and nic are ignored: calculations of a rank may overlap, and its messages use the "
+                           "NIC that the topology determines");
 
   const std::map<std::int64_t, int> channels = number_tags(ranks, words);
   std::map<std::int64_t, std::uint32_t> chunks;  // [bytes]
@@ -425,15 +425,15 @@ StoredSchedule import_goal(std::string_view text, const std::string& file, const
     out.lanes = static_cast<int>(lanes.back().size());
     // Said here, before the lanes of a million more ranks are made.
     if (const std::string mistake =
-            too_many_lanes(ranks.size(), lanes.back().size(), "statements that may run at the same time");
+            too_many_lanes(ranks.size(), lanes.back().size(), "statements that can run at the same time");
         !mistake.empty())
-      throw InputError(file, mistake, "fewer ranks, or more `requires`");
+      throw InputError(file, mistake, "use fewer ranks or more `requires`");
   }
   if (unordered && !options.sends_in_turn)
-    out.warnings.push_back(fmt::format(
-        "{}: nothing orders some sends of a rank, rank {} is the first: they start at once and share its port, "
-        "where in LogGOPSim they leave one after another; sends in_turn orders them",
-        file, *unordered));
+    out.warnings.push_back(
+        fmt::format("{}: some sends of a rank are unordered (first at rank {}); they start together and share the "
+                    "rank's port, while LogGOPSim runs them one after another; to do the same, set sends to in_turn",
+                    file, *unordered));
   out.steps.resize(static_cast<std::size_t>(out.actors) * static_cast<std::size_t>(out.lanes));
   for (Actor rank = 0; rank < out.ranks; ++rank)
     for (std::size_t lane = 0; lane < lanes[static_cast<std::size_t>(rank)].size(); ++lane)

@@ -199,7 +199,7 @@ Grid grid_of(const Place& place) {
     grid.of = static_cast<int>(whole_or(place, "of", grid.chunks, 1, file_limits::chunks));
     return grid;
   }
-  if (place.has("chunks") || place.has("of")) place.fail("expected either sizes, or chunks and of, found both");
+  if (place.has("chunks") || place.has("of")) place.fail("expected either sizes or chunks and of, found both");
   std::int64_t total = 0;
   for (const Place& size : place.at("sizes").items()) {
     grid.sizes.push_back({size.whole(0, file_limits::bytes)});
@@ -232,7 +232,7 @@ std::vector<Actor> tree_of(const Place& place, const StoredSchedule& stored) {
     int steps = 0;  // to the root; a way round never ends there
     for (Actor at = helper; at >= 0; at = parents[static_cast<std::size_t>(at)])
       if (++steps > stored.actors - stored.ranks)
-        items[static_cast<std::size_t>(helper)].fail("expected a way to the root, found a way round");
+        items[static_cast<std::size_t>(helper)].fail("expected a path to the root, found a cycle");
   }
   return parents;
 }
@@ -278,12 +278,13 @@ void read_promise(const Place& root, StoredSchedule& out) {
   const bool in_one = in_one_buffer(out.placement);
   for (const Buffer buffer : {in_one ? Buffer::data : Buffer::input, in_one ? Buffer::data : Buffer::output})
     if (spec.chunks[static_cast<std::size_t>(buffer)] == 0)
-      root.at("buffers").fail(fmt::format("expected \"{}\", in which a collective that is {} has its data, found none",
-                                          to_string(buffer), to_string(out.placement)));
+      root.at("buffers").fail(
+          fmt::format("expected \"{}\", which contains the data of a collective that is {}, found none",
+                      to_string(buffer), to_string(out.placement)));
   if (!promise(spec, {}))
     root.at("placement")
         .fail(fmt::format(
-            "expected a placement that {} can have, and a number of chunks that its {} ranks divide, found {}",
+            "expected a placement that {} can have and a number of chunks that is divisible by its {} ranks, found {}",
             to_string(out.op), out.ranks, to_string(out.placement)));
   if (in_one) return;
   const bool has_blocks = out.placement != Placement::input_kept;

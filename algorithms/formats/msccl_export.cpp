@@ -20,7 +20,7 @@ constexpr std::size_t most_steps = 256;
 constexpr int most_slots = 8;
 
 [[noreturn]] void refuse(const StoredSchedule& stored, const std::string& what, const std::string& hint = "") {
-  throw InputError("", fmt::format("MSCCL XML cannot hold {}: {}", stored.name, what), hint);
+  throw InputError("", fmt::format("MSCCL XML cannot represent {}: {}", stored.name, what), hint);
 }
 
 std::string collective_name(const StoredSchedule& stored) {
@@ -34,8 +34,8 @@ std::string collective_name(const StoredSchedule& stored) {
     case CollectiveOp::all_to_all:
       return "alltoall";
     default:
-      refuse(stored, fmt::format("it has no name for {}, or does not state its root", to_string(stored.op)),
-             "--to json holds every collective");
+      refuse(stored, fmt::format("the format has no name for {} or does not state its root", to_string(stored.op)),
+             "--to json supports every collective");
   }
 }
 
@@ -50,8 +50,8 @@ void check_fits(const StoredSchedule& stored) {
       for (const Op& op : step.ops) {
         const auto rank = static_cast<int>(i) / stored.lanes;
         if (op.region.count > most_chunks_a_step)
-          refuse(stored, fmt::format("rank {} moves {} chunks in one operation; its runtime takes at most {}", rank,
-                                     op.region.count, most_chunks_a_step));
+          refuse(stored, fmt::format("rank {} moves {} chunks in one operation, but the runtime supports at most {}",
+                                     rank, op.region.count, most_chunks_a_step));
       }
 }
 
@@ -155,8 +155,8 @@ class Gpu {
       }
     }
     if (xml.size() > most_steps)
-      refuse(stored_, fmt::format("thread block {} of gpu {} has {} steps; its runtime takes at most {}", lane, id_,
-                                  xml.size(), most_steps));
+      refuse(stored_, fmt::format("thread block {} of gpu {} has {} steps, but the runtime supports at most {}", lane,
+                                  id_, xml.size(), most_steps));
     blocks_.push_back(std::move(xml));
     at_.push_back(std::move(at));
   }
@@ -287,9 +287,9 @@ std::string export_msccl(const StoredSchedule& stored) {
   const Proof proof = check(schedule_of(blocks, Bytes{chunks})).proof();
   if (proof.slots_needed > most_slots)
     refuse(stored,
-           "one operation after the other, it needs more messages on their way than the 8 slots of a connection");
+           "with one operation after another, it needs more messages in flight than the 8 slots of a connection");
   if (const std::string adds = unordered_adds(*blocks); !adds.empty())
-    refuse(stored, "additions to one chunk are not ordered, and its own are not atomic: " + adds);
+    refuse(stored, "additions to the same chunk are unordered, and they are not atomic: " + adds);
   int channels = 1;
   for (const auto& lane : blocks->steps)
     for (const Step& step : lane)

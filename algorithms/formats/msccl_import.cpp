@@ -98,9 +98,9 @@ class Reader {
     if (element.name == name) return true;
     if (element.name == "op")
       fail(element, fmt::format("expected <{}>, found <op>", name),
-           "msccl-tools' <op> has a different format: let it write <step>");
+           "the <op> of msccl-tools is a different format; make msccl-tools write <step>");
     if (unknown_.insert(within.name + "/" + element.name).second)
-      out_.warnings.push_back(fmt::format("{}:{}: <{}> within <{}> is skipped, as MSCCL's loader does", file_,
+      out_.warnings.push_back(fmt::format("{}:{}: <{}> within <{}> is skipped, as it is by MSCCL's loader", file_,
                                           element.line, element.name, within.name));
     return false;
   }
@@ -108,7 +108,7 @@ class Reader {
   void look_for_unknown(const XmlElement& element, const std::vector<std::string>& known) {
     for (const auto& [name, value] : element.attributes)
       if (std::find(known.begin(), known.end(), name) == known.end() && unknown_.insert(element.name + name).second)
-        out_.warnings.push_back(fmt::format("{}:{}: the attribute {} of <{}> is not known, and not used", file_,
+        out_.warnings.push_back(fmt::format("{}:{}: the attribute {} of <{}> is unknown and ignored", file_,
                                             element.line, name, element.name));
   }
 
@@ -144,7 +144,7 @@ class Reader {
     if (found == known.end())
       fail(algo_,
            fmt::format("expected coll to be allreduce, allgather, reducescatter or alltoall, found \"{}\"", name),
-           "for the others MSCCL does not state the root or the peers");
+           "for other collectives, MSCCL does not state the root or the peers");
     out_.op = found->second;
     if (out_.op != CollectiveOp::all_reduce && chunks_ % out_.ranks != 0)
       fail(algo_, fmt::format("expected nchunksperloop of {} to be a multiple of its {} gpus, found {}", name,
@@ -159,14 +159,15 @@ class Reader {
     look_for_unknown(element, {"id", "i_chunks", "o_chunks", "s_chunks"});
     const int id = small(element, "id", 0, out_.ranks - 1);
     GpuXml& gpu = gpus[static_cast<std::size_t>(id)];
-    if (gpu.element != nullptr) fail(element, fmt::format("expected one <gpu> of id {}, found a second one", id));
+    if (gpu.element != nullptr) fail(element, fmt::format("expected one <gpu> with id {}, found a second one", id));
     gpu.element = &element;
     gpu.scratch = small(element, "s_chunks", 0, file_limits::chunks);
     for (const char* name : {"i_chunks", "o_chunks"}) {
       const int declared = small(element, name, 0, file_limits::chunks), expected = size_of(name[0]);
       if (declared != 0 && declared != expected)
-        fail(element, fmt::format("expected {} to be {} (or 0, in place), as coll and nchunksperloop say, found {}",
-                                  name, expected, declared));
+        fail(element,
+             fmt::format("expected {} to be {} (or 0, in place), which follows from coll and nchunksperloop, found {}",
+                         name, expected, declared));
     }
     for (const XmlElement& block : element.children)
       if (is_read(block, "tb", element)) read_block(block, id, gpu);
@@ -181,7 +182,7 @@ class Reader {
       fail(element, fmt::format("expected at most {} thread blocks", file_limits::lanes));
     const int block_id = small(element, "id", 0, file_limits::lanes);
     if (block_id != static_cast<int>(gpu.blocks.size()))
-      fail(element, fmt::format("expected the thread blocks of a gpu in the order of their ids, here {}, found {}",
+      fail(element, fmt::format("expected the thread blocks of a gpu in the order of their ids, with {} here, found {}",
                                 gpu.blocks.size(), block_id));
     BlockXml block{.element = &element};
     block.send = small(element, "send", -1, out_.ranks - 1);
@@ -190,7 +191,7 @@ class Reader {
     if (block.send == id || block.receive == id)
       fail(element, fmt::format("expected another gpu as the peer of gpu {}, found itself", id));
     if (block.channel == -1 && (block.send != -1 || block.receive != -1))
-      fail(element, "expected a channel where there is a peer, found -1");
+      fail(element, "expected a channel because there is a peer, found -1");
     for (const XmlElement& step : element.children)
       if (is_read(step, "step", element)) read_step(step, id, gpu.scratch, block);
     gpu.blocks.push_back(std::move(block));
@@ -200,7 +201,7 @@ class Reader {
     look_for_unknown(element, {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"});
     const int number_of_step = small(element, "s", 0, std::numeric_limits<int>::max());
     if (number_of_step != static_cast<int>(block.steps.size()))
-      fail(element, fmt::format("expected the steps of a thread block in their order, here {}, found {}",
+      fail(element, fmt::format("expected the steps of a thread block in order, with {} here, found {}",
                                 block.steps.size(), number_of_step));
     StepXml step{.element = &element, .type = text(element, "type")};
     static const std::set<std::string> types{"s", "r", "cpy", "re", "rrc", "rcs", "rrs", "rrcs", "nop"};
@@ -208,17 +209,17 @@ class Reader {
       fail(element, fmt::format("expected a type of {}, found \"{}\"", fmt::join(types, ", "), step.type));
     if (sends(step.type) && block.send == -1)
       fail(element,
-           fmt::format("expected a thread block that sends (send of <tb>), found {} in one that does not", step.type));
+           fmt::format("expected a thread block that sends (send of <tb>) for {}, found one that does not", step.type));
     if (receives(step.type) && block.receive == -1)
-      fail(element, fmt::format("expected a thread block that receives (recv of <tb>), found {} in one that does not",
+      fail(element, fmt::format("expected a thread block that receives (recv of <tb>) for {}, found one that does not",
                                 step.type));
     if (reads_source(step.type)) step.source = region(element, "srcbuf", "srcoff", id, scratch);
     if (writes_target(step.type)) step.target = region(element, "dstbuf", "dstoff", id, scratch);
     const int block_waited_for = small(element, "depid", -1, file_limits::lanes);
     const int step_waited_for = small(element, "deps", -1, std::numeric_limits<int>::max());
     if ((block_waited_for == -1) != (step_waited_for == -1))
-      fail(element,
-           fmt::format("expected depid and deps both, or both -1, found {} and {}", block_waited_for, step_waited_for));
+      fail(element, fmt::format("expected both depid and deps, or -1 for both, found {} and {}", block_waited_for,
+                                step_waited_for));
     if (block_waited_for != -1) step.dependency = {block_waited_for, step_waited_for};
     block.steps.push_back(std::move(step));
   }
@@ -294,8 +295,8 @@ class Reader {
     }
     const std::size_t chunks = scratch_ + most_blocks * room_;
     if (chunks > file_limits::chunks)
-      fail(algo_, fmt::format("expected at most {} chunks of scratch with rooms for rrs, found {}", file_limits::chunks,
-                              chunks));
+      fail(algo_, fmt::format("expected at most {} chunks of scratch, including the space for rrs, found {}",
+                              file_limits::chunks, chunks));
     if (chunks > 0)
       out_.grids[static_cast<std::size_t>(Buffer::scratch)] = {
           .chunks = static_cast<int>(chunks), .of = chunks_, .sizes = {}};

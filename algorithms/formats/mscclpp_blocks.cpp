@@ -252,7 +252,7 @@ class BlockCutter {
     if (n > 1 && (segment.barrier = barriers_++) >= most_barriers)
       refuse_plan(stored_,
                   fmt::format("gpu {} needs more than {} barriers between thread blocks", rank_, most_barriers),
-                  "fewer messages at once, or fewer steps, need fewer");
+                  "use fewer messages at a time or fewer steps");
     return segment;
   }
 
@@ -267,11 +267,11 @@ class BlockCutter {
       add_step(tried, lane, i, spread);
       if (!fits(tried)) {
         if (fresh)
-          refuse_plan(stored_,
-                      fmt::format("step {} of rank {}, lane {} needs more than the {} operations that a thread "
-                                  "block holds",
-                                  i, rank_, lane, most_operations),
-                      "fewer ranks, or an algorithm whose steps have fewer messages, such as ring or halving_doubling");
+          refuse_plan(
+              stored_,
+              fmt::format("step {} of rank {}, lane {} needs more than the {} operations that a thread block can have",
+                          i, rank_, lane, most_operations),
+              "use fewer ranks, or an algorithm with fewer messages per step, such as ring or halving_doubling");
         segment = follow_on(std::move(segment));
         --i;
         fresh = true;
@@ -381,7 +381,7 @@ class BlockCutter {
 }  // namespace
 
 void refuse_plan(const StoredSchedule& stored, const std::string& what, const std::string& hint) {
-  throw InputError("", fmt::format("an MSCCL++ plan cannot hold {}: {}", stored.name, what), hint);
+  throw InputError("", fmt::format("an MSCCL++ plan cannot represent {}: {}", stored.name, what), hint);
 }
 
 LaidOut lay_out(const StoredSchedule& stored) {

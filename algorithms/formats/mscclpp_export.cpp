@@ -43,8 +43,8 @@ std::string word_for(const StoredSchedule& stored) {
     case CollectiveOp::send_recv:
       return "sendrecv";
     default:
-      refuse_plan(stored, fmt::format("it has no name for {}, or does not state its root", to_string(stored.op)),
-                  "--to json holds every collective");
+      refuse_plan(stored, fmt::format("the format has no name for {} or does not state its root", to_string(stored.op)),
+                  "--to json supports every collective");
   }
 }
 
@@ -54,8 +54,8 @@ Refusal refusal_of_plan(const StoredSchedule& stored) {
 
 void check_holds(const StoredSchedule& stored) {
   if (!stored.tree.empty())
-    refuse_plan(stored, "switches add or multicast in it, and ringsim writes no switch channels",
-                "another algorithm leaves that to the gpus");
+    refuse_plan(stored, "its switches add or multicast, and ringsim cannot write switch channels",
+                "use an algorithm in which the GPUs do this");
   require_ranks_that_only_move(stored, refusal_of_plan(stored));
 }
 
@@ -124,9 +124,9 @@ class PlanWriter {
     const auto& blocks = laid_out_.blocks[static_cast<std::size_t>(rank)];
     if (blocks.size() > most_blocks)
       refuse_plan(original_,
-                  fmt::format("gpu {} needs {} thread blocks, and {} can be on an A100 at the same time", rank,
+                  fmt::format("gpu {} needs {} thread blocks, but only {} fit on an A100 at the same time", rank,
                               blocks.size(), most_blocks),
-                  "fewer channels, slices or segments need fewer");
+                  "use fewer channels, slices or segments");
     const auto [input, output] = declared();
     buffers_ = {};
     semaphores_ = {};
@@ -165,10 +165,9 @@ class PlanWriter {
     for (const PlanOp& op : ops)
       text += fmt::format("{}            {}", text.empty() ? "\n" : ",\n", operation(rank, op, channels, remote));
     if (channels.list().size() > most_channels || remote.list().size() > most_channels)
-      refuse_plan(original_,
-                  fmt::format("thread block {} of gpu {} uses {} channels and {} buffers of other gpus; the executor "
-                              "holds {} of each",
-                              number, rank, channels.list().size(), remote.list().size(), most_channels));
+      refuse_plan(original_, fmt::format("thread block {} of gpu {} uses {} channels and {} buffers of other gpus; the "
+                                         "executor supports {} of each",
+                                         number, rank, channels.list().size(), remote.list().size(), most_channels));
     const auto list = [](const char* type, const char* ids, const std::vector<int>& numbers) {
       return numbers.empty() ? ""
                              : fmt::format(R"({{"{}": "memory", "{}": [{}]}})", type, ids, fmt::join(numbers, ", "));
@@ -260,12 +259,11 @@ std::string export_mscclpp(const StoredSchedule& stored) {
     check(schedule_of(again, even_size(*again)));
   } catch (const InputError& error) {
     mscclpp::refuse_plan(
-        stored,
-        fmt::format("what a step does at once would be done one after the other, and then: {}", error.message()),
-        "messages that a schedule sends ahead of their receivers have no place in a plan of memory channels");
+        stored, fmt::format("operations of a step would run one after another, and then: {}", error.message()),
+        "a plan of memory channels has no buffers for messages that are sent ahead of their receivers");
   }
   if (const std::string adds = unordered_adds(*again); !adds.empty())
-    mscclpp::refuse_plan(stored, "additions to one chunk are not ordered, and its own are not atomic: " + adds);
+    mscclpp::refuse_plan(stored, "additions to the same chunk are unordered, and they are not atomic: " + adds);
   return text;
 }
 

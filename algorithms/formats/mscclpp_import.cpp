@@ -81,7 +81,7 @@ class Follower {
 
   void work(std::size_t n) {
     if ((worked_ += static_cast<std::int64_t>(n)) > most_work)
-      throw InputError(file_, "expected a plan that is followed in seconds, found too many operations and waits");
+      throw InputError(file_, "expected a plan that can be followed in seconds, found too many operations and waits");
   }
 
   void start() {
@@ -135,9 +135,9 @@ class Follower {
     if (user == -1) user = block.lane;
     if (user != block.lane)
       fail(op,
-           fmt::format("expected one thread block by which this channel or semaphore is {}, found {} and {}", what,
+           fmt::format("expected one thread block in which this channel or semaphore is {}, found {} and {}", what,
                        user, block.lane),
-           "which of them comes first is not decided; give each its own");
+           "their order is undefined; give each its own");
   }
 
   /// Does the thread block's next operation, unless it has to wait.
@@ -227,9 +227,9 @@ class Follower {
     for (std::uint32_t c = 0; c < spot.region.count; ++c)
       if (!packets_.try_emplace(packet(spot, c, op), done).second)
         fail(op,
-             fmt::format("expected each packet to be written once, found chunk {} of gpu {}'s scratch again",
+             fmt::format("expected each packet to be written only once, found chunk {} of the scratch of gpu {} again",
                          spot.region.first + c, spot.rank),
-             "its reader could not tell which one it reads");
+             "the reader could not distinguish the two packets");
   }
 
   std::pair<Actor, std::uint32_t> packet(const Spot& spot, std::uint32_t chunk, const Operation& op) const {
@@ -376,8 +376,8 @@ class Follower {
     }
     for (std::size_t i = 0; i < local.size(); ++i)
       if (overlap(local[i], target) && (local[i] != target || i > 0))
-        fail(op, fmt::format("expected a source that is the target, {}, or apart from it, found {}", to_string(target),
-                             to_string(local[i])));
+        fail(op, fmt::format("expected a source that equals the target, {}, or does not overlap with it, found {}",
+                             to_string(target), to_string(local[i])));
     const bool in_one = local.size() == 1 && remote.size() == 1;
     if (local[0] != target && !in_one) copy(block, local[0], target);
     if (local.size() > 1) {
@@ -425,7 +425,7 @@ class Follower {
       what = "for packets";
     }
     fail(op, fmt::format("gpu {}, thread block {} waits {}, which never comes", block.rank, block.lane, what),
-         "no other thread block can go on either, or it has no such operation left");
+         "no other thread block can continue either, or none has a matching operation left");
   }
 
   StoredSchedule finish() {
@@ -435,7 +435,7 @@ class Follower {
       if (channel.taken < static_cast<int>(channel.posts.size())) ++unheard;
     if (unheard > 0)
       out.warnings.push_back(fmt::format(
-          "{}: on {} channel{} a signal is left that no rank waits for; the plan's next run would find it there", file_,
+          "{}: on {} channel{}, no rank waits for a signal, which would remain for the next run of the plan", file_,
           unheard, unheard == 1 ? "" : "s"));
     std::size_t lanes = 1;
     for (const auto& each : lanes_) lanes = std::max(lanes, each.size());

@@ -105,7 +105,7 @@ class PlanReader {
   void note_unknown(const Place& place, const std::vector<std::string>& known) {
     for (const auto& [key, value] : place.entries())
       if (std::find(known.begin(), known.end(), key) == known.end() && unknown_.insert(key).second)
-        head().warnings.push_back(fmt::format("{}: {}: the key is not known, and not used", value.file, value.pointer));
+        head().warnings.push_back(fmt::format("{}: {}: the key is unknown and ignored", value.file, value.pointer));
   }
 
   /// In how many parts thread blocks of groups cut a chunk, so that every group's parts are whole.
@@ -117,7 +117,7 @@ class PlanReader {
           const Place size = op.at("tbg_info").at("tbg_size");
           parts_ = std::lcm(parts_, small(size, 1, most_parts));
           if (parts_ > most_parts)
-            size.fail(fmt::format("expected groups of thread blocks that cut a chunk into at most {} parts together",
+            size.fail(fmt::format("expected groups of thread blocks that together cut a chunk into at most {} parts",
                                   most_parts));
         }
   }
@@ -148,7 +148,7 @@ class PlanReader {
     const auto fits = [&](int found, bool is_block) { return found == 0 || found * (is_block ? ranks : 1) == chunks; };
     if (chunks == 0 || !fits(input_, whole_output) || !fits(output_, whole_input) ||
         (head().op == CollectiveOp::all_to_all && chunks % ranks != 0))
-      gpu.fail(fmt::format("expected input_chunks and output_chunks as {} of {} gpus has them, found {} and {}",
+      gpu.fail(fmt::format("expected the input_chunks and output_chunks of {} on {} gpus, found {} and {}",
                            to_string(head().op), ranks, input_, output_));
     if (chunks * parts_ > file_limits::chunks)
       gpu.fail(
@@ -160,8 +160,8 @@ class PlanReader {
         head().grids[static_cast<std::size_t>(buffer)] = {.chunks = *promised, .of = chunks_, .sizes = {}};
     for (std::size_t b = 0; b < n_buffers; ++b) spec.chunks[b] = head().grids[b].chunks;
     if (!promise(spec, {}))
-      root_.fail(fmt::format("expected another collective, found {} {}, which ringsim has not", to_string(head().op),
-                             to_string(head().placement)));
+      root_.fail(fmt::format("expected another collective, found {} {}, which ringsim does not have",
+                             to_string(head().op), to_string(head().placement)));
   }
 
   /// 2^64 - 1 says that there is no limit.
@@ -183,7 +183,7 @@ class PlanReader {
     const auto found = known.find(name);
     if (found != known.end()) return found->second;
     place.fail("expected allreduce, allgather, reducescatter, alltoall or sendrecv, found " + in_quotes(name),
-               "what another collective must deliver is not said by the file, so that it cannot be proved");
+               "the file does not define the result of other collectives, so they cannot be proved");
   }
 
   void read_scratch(const Place& place) {
@@ -230,7 +230,8 @@ class PlanReader {
     if (found == "port") return 1;
     if (found == "switch")
       place.fail("expected memory or port, found switch",
-                 "what a switch adds or multicasts is not read: ringsim's in_network algorithms time it");
+                 "additions and multicasts in switches are not supported in files; to time them, use ringsim's "
+                 "in_network algorithms");
     place.fail("expected memory, port or switch, found " + in_quotes(found));
   }
 
@@ -270,8 +271,8 @@ class PlanReader {
     const std::vector<Place> ops = block.at("ops").items();
     if (ops.size() > most_operations && !said_many_) {
       said_many_ = true;
-      head().warnings.push_back(fmt::format("{}: {}: {} operations; MSCCL++'s executor takes at most {}", block.file,
-                                            block.pointer, ops.size(), most_operations));
+      head().warnings.push_back(fmt::format("{}: {}: {} operations, but MSCCL++'s executor supports at most {}",
+                                            block.file, block.pointer, ops.size(), most_operations));
     }
     for (const Place& op : ops) blocks.back().push_back(read_operation(op, id, used));
   }
@@ -315,10 +316,10 @@ class PlanReader {
   static void refuse_unread(const Place& place, const std::string& name) {
     if (name == "pipeline")
       place.fail("expected another operation, found a pipeline",
-                 "how many rounds it has depends on the size of the message; a schedule has the same steps for all");
+                 "its number of rounds depends on the message size, but a schedule has the same steps for all sizes");
     if (name.starts_with("gstore") || name.starts_with("glre"))
       place.fail(fmt::format("expected another operation, found {}, which adds or multicasts in the switch", name),
-                 "ringsim's in_network algorithms time what switches do");
+                 "to time operations in switches, use ringsim's in_network algorithms");
   }
 
   /// Which part of its chunks the operation moves, of how many.
@@ -331,8 +332,8 @@ class PlanReader {
   Spot spot(const Place& place, Actor id, const std::vector<Declared::Remote>& buffers,
             std::pair<int, int> group) const {
     if (place.has("switch_channel_id"))
-      place.fail("expected memory of one gpu, found that of a switch's group",
-                 "ringsim's in_network algorithms time what switches do");
+      place.fail("expected the memory of one gpu, found that of a switch group",
+                 "to time operations in switches, use ringsim's in_network algorithms");
     Actor rank = id;
     char buffer = 's';
     if (place.has("buffer_id")) {

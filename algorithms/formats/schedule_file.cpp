@@ -63,19 +63,18 @@ StoredSchedule read_schedule(std::string_view text, const std::string& file, con
   const std::string_view first = without_comments(text);
   if (first.empty())
     throw InputError(file, "expected a schedule, found an empty file",
-                     "MSCCL XML, MSCCL++ and ringsim's JSON, and GOAL are read");
+                     "supported formats: MSCCL XML, MSCCL++ JSON, ringsim JSON and GOAL");
   if (first[0] == '<') return import_msccl(text, file);
   if (first[0] == '{') return is_mscclpp(first) ? import_mscclpp(text, file) : import_json(text, file);
   if (is_goal(text)) return import_goal(text, file, goal);
   throw InputError(
-      file,
-      "expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text");
+      file, "expected MSCCL XML (<algo ...), MSCCL++ or ringsim JSON ({...) or GOAL (num_ranks ...), found other text");
 }
 
 const Algorithm& file_algorithm() {
   static const Algorithm algorithm{
       .name = "file",
-      .summary = "a schedule from a file: MSCCL XML, MSCCL++, JSON, GOAL",
+      .summary = "a schedule from a file (MSCCL XML, MSCCL++, JSON or GOAL)",
       .source = "the file",
       .ops = {collective_ops().begin(), collective_ops().end()},
       .parameters = {},
@@ -86,7 +85,7 @@ const Algorithm& file_algorithm() {
 
 Mismatch file_serves(const StoredSchedule& stored, const CollectiveRequest& request) {
   if (stored.ranks != request.ranks)
-    return {"ranks", fmt::format("expected as many gpus as {} has ranks, {}, found {}", stored.name, stored.ranks,
+    return {"ranks", fmt::format("expected as many GPUs as {} has ranks, {}, found {}", stored.name, stored.ranks,
                                  request.ranks)};
   if (!stored.names_regions) return {};
   if (stored.op != request.op)
@@ -95,14 +94,14 @@ Mismatch file_serves(const StoredSchedule& stored, const CollectiveRequest& requ
   if (has_root(stored.op) && stored.root != request.root)
     return {"root", fmt::format("expected the root of {}, {}, found {}", stored.name, stored.root, request.root)};
   if (stored.op == CollectiveOp::pairs && stored.both_ways != request.both_ways)
-    return {"both_ways", fmt::format("expected both_ways as {} has it, {}, found {}", stored.name, stored.both_ways,
-                                     request.both_ways)};
+    return {"both_ways",
+            fmt::format("expected both_ways as in {}, {}, found {}", stored.name, stored.both_ways, request.both_ways)};
   return {};
 }
 
 std::string outside_of_range(const StoredSchedule& stored, Bytes bytes) {
   if (bytes.count >= stored.min_bytes && (stored.max_bytes == 0 || bytes.count <= stored.max_bytes)) return "";
-  return fmt::format("{} is meant for {} to {} B; it is timed for {} B anyway", stored.name, stored.min_bytes,
+  return fmt::format("{} is intended for {} to {} B; it is timed for {} B anyway", stored.name, stored.min_bytes,
                      stored.max_bytes == 0 ? "any number of" : fmt::to_string(stored.max_bytes), bytes.count);
 }
 

@@ -384,9 +384,10 @@ std::string unordered_adds(const StoredSchedule& stored) {
 }
 
 void require_ranks_that_only_move(const StoredSchedule& stored, const Refusal& refuse) {
-  if (!stored.names_regions) refuse("it names no regions", "");
+  if (!stored.names_regions) refuse("it has no regions", "");
   if (stored.actors > stored.ranks)
-    refuse(fmt::format("{} helpers take part, and it knows only gpus that are ranks", stored.actors - stored.ranks),
+    refuse(fmt::format("it has {} helpers, but the format supports only gpus that are ranks",
+                       stored.actors - stored.ranks),
            "");
   for (std::size_t i = 0; i < stored.steps.size(); ++i)
     for (const Step& step : stored.steps[i])
@@ -397,12 +398,14 @@ void require_ranks_that_only_move(const StoredSchedule& stored, const Refusal& r
 int common_chunks(const StoredSchedule& stored, const Refusal& refuse) {
   int chunks = 1;
   for (const Grid& grid : stored.grids) {
-    if (!grid.sizes.empty()) refuse("its chunks have sizes of their own", "--to json holds them");
+    if (!grid.sizes.empty()) refuse("its chunks have individual sizes", "--to json supports them");
     chunks = std::max(chunks, grid.of);
   }
   for (const Grid& grid : stored.grids)
     if (grid.chunks > 0 && grid.of != chunks)
-      refuse(fmt::format("one buffer is cut into parts of 1/{} of the message, another of 1/{}", grid.of, chunks), "");
+      refuse(fmt::format("one buffer is cut into parts of 1/{} of the message, another into parts of 1/{}", grid.of,
+                         chunks),
+             "");
   return chunks;
 }
 

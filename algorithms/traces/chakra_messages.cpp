@@ -158,8 +158,8 @@ namespace ringsim::traces {
 
 bool has_chakra() { return false; }
 const char* why_no_chakra() {
-  return "install libprotobuf 3.12 or newer and protoc (Debian: libprotobuf-dev protobuf-compiler), then configure and "
-         "build ringsim again";
+  return "install libprotobuf 3.12 or newer and protoc (Debian: libprotobuf-dev protobuf-compiler), then reconfigure "
+         "and rebuild ringsim";
 }
 
 bool read_chakra_head(std::string_view, ChakraMessage&) {

@@ -47,9 +47,10 @@ ChakraReader::ChakraReader(std::string file, TraceLimits limits) : limits_(limit
   out_.names.emplace_back();
   known_.emplace("", 0);
   if (!has_chakra())
-    throw InputError(out_.file,
-                     "expected a file that this ringsim can read, found a Chakra trace: built without libprotobuf",
-                     why_no_chakra());
+    throw InputError(
+        out_.file,
+        "expected a file that this ringsim can read, found a Chakra trace, but ringsim was built without libprotobuf",
+        why_no_chakra());
 }
 
 void ChakraReader::fail(std::uint64_t at, const std::string& expected, const std::string& found,
@@ -65,7 +66,7 @@ void ChakraReader::fail_node(const std::string& expected, const std::string& fou
 
 std::string ChakraReader::hint_of_damage() const {
   if (first_ == '{' || first_ == '[')
-    return "the file is damaged, or JSON: chakra_converter makes a Chakra trace out of what PyTorch writes";
+    return "the file is damaged or is JSON; chakra_converter converts PyTorch output to Chakra traces";
   return "the file is damaged or is not a Chakra trace";
 }
 
@@ -175,9 +176,9 @@ Picoseconds ChakraReader::time(std::uint64_t us, const char* field) const {
 
 void ChakraReader::take_node() {
   if (out_.nodes.size() >= limits_.nodes)
-    fail(began_, fmt::format("at most {} nodes", limits_.nodes), "more", "take a trace of fewer steps");
+    fail(began_, fmt::format("at most {} nodes", limits_.nodes), "more", "use a trace of fewer steps");
   if (out_.waits.size() + message_.data.size() + message_.control.size() > limits_.waits)
-    fail(began_, fmt::format("at most {} dependencies", limits_.waits), "more", "take a trace of fewer steps");
+    fail(began_, fmt::format("at most {} dependencies", limits_.waits), "more", "use a trace of fewer steps");
   TraceNode node;
   node.id = message_.id;
   node.name = name_of(message_.name);
@@ -286,7 +287,7 @@ ExecutionTrace ChakraReader::finish() {
   if (in_message_ || length_bytes_ > 0)
     fail(began_, in_message_ ? fmt::format("a message of {} bytes", length_) : "the length of a message",
          fmt::format("the end of the file after {}", read_ - began_),
-         first_ == '{' || first_ == '[' ? hint_of_damage() : "the file is cut off");
+         first_ == '{' || first_ == '[' ? hint_of_damage() : "the file is truncated");
   if (out_.nodes.empty()) throw InputError(out_.file, "expected a Chakra trace, found one without nodes");
   return std::move(out_);
 }

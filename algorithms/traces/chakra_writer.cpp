@@ -46,9 +46,10 @@ std::int64_t comm_type_of(CollectiveOp op, bool has_rings) {
     case CollectiveOp::send_recv:
       break;
   }
-  throw InputError("", fmt::format("expected collectives that a trace may have, found {}", to_string(op)),
-                   std::string("the format has sends and receives between two ranks, and no shifts around a ring") +
-                       (has_rings ? ": set training.parallel.cp_comm to all_gather" : ""));
+  throw InputError(
+      "", fmt::format("expected collectives that a trace can contain, found {}", to_string(op)),
+      std::string("the format supports sends and receives between two ranks, but not shifts around a ring") +
+          (has_rings ? ": set training.parallel.cp_comm to all_gather" : ""));
 }
 
 /// ASTRA-sim's analytical backend simulates these; it replays a broadcast by its duration and stops at others
@@ -71,14 +72,16 @@ class ChakraWriter {
     Json groups = Json::object();
     for (const auto& [members, name] : groups_) groups[std::to_string(name)] = members;
     out.groups = json_text(groups, 2) + '\n';
-    out.notes.emplace_back("launches of collectives are not in the traces: the replay adds its own");
-    if (rounded_) out.notes.emplace_back("times are rounded to whole microseconds, in which the format counts");
-    if (uneven_) out.notes.emplace_back("parts of an all_gather or gather that differ are written as the largest");
+    out.notes.emplace_back("the traces do not contain launches of collectives; the replay adds its own");
+    if (rounded_) out.notes.emplace_back("times are rounded to whole microseconds, the unit of the format");
+    if (uneven_)
+      out.notes.emplace_back("parts of different size in an all_gather or gather are written with the largest size");
     for (const CollectiveOp op : others_)
       out.notes.push_back(fmt::format("ASTRA-sim does not simulate {}", to_string(op)));
     if (on_cpu_)
       out.notes.emplace_back(
-          "ASTRA-sim prints when such a step ends, but no overlap: its statistics do not know tasks of the CPU");
+          "ASTRA-sim prints the end time of these steps but no overlap, because its statistics do not include CPU "
+          "tasks");
     return out;
   }
 
@@ -90,14 +93,14 @@ class ChakraWriter {
 
   void expect_plain_helpers() const {
     if (program_.time)
-      throw InputError("", "expected times of tasks that repeat, found ranks that are slow or unsteady",
-                       "leave slow and jitter out");
+      throw InputError("", "expected identical task times in every step, found slow or unsteady ranks",
+                       "remove slow and jitter");
     for (Actor actor = program_.ranks; actor < program_.actors; ++actor)
       for (const auto& stream : program_.role(actor).streams)
         for (const Program::Task& task : stream)
           if (task.call < 0 && task.time.count() > 0)
             throw InputError("", fmt::format("expected helpers that compute nothing, found one with {}", task.name),
-                             "a trace has ranks alone; servers that compute are none");
+                             "a trace contains only ranks, and a server that computes is not a rank");
   }
 
   const Program::Task& at(const Program::Role& role, const Place& place) const {
@@ -112,7 +115,7 @@ class ChakraWriter {
       if (after.back > 0 || after.tasks == 0) continue;
       if (after.actor >= 0 && after.actor != rank)
         throw InputError("",
-                         fmt::format("expected ranks that wait for others in collectives alone, found {} of rank {}",
+                         fmt::format("expected ranks that wait for others only in collectives, found {} of rank {}",
                                      program_.name_of(at(role, place)), rank),
                          "a trace has no dependencies between ranks");
       out.push_back({static_cast<std::size_t>(after.stream), static_cast<std::size_t>(after.tasks) - 1});
@@ -228,7 +231,8 @@ class ChakraWriter {
 
 ChakraFiles chakra_files(const Program& program) {
   if (!has_chakra())
-    throw InputError("", "expected a ringsim with Chakra traces, found one built without libprotobuf", why_no_chakra());
+    throw InputError("", "expected a ringsim with support for Chakra traces, found one built without libprotobuf",
+                     why_no_chakra());
   return ChakraWriter(program).write();
 }
 

@@ -66,7 +66,7 @@ class Graph {
       least_id_ = std::min(least_id_, node(n).id);
       const auto [known, is_new] = number_.try_emplace(node(n).id, n);
       if (!is_new)
-        throw InputError(trace_.file, fmt::format("expected nodes of different ids, found {} and {}",
+        throw InputError(trace_.file, fmt::format("expected nodes with different ids, found {} and {}",
                                                   called(known->second), called(n)));
     }
   }
@@ -208,11 +208,11 @@ class Graph {
     constexpr std::ptrdiff_t shown = 4;
     for (auto each = begin; each != chain.end() && each - begin < shown; ++each)
       text += fmt::format("{}{}", text.empty() ? "" : " waits for ", called(*each));
-    if (chain.end() - begin > shown) text += fmt::format(" ({} in all)", chain.end() - begin);
+    if (chain.end() - begin > shown) text += fmt::format(" ({} in total)", chain.end() - begin);
     throw InputError(
         trace_.file,
-        fmt::format("expected data dependencies without a circle, found {}, which waits for {}", text, called(*begin)),
-        "only control dependencies in a cycle are dropped; convert the trace again");
+        fmt::format("expected data dependencies without cycles, found {}, which waits for {}", text, called(*begin)),
+        "only control dependencies can be dropped from a cycle; convert the trace again");
   }
 
   const ExecutionTrace& trace_;
@@ -311,12 +311,12 @@ class Writer {
     const Communication& its = trace_.communications[static_cast<std::size_t>(node.communication)];
     if (!its.in_all_dimensions && its.group == 0)
       throw InputError(fmt::format("{}: node {}", trace_.file, node.id),
-                       "expected a group by name, pg_name, found involved_dim that leaves dimensions out",
+                       "expected a group by name (pg_name), found an involved_dim that excludes dimensions",
                        "dimensions of a topology are not process groups; convert the trace with a newer converter");
     if (node.kind != TracedKind::collective && its.from < 0 && its.to < 0)
       throw InputError(fmt::format("{}: node {}", trace_.file, node.id),
                        "expected comm_src and comm_dst of a send or receive, found none",
-                       "traces of PyTorch do not name the peers: take one without sends and receives");
+                       "PyTorch traces do not name the peers; use a trace without sends and receives");
     out.time = {};
     out.call = static_cast<std::int32_t>(out_.calls.size());
     out_.calls.push_back({.op = node.kind == TracedKind::collective ? its.op : CollectiveOp::send_recv,
@@ -448,12 +448,11 @@ class Writer {
 void expect_few_missing(const ExecutionTrace& trace, const TraceCounts& counts) {
   const std::size_t unknown = counts.missing_all - counts.missing_known;
   if (unknown * 100 <= counts.dependencies) return;
-  throw InputError(
-      trace.file,
-      fmt::format("expected at most 1 % of the dependencies on nodes that are not there, found {} of {}, not counting "
-                  "those on nodes before the first",
-                  unknown, counts.dependencies),
-      "the trace is cut, or filtered; \"missing\": \"drop\" drops these dependencies");
+  throw InputError(trace.file,
+                   fmt::format("expected at most 1 % of the dependencies to refer to missing nodes, found {} of {}, "
+                               "not counting nodes before the first one",
+                               unknown, counts.dependencies),
+                   "the trace is truncated or filtered; to drop these dependencies, set \"missing\": \"drop\"");
 }
 
 }  // namespace
@@ -479,31 +478,30 @@ RankTrace rank_trace(const ExecutionTrace& trace, const GraphOptions& options) {
 
 std::vector<std::string> describe(const TraceCounts& counts) {
   std::vector<std::string> out;
-  out.push_back(fmt::format("{} nodes: {} kernels, of which {} collectives and {} sends and receives; {} on the CPU",
-                            counts.nodes, counts.kernels, counts.collectives, counts.point_to_point, counts.cpu_nodes));
+  out.push_back(
+      fmt::format("{} nodes: {} kernels, including {} collectives and {} sends and receives; {} nodes on the CPU",
+                  counts.nodes, counts.kernels, counts.collectives, counts.point_to_point, counts.cpu_nodes));
   if (counts.cpu_collectives > 0)
-    out.push_back(
-        fmt::format("{} nodes of communication are the CPU's calls: read as compute", counts.cpu_collectives));
+    out.push_back(fmt::format("{} communication nodes are CPU calls: read as compute", counts.cpu_collectives));
   if (counts.memory_nodes > 0)
-    out.push_back(fmt::format("{} nodes of memory or storage take their recorded time", counts.memory_nodes));
+    out.push_back(fmt::format("{} memory or storage nodes take their recorded time", counts.memory_nodes));
   if (counts.counted_compute > 0)
     out.push_back(
-        fmt::format("{} nodes count operations and have no duration: they take no time", counts.counted_compute));
+        fmt::format("{} nodes have operation counts but no durations, so they take no time", counts.counted_compute));
   if (counts.missing_all > 0) {
     const auto most = std::max_element(counts.missing.begin(), counts.missing.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    out.push_back(
-        fmt::format("{} of {} dependencies name nodes that are not there ({} ids; {} of them node {}): dropped",
-                    counts.missing_all, counts.dependencies, counts.missing.size(), most->second, most->first));
+    out.push_back(fmt::format("{} of {} dependencies refer to missing nodes ({} ids; {} of them node {}): dropped",
+                              counts.missing_all, counts.dependencies, counts.missing.size(), most->second,
+                              most->first));
   }
   if (counts.dropped_control > 0)
-    out.push_back(fmt::format("{} control dependencies lie in cycles ({} of a node on itself): dropped",
+    out.push_back(fmt::format("{} control dependencies are in cycles ({} of them from a node to itself): dropped",
                               counts.dropped_control, counts.dropped_self));
   if (counts.unwaited > 0)
-    out.push_back(
-        fmt::format("{} of {} collectives have nothing that waits for them", counts.unwaited, counts.collectives));
+    out.push_back(fmt::format("no task waits for {} of {} collectives", counts.unwaited, counts.collectives));
   if (!counts.has_times)
-    out.emplace_back("nodes have no start times: neither waiting nor the CPU's gaps are known");
+    out.emplace_back("nodes have no start times, so waiting and CPU gaps are unknown");
   else if (counts.recorded_us > 0)
     out.push_back(fmt::format("nodes cover {:.1f} % of the recorded {:.3f} ms",
                               100.0 * static_cast<double>(counts.covered_us) / static_cast<double>(counts.recorded_us),

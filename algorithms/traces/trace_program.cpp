@@ -76,11 +76,11 @@ struct TraceJob::Matcher {
     for (const auto& calls : job.calls_) kinds.insert(calls.begin(), calls.end());
     job.exchanges_.assign(kinds.begin(), kinds.end());
     if (unequal > 0)
-      job.warnings_.push_back(
-          fmt::format("{} all_to_all calls have sizes that differ by rank: the largest represents all", unequal));
+      job.warnings_.push_back(fmt::format(
+          "{} all_to_all calls have different sizes on different ranks; the largest size is used for all", unequal));
     if (rootless > 0)
       job.warnings_.push_back(
-          fmt::format("{} calls do not state their root: it is assumed to be the first rank of their group", rootless));
+          fmt::format("{} calls do not state their root; the first rank of the group is assumed", rootless));
   }
 
   /// The groups of a name; made when it first comes up.
@@ -97,9 +97,9 @@ struct TraceJob::Matcher {
     }
     if (lists.empty()) {
       if (!name.empty())
-        job.warnings_.push_back(
-            fmt::format("{} is not listed in the traces: it is assumed to have all ranks; set \"groups\" for others",
-                        group_text(name)));
+        job.warnings_.push_back(fmt::format(
+            "{} is not listed in the traces and is assumed to have all ranks; to change this, set \"groups\"",
+            group_text(name)));
       std::vector<Actor> all(static_cast<std::size_t>(job.n_ranks_));
       std::iota(all.begin(), all.end(), 0);
       lists.insert(std::move(all));
@@ -111,12 +111,13 @@ struct TraceJob::Matcher {
           throw InputError(
               where,
               fmt::format("expected ranks from 0 to {} in {}, found {}", job.n_ranks_ - 1, group_text(name), member),
-              "\"groups\" of the scenario says which ranks a group has");
+              "set the ranks of the group with \"groups\" in the scenario");
       std::vector<Actor> sorted = list;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-        throw InputError(where, fmt::format("expected each rank once in {}, found {} twice", group_text(name), *twice),
-                         "\"groups\" of the scenario says which ranks a group has");
+        throw InputError(where,
+                         fmt::format("expected each rank only once in {}, found {} twice", group_text(name), *twice),
+                         "set the ranks of the group with \"groups\" in the scenario");
       found->second.push_back(groups.size());
       groups.push_back({.name = name, .members = list, .by_rank = {}});
     }
@@ -130,18 +131,20 @@ struct TraceJob::Matcher {
       const std::vector<Actor>& members = groups[group].members;
       if (std::find(members.begin(), members.end(), rank) != members.end()) return group;
     }
-    throw InputError(
-        job.of(rank).file,
-        fmt::format("expected calls of groups that rank {} is in, found one of {}", rank, group_text(stream.group)),
-        is_one() ? "one rank's trace represents all: each group must have all ranks, in groups of one size"
-                 : "\"groups\" of the scenario says which ranks a group has");
+    throw InputError(job.of(rank).file,
+                     fmt::format("expected calls only of groups that contain rank {}, found one of {}", rank,
+                                 group_text(stream.group)),
+                     is_one() ? "a single trace represents all ranks, so the groups of each name must cover all ranks "
+                                "and have equal sizes"
+                              : "set the ranks of the group with \"groups\" in the scenario");
   }
 
   std::size_t pair_of(Actor rank, const TracedStream& stream) {
     if (is_one())
-      throw InputError(job.of(rank).file,
-                       "expected collectives, as one rank's trace represents all, found sends or receives",
-                       "give a file per rank: \"files\": \"job.{rank}.et\"");
+      throw InputError(
+          job.of(rank).file,
+          "expected only collectives, because a single trace represents all ranks, found sends or receives",
+          "use one file per rank: \"files\": \"job.{rank}.et\"");
     std::int64_t from = stream.from, to = stream.to;
     const std::uint64_t node = job.of(rank).calls[static_cast<std::size_t>(stream.tasks.front().call)].node;
     // A send has its receiver, a receive its sender; the other end is the rank itself.
@@ -153,7 +156,7 @@ struct TraceJob::Matcher {
           fmt::format("expected a message from or to rank {}, with comm_src and comm_dst below {}, found one "
                       "with comm_src {} and comm_dst {}",
                       rank, job.n_ranks_, stream.from, stream.to),
-          "traces of PyTorch do not name the peers of sends and receives; ASTRA-sim's do");
+          "PyTorch traces do not name the peers of sends and receives; ASTRA-sim traces do");
     const std::pair key{static_cast<Actor>(from), static_cast<Actor>(to)};
     const auto [found, is_new] = pairs.try_emplace(key, groups.size());
     if (is_new)
@@ -176,8 +179,9 @@ struct TraceJob::Matcher {
     const auto [found, is_new] = group.by_rank.try_emplace(rank);
     Calls& its = found->second;
     if (!is_new)
-      throw InputError(job.of(rank).file,
-                       fmt::format("expected comm_src and comm_dst at all or none of {}, found both", group.name));
+      throw InputError(
+          job.of(rank).file,
+          fmt::format("expected comm_src and comm_dst in either all or none of {}, found a mix", group.name));
     its.file = job.ranks_.size() == 1 ? 0 : static_cast<std::size_t>(rank);
     for (const TracedTask& task : stream.tasks) its.calls.push_back(task.call);
   }
@@ -191,10 +195,10 @@ struct TraceJob::Matcher {
         if (groups[group].members.size() != groups[its.front()].members.size())
           throw InputError(
               "/groups",
-              fmt::format("expected groups of one size, as one rank's trace represents all, found "
-                          "{} of {} and of {} ranks",
+              fmt::format("expected groups of equal size, because a single trace represents all ranks, found {} with "
+                          "{} and with {} ranks",
                           group_text(name), groups[its.front()].members.size(), groups[group].members.size()),
-              "give a file per rank: \"files\": \"job.{rank}.et\"");
+              "use one file per rank: \"files\": \"job.{rank}.et\"");
       }
       match(together);
     }
@@ -202,12 +206,12 @@ struct TraceJob::Matcher {
 
   std::string said(const Group& group, Actor rank, std::size_t turn) const {
     const Calls& its = group.by_rank.at(rank);
-    if (turn >= its.calls.size()) return fmt::format("no more at rank {}", rank);
+    if (turn >= its.calls.size()) return fmt::format("no more on rank {}", rank);
     const TracedCall& call = job.ranks_[its.file]->calls[static_cast<std::size_t>(its.calls[turn])];
     std::string more;
     if (has_root(call.op) && call.root >= 0) more = fmt::format(", root {}", call.root);
     if (call.op == CollectiveOp::send_recv) more = fmt::format(", tag {}", call.tag);
-    return fmt::format("{} of {}{} at rank {} (node {})", to_string(call.op), format(call.input), more, rank,
+    return fmt::format("{} of {}{} on rank {} (node {})", to_string(call.op), format(call.input), more, rank,
                        call.node);
   }
 
@@ -218,12 +222,11 @@ struct TraceJob::Matcher {
     for (const Group* group : together) {
       for (const Actor member : group->members) {
         if (!group->by_rank.contains(member))
-          throw InputError(
-              job.of(member).file,
-              fmt::format("expected calls of {} at each of its ranks, found none at rank {}", group_text(group->name),
-                          member),
-              "\"groups\" of the scenario says which ranks a group has: {\"name\": \"0\", \"members\": [[0, "
-              "1], [2, 3]]}");
+          throw InputError(job.of(member).file,
+                           fmt::format("expected calls of {} on all of its ranks, found none on rank {}",
+                                       group_text(group->name), member),
+                           "set the ranks of the group with \"groups\" in the scenario: {\"name\": \"0\", \"members\": "
+                           "[[0, 1], [2, 3]]}");
         longest = std::max(longest, group->by_rank.at(member).calls.size());
       }
     }
@@ -244,11 +247,10 @@ struct TraceJob::Matcher {
           if (!is_same)
             throw InputError(
                 job.of(member).file,
-                fmt::format("expected the same call at all ranks of {}, found as number {} {}, and {}",
+                fmt::format("expected the same call on all ranks of {}, found as number {} {}, and {}",
                             group_text(group->name), turn + 1, said(first, leader, turn), said(*group, member, turn)),
-                "ranks that call collectives in different orders wait for each other forever, or the files come from "
-                "several "
-                "runs");
+                "the files are from different runs, or the ranks call collectives in different orders and would wait "
+                "forever");
           differs = differs || call->input != model->input;
           largest = std::max(largest, call->input);
         }
@@ -276,7 +278,7 @@ struct TraceJob::Matcher {
           job.of(together.front()->members.front()).file,
           fmt::format("expected a root below {} in {}, found {}", members, group_text(together.front()->name),
                       said(*together.front(), together.front()->members.front(), turn)),
-          "a root is the number of a rank in its group");
+          "a root is a rank number within its group");
     const auto [found, is_new] = set_of_root.try_emplace(root, static_cast<int>(job.sets_.size()));
     if (is_new) {
       Set set{.name = together.front()->name, .groups = {}, .family = families};
@@ -387,7 +389,7 @@ Picoseconds TraceJob::scaled(const TracedTask& task, const std::string& file) co
   if (ps > most)
     throw InputError(file,
                      fmt::format("expected kernels of at most 46 days, found {} of {:.3g} us", task.name, ps / 1e6),
-                     "a larger calibration.scale_compute makes it shorter");
+                     "use a larger calibration.scale_compute to shorten it");
   return Picoseconds{std::llround(ps)};
 }
 

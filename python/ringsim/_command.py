@@ -137,7 +137,7 @@ def _said(stderr: str) -> List[List[str]]:
     said: List[List[str]] = []
     for line in stderr.splitlines(keepends=True):
         head = re.match(r"ringsim: (note|warning|error|interrupted|after [^:]*|the simulation is wrong, not your input|"
-                        r"an error of ringsim's own, not of your input): ", line)
+                        r"internal error, not caused by your input): ", line)
         if head:
             said.append([head.group(1), line[head.end():]])
         elif said and line.startswith("  "):

@@ -45,7 +45,7 @@ class Sweep(Case):
         self.assertEqual(caught.filename, __file__)
         self.assertEqual(len(results), 4)
         (failed,) = results.failed
-        self.assertEqual((failed.error.where, failed.error.message), ("/collective", "swing needs a power of two of ranks, found 6"))
+        self.assertEqual((failed.error.where, failed.error.message), ("/collective", "swing needs a power-of-two number of ranks, found 6"))
         self.assertEqual(failed.point["topology.ranks"], 6)
         self.assertIn("found 6", str(results))
         self.assertEqual(results["time_us"].count(None), 1)
@@ -147,7 +147,7 @@ class Compared(Case):
         self.assertAlmostEqual(row.error, 1.0, places=4)
         error = self.refused(ringsim.compare, STAR, rows, max_error="10%")
         self.assertEqual((error.exit_code, error.results["bytes"]), (1, [65536]))
-        self.assertIn("beyond --max-error", error.message)
+        self.assertIn("exceeded: one in ten rows", error.message)
 
     def test_the_explanation_has_rows_and_the_text_of_the_command(self):
         sizes = ["1 MiB", "256 MiB", "1 GiB"]

@@ -48,7 +48,7 @@ class Errors(Case):
         error = self.refused(ringsim.run, STAR, set={"collective.bytes": 1024})
         self.assertEqual(facts(error), {
             "where": "--set collective.bytes=1024: /collective/bytes", "expected": 'a size such as "64 MiB" or "1.5 GB"',
-            "found": "1024", "hint": 'a number needs a unit, and both are text: "64 MiB"', "exit_code": 3})
+            "found": "1024", "hint": 'write the number with its unit as a string: "64 MiB"', "exit_code": 3})
 
     def test_a_name_that_is_neither_file_nor_machine_is_the_place(self):
         error = self.refused(ringsim.run, "dgx-h101")
@@ -58,7 +58,7 @@ class Errors(Case):
     def test_a_message_of_another_form_has_neither_half(self):
         error = self.refused(ringsim.run, STAR, set={"topology.ranks": 6, "collective.algorithm": "swing"})
         self.assertEqual((error.where, error.expected), ("scenario: /collective", None))
-        self.assertEqual(error.message, "swing needs a power of two of ranks, found 6")
+        self.assertEqual(error.message, "swing needs a power-of-two number of ranks, found 6")
 
     def test_a_text_that_begins_with_a_dash_is_a_file_and_no_option(self):
         error = self.refused(ringsim.run, "--help")
@@ -87,8 +87,8 @@ class Errors(Case):
                          (4, "the simulation is wrong, not your input: bytes in are bytes out", "please report it"))
 
     def test_how_far_the_work_is_is_no_part_of_an_error(self):
-        said = _command._said("ringsim: after 20 s: 3 of 9\nringsim: beyond --max-error 1 %: x\nringsim: after 40 s: 9 of 9\n")
-        self.assertEqual(_command._error(1, said, []).message, "beyond --max-error 1 %: x")
+        said = _command._said("ringsim: after 20 s: 3 of 9\nringsim: --max-error 1 % exceeded: x\nringsim: after 40 s: 9 of 9\n")
+        self.assertEqual(_command._error(1, said, []).message, "--max-error 1 % exceeded: x")
 
 
 class Ends(Case):

@@ -48,7 +48,7 @@ class Proved(Case):
 
     def test_a_schedule_of_other_ranks_than_the_machine_is_refused(self):
         error = self.refused(ringsim.run, with_schedule(ringsim.Schedule(ring, 3)))
-        self.assertEqual((error.expected, error.found), ("as many gpus as ring has ranks, 3", "4"))
+        self.assertEqual((error.expected, error.found), ("as many GPUs as ring has ranks, 3", "4"))
 
     def test_a_schedule_written_twice_is_the_same_scenario(self):
         first, second = (ringsim.run(with_schedule(ringsim.Schedule(ring, 4)))[0] for _ in range(2))

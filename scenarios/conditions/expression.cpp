@@ -55,7 +55,7 @@ class Asker {
       case Kind::path:
         if (std::optional<ExpressionValue> found = look_up(node)) return *std::move(found);
         fail(node, fmt::format("expected a value of \"{}\", found none here", node.word),
-             fmt::format("ask for what has one first: has({}) and ...", node.word));
+             fmt::format("test first that there is one: has({}) and ...", node.word));
       case Kind::has:
         return look_up(node).has_value();
       case Kind::negation:
@@ -101,10 +101,11 @@ class Asker {
     lend(a, b);
     lend(b, a);
     if (a.dimension == b.dimension) return;
-    fail(node,
-         fmt::format("expected the same kind on both sides of \"{}\", found {} and {}", node.word, name_of(a.dimension),
-                     name_of(b.dimension)),
-         a.dimension == Dimension::none || b.dimension == Dimension::none ? "a quantity has a unit, as in 64 MiB" : "");
+    fail(
+        node,
+        fmt::format("expected the same kind on both sides of \"{}\", found {} and {}", node.word, name_of(a.dimension),
+                    name_of(b.dimension)),
+        a.dimension == Dimension::none || b.dimension == Dimension::none ? "quantities need a unit, as in 64 MiB" : "");
   }
 
   ExpressionValue arithmetic(const Branch& node) const {
@@ -123,13 +124,15 @@ class Asker {
       out.value = a.value * b.value;
     } else {
       if (b.dimension != Dimension::none && b.dimension != a.dimension)
-        fail(node, fmt::format("expected a number without unit, or of the left side's kind, below \"/\", found {}",
-                               name_of(b.dimension)));
+        fail(node,
+             fmt::format(
+                 "expected a divisor that is a number without unit or of the same kind as the left side, found {}",
+                 name_of(b.dimension)));
       if (b.value == 0) fail(node, "expected a divisor other than 0, found 0");
       if (b.dimension != Dimension::none) out = Quantity{};
       out.value = a.value / b.value;
     }
-    if (!std::isfinite(out.value)) fail(node, "expected a number that a double can hold, found a larger one");
+    if (!std::isfinite(out.value)) fail(node, "expected a number in the range of a double, found a larger one");
     return out;
   }
 
@@ -140,7 +143,7 @@ class Asker {
            fmt::format("expected the same kind on both sides of \"{}\", found {} and {}", node.word, name_of(left),
                        name_of(right)),
            std::holds_alternative<std::string>(left) || std::holds_alternative<std::string>(right)
-               ? "text is written in quotes, numbers are not"
+               ? "write text in quotes and numbers without"
                : "");
     if (const auto* quantity = std::get_if<Quantity>(&left)) {
       Quantity a = *quantity, b = std::get<Quantity>(right);

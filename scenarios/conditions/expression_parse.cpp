@@ -39,8 +39,8 @@ class Parser {
     Tree tree = either();
     if (token_.kind == Token::Kind::end) return tree;
     fail(token_, "the end, or \"and\", \"or\", a comparison",
-         token_.text == "="      ? "equal is spelled =="
-         : is_comparison(token_) ? "join comparisons by \"and\""
+         token_.text == "="      ? "write == for equality"
+         : is_comparison(token_) ? "join comparisons with \"and\""
                                  : "");
   }
 
@@ -100,7 +100,7 @@ class Parser {
                    .column = text.column});
     }
     if (token_.kind == Token::Kind::word) return word();
-    fail(token_, "a path, a number, a text in quotes or \"(\"");
+    fail(token_, "a path, a number, quoted text or \"(\"");
   }
 
   Tree number() {
@@ -152,7 +152,7 @@ class Parser {
     }
     fail_at(at.column,
             fmt::format("expected a quantity such as 64 MiB, 25 GB/s or 1.3 us, found {}", in_quotes(spelled)),
-            "Gb/s is bits, GB/s is bytes; between a number and a path stands an operator");
+            "Gb/s is bits, GB/s is bytes; a number and a path need an operator between them");
   }
 
   Tree word() {
@@ -168,13 +168,13 @@ class Parser {
       return make({.kind = Kind::has, .value = false, .word = checked_path(path), .column = path.column});
     }
     if (word.text == "and" || word.text == "or" || word.text == "not" || word.text == "where")
-      fail(word, "a path, a number, a text in quotes or \"(\"");
+      fail(word, "a path, a number, quoted text or \"(\"");
     return make({.kind = Kind::path, .value = false, .word = checked_path(word), .column = word.column});
   }
 
   std::string checked_path(const Token& path) const {
     if (path.text.back() == '.' || path.text.find("..") != std::string_view::npos)
-      fail(path, "a path of keys with single dots between them");
+      fail(path, "a path of keys separated by single dots");
     return std::string(path.text);
   }
 
@@ -193,7 +193,7 @@ class Parser {
   static Tree make(Branch node) { return std::make_shared<const Branch>(std::move(node)); }
 
   void close() {
-    if (!is_sign(")")) fail(token_, "\")\"", is_comparison(token_) ? "join comparisons by \"and\"" : "");
+    if (!is_sign(")")) fail(token_, "\")\"", is_comparison(token_) ? "join comparisons with \"and\"" : "");
     take();
   }
 
@@ -234,7 +234,7 @@ class Parser {
     if (c == '"' || c == '\'') {
       const std::size_t end = text_.find(c, begin + 1);
       if (end == std::string_view::npos)
-        fail_at(begin + 1, fmt::format("expected the end of the text that begins here, found none: {}",
+        fail_at(begin + 1, fmt::format("expected a closing quote for the text that starts here, found none: {}",
                                        in_quotes(text_.substr(begin))));
       return ends(Token::Kind::text, end + 1);
     }
@@ -245,7 +245,7 @@ class Parser {
     constexpr std::string_view doubled[] = {"&&", "||", "!"};
     const bool c_like = text_.substr(begin, 2) == doubled[0] || text_.substr(begin, 2) == doubled[1] || c == '!';
     fail_at(begin + 1, fmt::format("expected a path, a number, a text or an operator, found {}", in_quotes({&c, 1})),
-            c_like ? "they are spelled \"and\", \"or\" and \"not\"" : "");
+            c_like ? "write \"and\", \"or\" and \"not\"" : "");
   }
 
   [[noreturn]] void fail(const Token& token, const std::string& expected, const std::string& hint = "") const {
@@ -261,7 +261,7 @@ class Parser {
   struct Depth {
     explicit Depth(Parser& parser) : of(parser) {
       if (++of.depth_ > deepest)
-        of.fail_at(of.token_.column, fmt::format("expected a nesting of at most {}, found a deeper one", deepest));
+        of.fail_at(of.token_.column, fmt::format("expected at most {} levels of nesting, found more", deepest));
     }
     ~Depth() { --of.depth_; }
     Depth(const Depth&) = delete;

@@ -35,7 +35,7 @@ std::string kind_of(const Field& variant, const Json& value) {
 
 [[noreturn]] void fail_key(const std::string& path, const std::string& key, const std::vector<std::string>& known) {
   throw InputError(
-      "", fmt::format("expected a path that a scenario can have, found {}: no key {}", in_quotes(path), in_quotes(key)),
+      "", fmt::format("expected a valid scenario path, found {}: there is no key {}", in_quotes(path), in_quotes(key)),
       spelling_hint(key, known));
 }
 
@@ -80,8 +80,8 @@ std::optional<At> below(const At& at, const std::string& key, const std::string&
     if (at.value == nullptr || !at.value->is_array() || index >= at.value->size()) return std::nullopt;
     return At{&field.members.front(), &(*at.value)[index], pointer};
   }
-  throw InputError("", fmt::format("expected a path that a scenario can have, found {}: nothing lies below {}",
-                                   in_quotes(path), at.pointer));
+  throw InputError("", fmt::format("expected a valid scenario path, found {}: {} has no keys below it", in_quotes(path),
+                                   at.pointer));
 }
 
 ExpressionValue value_of(const At& at, const Json& value, const Blame& blame) {
@@ -137,9 +137,9 @@ std::optional<ExpressionValue> value_at(const Json& point, const std::string& pa
   if (keys.empty() || field.type == Type::object || field.type == Type::list) {
     throw InputError(
         "",
-        fmt::format("expected a path to one value, found {}: {}", in_quotes(path),
+        fmt::format("expected a path to a single value, found {}: {}", in_quotes(path),
                     field.type == Type::list ? "a list" : "an object"),
-        field.type == Type::list ? "name an element by its number" : spelling_hint("", names(field.members)));
+        field.type == Type::list ? "add the index of an element" : spelling_hint("", names(field.members)));
   }
   if (at.value != nullptr) return value_of(at, *at.value, blame);
   if (field.fallback.empty()) return std::nullopt;

@@ -35,8 +35,8 @@ class IgnoredKeys {
   void require_seen() const {
     for (std::size_t i = 0; i < keys_.size(); ++i)
       if (!seen_[i])
-        throw InputError("--ignore", fmt::format("expected a key of the files that would be refused, found {}",
-                                                 in_quotes(keys_[i])));
+        throw InputError("--ignore",
+                         fmt::format("expected a key that would otherwise be refused, found {}", in_quotes(keys_[i])));
   }
 
  private:
@@ -76,7 +76,7 @@ class YamlLists {
     if (line.empty() || line == "---") return;
     if (is_open_) return take_values(line, number);
     if (line.starts_with("- ")) {
-      if (key_.empty() || !is_block_) fail(number, "expected \"- value\" below a key, found it alone", four_lists);
+      if (key_.empty() || !is_block_) fail(number, "expected \"- value\" below the key, found nothing", four_lists);
       return add(trimmed(line.substr(2)), number);
     }
     const std::size_t colon = line.find(':');
@@ -86,7 +86,7 @@ class YamlLists {
     const auto [known, is_new] = lists_.try_emplace(key_, YamlList{.line = number, .values = {}});
     if (!is_new)
       fail(number,
-           fmt::format("expected each key once, found {} in line {} as well", in_quotes(key_), known->second.line));
+           fmt::format("expected each key once, found {} also on line {}", in_quotes(key_), known->second.line));
     const std::string_view value = trimmed(line.substr(colon + 1));
     is_block_ = value.empty();
     if (is_block_) return;
@@ -107,7 +107,7 @@ class YamlLists {
     if (end == std::string_view::npos) return;
     is_open_ = false;
     if (const std::string_view more = trimmed(text.substr(end + 1)); !more.empty())
-      fail(number, fmt::format("expected nothing after the list, found {}", in_quotes(more)));
+      fail(number, fmt::format("expected the end of the line after the list, found {}", in_quotes(more)));
   }
 
   void add(std::string_view value, std::size_t number) {
@@ -118,8 +118,8 @@ class YamlLists {
   }
 
   static constexpr const char* four_lists =
-      "an ASTRA-sim network has four lists: topology: [ Ring ], npus_count: [ 8 ], bandwidth: [ 50.0 ], latency: [ "
-      "500.0 ]";
+      "an ASTRA-sim network consists of four lists: topology: [ Ring ], npus_count: [ 8 ], bandwidth: [ 50.0 ], "
+      "latency: [ 500.0 ]";
   const AstraFile& file_;
   std::map<std::string, YamlList> lists_;
   std::string key_;
@@ -145,16 +145,15 @@ AstraNetwork read_network(const AstraFile& file, IgnoredKeys& ignored) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end() && !ignored.has(key))
       yaml.fail(list.line,
                 fmt::format("expected topology, npus_count, bandwidth and latency, found {}", in_quotes(key)),
-                fmt::format("--ignore {} leaves it out", key));
+                fmt::format("to skip it, use --ignore {}", key));
   const auto only = [&](const char* key) -> const YamlList& {
     const auto found = yaml.all().find(key);
     if (found == yaml.all().end()) throw InputError(file.name, fmt::format("expected the key \"{}\", found none", key));
     if (found->second.values.size() != 1)
-      yaml.fail(
-          found->second.line,
-          fmt::format("expected one dimension, found {} in \"{}\"", found->second.values.size(), key),
-          "ASTRA-sim divides collectives of several dimensions into phases; write such a machine as a topology of "
-          "kind graph, with the algorithm hierarchical or torus");
+      yaml.fail(found->second.line,
+                fmt::format("expected one dimension, found {} in \"{}\"", found->second.values.size(), key),
+                "ASTRA-sim divides collectives over several dimensions into phases; describe the machine as a topology "
+                "of kind graph and use the algorithm hierarchical or torus");
     return found->second;
   };
   const auto number = [&](const char* key, double least, double most) {
@@ -210,7 +209,7 @@ constexpr std::array implementations =
 const AstraImplementation& implementation_of(const std::string& op) {
   const auto* const found = std::find_if(implementations.begin(), implementations.end(),
                                          [&](const AstraImplementation& each) { return each.op == op; });
-  ensure(found != implementations.end(), "the command knows the operation");
+  ensure(found != implementations.end(), "the command line sets the operation");
   return *found;
 }
 
@@ -230,7 +229,7 @@ std::string read_algorithm(const Place& list, const std::string& op, const Astra
   if (!is_same)
     items.front().fail(fmt::format("expected {}, found {}",
                                    op == "all_to_all" ? "direct" : "ring, direct or halvingDoubling", in_quotes(word)),
-                       "other algorithms of ASTRA-sim differ from those of ringsim; leave --system out, and choose "
+                       "other ASTRA-sim algorithms differ from those of ringsim; remove --system and set "
                        "collective.algorithm yourself");
   if (known->second == "halving_doubling" && !std::has_single_bit(static_cast<std::uint64_t>(network.ranks)))
     items.front().fail(fmt::format("expected a power of two of npus for halvingDoubling, found {}", network.ranks));
@@ -269,25 +268,24 @@ AstraSystem read_system(const AstraFile& file, const AstraOptions& options, cons
     } else if (key == "preferred-dataset-splits") {
       has_splits = true;
       must_be(place, 1, key,
-              "with one active chunk the chunks follow one another: give --bytes of one chunk and multiply the time; "
+              "with one active chunk, chunks run one after another: give --bytes for one chunk and multiply the time; "
               "--ignore preferred-dataset-splits assumes 1");
     } else if (key == "roofline-enabled" || key == "model-shared-bus" || key == "replay-only") {
       must_be(place, 0, key, fmt::format("--ignore {} assumes 0", key));
     } else if (std::find(without_effect.begin(), without_effect.end(), key) != without_effect.end()) {
       idle.push_back(key);
     } else if (!ignored.has(key)) {
-      place.fail("expected a key whose effect is known here, found another",
-                 fmt::format("--ignore {} leaves it out", key));
+      place.fail("expected a key with a known effect, found another", fmt::format("to skip it, use --ignore {}", key));
     }
   }
   if (!has_algorithm)
     throw InputError(file.name, fmt::format("expected an algorithm for {}, found none", options.op),
                      "--op chooses the operation");
   if (!has_splits)
-    throw InputError(file.name, "expected \"preferred-dataset-splits\", found none", "ASTRA-sim needs it");
+    throw InputError(file.name, "expected \"preferred-dataset-splits\", found none", "ASTRA-sim requires it");
   if (!idle.empty())
-    warnings.push_back(
-        fmt::format("{}: no effect on one collective in one dimension: {}", file.name, fmt::join(idle, ", ")));
+    warnings.push_back(fmt::format("{}: keys without effect on one collective in one dimension: {}", file.name,
+                                   fmt::join(idle, ", ")));
   return system;
 }
 
@@ -300,22 +298,21 @@ void require_same(const AstraSystem& system, const AstraFile& file, const AstraO
   if (network.kind == AstraBlock::ring && network.ranks > 2 && system.algorithm == "halving_doubling")
     throw InputError(fmt::format("{}: /{}", file.name, implementation_of(options.op).key),
                      "expected ring or direct on a Ring, found halvingDoubling: ASTRA-sim exchanges large blocks with "
-                     "near ranks, and ringsim with far ones, over more links",
-                     "on a Switch or FullyConnected both take the same time");
+                     "near ranks, ringsim with distant ranks over more links",
+                     "on a Switch or FullyConnected, both take the same time");
   if (system.endpoint_delay.count() > 0 && network.kind == AstraBlock::ring && !is_ring)
     throw InputError(file.name + ": /endpoint-delay",
-                     fmt::format("expected 0 with {} on a Ring, found a time: messages of several hops wait once in "
-                                 "ASTRA-sim, and at each hop here",
+                     fmt::format("expected 0 with {} on a Ring, found a time: messages over several hops wait once in "
+                                 "ASTRA-sim, but at each hop in ringsim",
                                  system.algorithm),
-                     "--ignore endpoint-delay leaves it out");
+                     "to skip it, use --ignore endpoint-delay");
   const bool adds = options.op == "all_reduce" || options.op == "reduce_scatter";
   if (system.memory_bytes_per_second > 0 && adds && !is_ring)
-    throw InputError(
-        file.name + ": /local-mem-bw",
-        fmt::format("expected it with ring, found {}: ASTRA-sim adds its messages side by side, or not all "
-                    "of them, and ringsim one after another",
-                    system.algorithm),
-        "--ignore local-mem-bw leaves it out");
+    throw InputError(file.name + ": /local-mem-bw",
+                     fmt::format("expected it only with ring, found {}: ASTRA-sim adds the messages of this algorithm "
+                                 "in parallel, or not all of them; ringsim adds them one after another",
+                                 system.algorithm),
+                     "to skip it, use --ignore local-mem-bw");
 }
 
 }  // namespace
@@ -334,16 +331,17 @@ ImportedScenario import_astra(const AstraFile& network_file, const std::optional
   ignored.require_seen();
   const Picoseconds latency = network.latency + Picoseconds(system.endpoint_delay.count() / network.hops());
   if (system.endpoint_delay.count() > 0)
-    out.warnings.push_back(fmt::format(
-        "{}: endpoint-delay is part of the latency here; ASTRA-sim waits once more after the last message: {} longer",
-        system_file->name, format(system.endpoint_delay)));
+    out.warnings.push_back(
+        fmt::format("{}: endpoint-delay is included in the latency; ASTRA-sim also waits after the last message, which "
+                    "takes {} longer",
+                    system_file->name, format(system.endpoint_delay)));
   const bool shares = network.kind == AstraBlock::ring
                           ? system.algorithm != "ring"
                           : network.kind == AstraBlock::star && system.algorithm == "direct";
   if (shares)
     out.warnings.push_back(fmt::format(
-        "{}: messages of {} share {} here; ASTRA-sim's backend without congestion simulates each as if it were "
-        "alone, and its backend with congestion sends whole messages one after another",
+        "{}: in ringsim, messages of {} share {}; ASTRA-sim's congestion-unaware backend simulates each message "
+        "independently, and its congestion-aware backend sends whole messages one after another",
         network_file.name, system.algorithm, network.kind == AstraBlock::star ? "the ports of the switch" : "links"));
   constexpr const char* kinds[] = {"ring", "star", "full_mesh"};
   Json scenario = Json::object();

@@ -123,8 +123,9 @@ class Decoder {
       if (field.numbered) return {{"path", name}, {"content", files_.numbered(name.get<std::string>()).digest}};
       return {{"path", name}, {"content", files_.read(name.get<std::string>()).digest}};
     } catch (const InputError& error) {
-      blame_.fail(pointer, error.message() + ": " + error.where(),
-                  "files are relative to the scenario's folder" + (error.hint().empty() ? "" : "; " + error.hint()));
+      blame_.fail(
+          pointer, error.message() + ": " + error.where(),
+          "file names are relative to the folder of the scenario" + (error.hint().empty() ? "" : "; " + error.hint()));
     }
   }
 

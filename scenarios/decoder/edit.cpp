@@ -68,7 +68,7 @@ std::string edit(Json& root, const DottedPath& path, Json value, const Refuse& r
     if (at->is_array()) {
       const std::optional<std::size_t> index = index_of(key);
       if (!index || *index >= at->size()) {
-        refuse(at->empty() ? fmt::format("expected a list that is not empty at {}", pointer)
+        refuse(at->empty() ? fmt::format("expected a non-empty list at {}", pointer)
                            : fmt::format("expected an index from 0 to {} at {}, found {}", at->size() - 1, pointer,
                                          in_quotes(key)));
         return "";
@@ -79,7 +79,7 @@ std::string edit(Json& root, const DottedPath& path, Json value, const Refuse& r
       at = &(*at)[key];
       if (at->is_null() && &key != &path.back()) *at = Json::object();
     } else {
-      refuse(fmt::format("expected an object at {} that may have the key {}, found {}", pointer, in_quotes(key),
+      refuse(fmt::format("expected an object at {} that can have the key {}, found {}", pointer, in_quotes(key),
                          describe(*at)));
       return "";
     }
@@ -102,7 +102,7 @@ void remove(Json& root, const DottedPath& path) {
       const std::optional<std::size_t> index = index_of(key);
       if (!index || *index >= at->size() || last)
         throw InputError("", fmt::format("expected a key to remove, found an element of a list at {}", pointer),
-                         "set the whole list");
+                         "set the whole list instead");
       at = &(*at)[*index];
     } else if (!at->is_object() || !at->contains(key)) {
       if (field != nullptr && next == nullptr && key != field->discriminator) {

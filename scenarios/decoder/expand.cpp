@@ -192,7 +192,7 @@ Points::Points(const Json& scenario, const Json& sweeps, const Blame& blame) : i
   if (impl_->size > most_points) {
     const std::string found = impl_->size == uncountable ? "at least 10^18" : std::to_string(impl_->size);
     blame.fail("", fmt::format("expected at most {} points, found {}", most_points, found),
-               "the lists, ranges and sweeps of a scenario multiply");
+               "the number of points is the product of all lists, ranges and sweeps");
   }
 }
 

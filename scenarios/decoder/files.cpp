@@ -148,7 +148,7 @@ const Files::Content& Files::read(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   if (const auto known = contents_.find(name); known != contents_.end()) return known->second;
   const std::string path = (std::filesystem::path(scenario_).parent_path() / name).string();
-  std::string text = read_text(path, "a file that the scenario names");
+  std::string text = read_text(path, "a file named in the scenario");
   std::string digest = digest_of(text);
   return contents_.emplace(name, Content{path, std::move(text), std::move(digest)}).first->second;
 }
@@ -177,9 +177,9 @@ const Files::Numbered& Files::numbered(const std::string& name) const {
     const std::string path = path_of(number);
     if (number > 0 && (!is_numbered || !is_there(path))) break;
     if (number == most_numbered)
-      throw InputError(path, fmt::format("expected at most {} files of one name, found more", most_numbered));
+      throw InputError(path, fmt::format("expected at most {} files for one name pattern, found more", most_numbered));
     std::string pieces;
-    read_pieces(path, "a file that the scenario names", [&](std::string_view piece) { pieces += digest_of(piece); });
+    read_pieces(path, "a file named in the scenario", [&](std::string_view piece) { pieces += digest_of(piece); });
     digests += digest_of(pieces);
     found.paths.push_back(path);
   }
@@ -188,10 +188,10 @@ const Files::Numbered& Files::numbered(const std::string& name) const {
   const auto n_files = static_cast<int>(found.paths.size());
   for (int later = n_files + 1; is_numbered && later <= n_files + looked_ahead; ++later)
     if (is_there(path_of(later)))
-      throw InputError(path_of(n_files),
-                       fmt::format("expected files numbered without a gap, found none of number {}, but {}", n_files,
-                                   path_of(later)),
-                       "each rank has a file, from 0 on");
+      throw InputError(
+          path_of(n_files),
+          fmt::format("expected files numbered without gaps, found no number {}, but {}", n_files, path_of(later)),
+          "every rank needs a file, starting at 0");
   found.digest = digest_of(digests);
   return numbered_.emplace(name, std::move(found)).first->second;
 }
@@ -200,9 +200,10 @@ const Files::Content& Files::read(const std::string& name, const FileKind& kind)
   const Content& content = read(name);
   const auto has = [&](const std::string& mark) { return content.text.find(mark) != std::string::npos; };
   if (std::any_of(kind.marks.begin(), kind.marks.end(), has)) return content;
-  throw InputError(content.path,
-                   fmt::format("expected {}, found {} bytes of something else", kind.what, content.text.size()),
-                   "nothing of the file is shown, because a scenario names it");
+  throw InputError(
+      content.path,
+      fmt::format("expected {}, found a file of {} bytes with other contents", kind.what, content.text.size()),
+      "the contents are not shown because the file is named in a scenario");
 }
 
 }  // namespace ringsim::scenarios

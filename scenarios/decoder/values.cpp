@@ -23,7 +23,7 @@ std::int64_t parse_quantity(Type type, const std::string& text) {
 
 std::string unit_hint(Type type) {
   const char* like = type == Type::size ? "64 MiB" : type == Type::rate ? "25 GB/s" : "1.3 us";
-  return fmt::format("a number needs a unit, and both are text: \"{}\"", like);
+  return fmt::format("write the number with its unit as a string: \"{}\"", like);
 }
 
 /// A factor as a fraction of powers of ten: 1.5 is 15 / 10.
@@ -57,7 +57,7 @@ nlohmann::json read_portion(const Field& field, const Json& value, const std::st
   const auto fail = [&](const std::string& hint = "") {
     blame.fail(pointer, fmt::format("expected {}, found {}", expectation(field), describe(value)), hint);
   };
-  if (!value.is_string()) fail(R"(both are text: "25%", "25 GB/s")");
+  if (!value.is_string()) fail(R"(write either as a string: "25%", "25 GB/s")");
   std::string text = value.get<std::string>();
   if (!text.ends_with('%')) {
     try {
@@ -75,13 +75,13 @@ nlohmann::json read_portion(const Field& field, const Json& value, const std::st
   const bool is_number = !digits.empty() && point > 0 && (point == text.size() || decimals > 0) &&
                          digits.find_first_not_of("0123456789") == std::string::npos;
   if (!is_number) fail();
-  if (decimals > 4 || digits.size() > 9) fail("a share has at most 4 decimals");
+  if (decimals > 4 || digits.size() > 9) fail("a share can have at most 4 decimals");
   std::int64_t millionths = std::stoll(digits);
   for (std::size_t i = decimals; i < 4; ++i) millionths *= 10;
   const bool of_link = field.name == "bandwidth";
-  if (millionths == 0) fail(of_link ? R"(a link without bandwidth is down: "state": "down")" : "");
+  if (millionths == 0) fail(of_link ? R"(to take a link down, write "state": "down")" : "");
   if (millionths > 1'000'000)
-    fail(of_link ? "a fault takes bandwidth away; set a higher bandwidth in the topology" : "");
+    fail(of_link ? "a fault can only reduce bandwidth; set a higher bandwidth in the topology" : "");
   return {{"millionths", millionths}};
 }
 
@@ -89,11 +89,11 @@ std::int64_t read_factor(const Field& field, const Json& value, const std::strin
   const auto fail = [&](const std::string& hint = "") {
     blame.fail(pointer, fmt::format("expected {}, found {}", expectation(field), describe(value)), hint);
   };
-  if (!value.is_number()) fail(value.is_string() ? "write a factor without quotes: 0.9" : "");
+  if (!value.is_number()) fail(value.is_string() ? "write the factor without quotes: 0.9" : "");
   const double millionths = value.get<double>() * 1e6;
   if (!(millionths >= static_cast<double>(field.min) && millionths <= static_cast<double>(field.max))) fail();
   const double whole = std::round(millionths);
-  if (std::abs(millionths - whole) > 1e-3) fail("a factor has at most 6 decimals");
+  if (std::abs(millionths - whole) > 1e-3) fail("a factor can have at most 6 decimals");
   return static_cast<std::int64_t>(whole);
 }
 
@@ -103,7 +103,7 @@ std::int64_t read_scalar(const Field& field, const Json& value, const std::strin
   };
   std::int64_t number = 0;
   if (field.type == Type::whole) {
-    if (!value.is_number_integer()) fail(value.is_string() ? "write a number without quotes" : "");
+    if (!value.is_number_integer()) fail(value.is_string() ? "write the number without quotes" : "");
     if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) fail();
     number = value.get<std::int64_t>();
     if (number < field.min || number > field.max) fail();
@@ -153,7 +153,7 @@ Range Range::read(const Field& field, const Json& value, const std::string& poin
   range.from_ = read_scalar(field, value["from"], child(pointer, "from"), blame);
   range.to_ = read_scalar(field, value["to"], child(pointer, "to"), blame);
   if (range.to_ < range.from_) {
-    blame.fail(child(pointer, "to"), fmt::format("expected at least {}, where the range begins, found {}",
+    blame.fail(child(pointer, "to"), fmt::format("expected at least {}, the start of the range, found {}",
                                                  describe(value["from"]), describe(value["to"])));
   }
   if (by_step) {
@@ -180,9 +180,9 @@ Range Range::read(const Field& field, const Json& value, const std::string& poin
     if (next > range.to_) break;
     if (next == at) {
       blame.fail(place,
-                 fmt::format("expected a factor that leads on from {}, found {}",
-                             describe(write_scalar(field.type, at)), range.factor_),
-                 "use \"step\", or begin higher");
+                 fmt::format("expected a factor that increases {}, found {}", describe(write_scalar(field.type, at)),
+                             range.factor_),
+                 "use \"step\", or start at a higher value");
     }
     at = static_cast<std::int64_t>(next);
   }

@@ -40,9 +40,9 @@ Field parameter_field(const Parameter& parameter) {
 std::vector<KnownName> libraries() {
   std::vector<KnownName> names;
   for (const char* name : {"nccl", "rccl"})
-    names.push_back({name, "which is a library that chooses algorithms",
-                     fmt::format("write \"library\": \"{0}\" at the top, without \"algorithm\" (--set library={0} "
-                                 "--set collective.algorithm=null)",
+    names.push_back({name, "which is a library, not an algorithm",
+                     fmt::format("write \"library\": \"{0}\" at the top level and leave out \"algorithm\" (--set "
+                                 "library={0} --set collective.algorithm=null)",
                                  name)});
   return names;
 }
@@ -51,7 +51,8 @@ Field algorithm_field() {
   Field field{
       .name = "algorithm",
       .type = Type::variant,
-      .doc = "A name, an object with a name and the algorithm's parameters, or one that names a schedule's file.",
+      .doc =
+          "The algorithm: a name, an object with the name and its parameters, or an object that names a schedule file.",
       .required = true,
       .known_names = libraries(),
       .suggest = algorithm_hint,
@@ -62,8 +63,8 @@ Field algorithm_field() {
       .named_by = "name",
       .words = {"algo"},
       .foreign = {{"file",
-                   "a file takes the place of a name: {\"file\": \"mine.json\"}; on the command line "
-                   "--set 'collective.algorithm={\"file\": \"mine.json\"}'"}}};
+                   "to use a file instead of a name, write {\"file\": \"mine.json\"}, or on the command line --set "
+                   "'collective.algorithm={\"file\": \"mine.json\"}'"}}};
   for (const Algorithm& algorithm : algorithms()) {
     Field variant{.name = algorithm.name, .type = Type::object, .doc = algorithm.summary};
     for (const Parameter& parameter : algorithm.parameters) variant.members.push_back(parameter_field(parameter));
@@ -76,14 +77,15 @@ Field algorithm_field() {
        .doc = file.summary,
        .members = {{.name = "file",
                     .type = Type::file,
-                    .doc = "The schedule: MSCCL XML, MSCCL++'s or ringsim's JSON, or GOAL; the content decides which.",
+                    .doc = "A schedule file: MSCCL XML, MSCCL++ JSON, ringsim JSON or GOAL. The format is detected "
+                           "from the content.",
                     .required = true,
                     .min = 1,
                     .examples = {R"("allreduce.xml")"}},
                    {.name = "sends",
                     .type = Type::text,
-                    .doc = "Sends of a rank that GOAL leaves unordered: at_once, sharing the rank's port, which is the "
-                           "default; in_turn: one after another, as in LogGOPSim.",
+                    .doc = "How to run the sends of a rank that GOAL leaves unordered. at_once (default): all "
+                           "together, sharing the rank's port; in_turn: one after another, as in LogGOPSim.",
                     .choices = {"at_once", "in_turn"}}},
        .implied_by = "file"});
   return field;
@@ -114,16 +116,15 @@ Field algorithm_of_collective() {
 }
 
 Field collective_field() {
-  const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false};
+  const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a GPU.", .min = 1, .varies = false};
   return {
       .name = "collective",
       .type = Type::object,
-      .doc = "What the GPUs do.",
+      .doc = "The collective that the GPUs run.",
       .members =
           {{.name = "op",
             .type = Type::text,
-            .doc =
-                "The operation, by its name in MPI; send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
+            .doc = "The operation, named as in MPI. send_recv: rank r sends to r + 1; pairs: rank r sends to r + n/2.",
             .required = true,
             .choices = op_names(),
             .aliases = op_aliases(),
@@ -131,18 +132,18 @@ Field collective_field() {
            algorithm_of_collective(),
            {.name = "bytes",
             .type = Type::size,
-            .doc = "Size of the buffer, as nccl-tests counts it for the op; 0 B for a barrier.",
+            .doc = "The message size, as nccl-tests counts it for this operation; 0 B for a barrier.",
             .required = true,
             .examples = {R"("64 MiB")", R"({"from": "1 MiB", "to": "1 GiB", "factor": 4})"},
             .words = {"size", "message_size", "msg_size", "nbytes", "message_bytes"}},
            {.name = "root",
             .type = Type::whole,
-            .doc = "Which rank is the root of the op, the top of the tree or the parameter server.",
+            .doc = "The root of the operation, which is also the root of the tree or the parameter server.",
             .fallback = "0",
             .max = most_ranks - 1},
            {.name = "ranks",
             .type = Type::list,
-            .doc = "Names of the gpus that take part, in rank order; default: all.",
+            .doc = "Names of the participating GPUs, in rank order. Default: all.",
             .min = 1,
             .examples = {R"(["gpu0", "gpu2"])"},
             .members = {gpu},
@@ -150,46 +151,44 @@ Field collective_field() {
            {.name = "groups",
             .type = Type::list,
             .doc =
-                "Groups of one size, each with a collective of its own, all at the same time: names of their gpus, in "
-                "rank order. `bytes` and bandwidths are those of one group, times those of the slowest.",
+                "Groups of equal size that run the collective at the same time, each given as a list of GPU names in "
+                "rank order. `bytes` and the bandwidths apply to one group; the time is that of the slowest group.",
             .min = 1,
             .examples = {R"([["node0.gpu0", "node1.gpu0"], ["node0.gpu1", "node1.gpu1"]])"},
             .members = {{.name = "group",
                          .type = Type::list,
-                         .doc = "Names of its gpus.",
+                         .doc = "Names of the GPUs in the group.",
                          .min = 1,
                          .members = {gpu},
                          .unique = true}}},
            {.name = "split",
             .type = Type::text,
-            .doc = "The same groups by a rule, as nccl-tests reads NCCL_TESTS_SPLIT: AND, OR, MOD or DIV and a number; "
-                   "ranks with the same result are a group. DIV 8: ranks 0 to 7, ranks 8 to 15 ...; MOD 8: "
-                   "ranks 0, 8, 16 ...",
+            .doc = "Groups defined by a rule, in the syntax of NCCL_TESTS_SPLIT in nccl-tests: AND, OR, MOD or DIV, "
+                   "followed by a number. Ranks with the same result form a group. DIV 8: ranks 0 to 7, ranks 8 to 15 "
+                   "...; MOD 8: ranks 0, 8, 16 ...",
             .min = 1,
             .examples = {R"("DIV 8")", R"(["DIV 8", "MOD 8"])"}},
            {.name = "order",
             .type = Type::text,
-            .doc =
-                "given: ranks are in the order of `ranks`; shuffled: in a random one, drawn from `seed`; best_ring: in "
-                "the closed ring whose narrowest hop is widest; channel_rings: each channel of "
-                "`transport.channels` in an order of its own, so that together they use all links and NICs, as NCCL's "
-                "do.",
+            .doc = "The order of the ranks. given: as in `ranks`; shuffled: a random order determined by `seed`; "
+                   "best_ring: the ring whose slowest hop is fastest; channel_rings: a separate order for each of "
+                   "`transport.channels`, chosen to use all links and NICs, as NCCL does.",
             .fallback = "given",
             .choices = {"given", "shuffled", "best_ring", "channel_rings"}},
-           {.name = "seed", .type = Type::whole, .doc = "Of the shuffled order.", .fallback = "0"},
+           {.name = "seed", .type = Type::whole, .doc = "Random seed of the shuffled order.", .fallback = "0"},
            {.name = "both_ways",
             .type = Type::boolean,
-            .doc = "With pairs: the second half of the ranks also sends.",
+            .doc = "With pairs, the second half of the ranks also sends.",
             .fallback = "false"},
            {.name = "servers_on",
             .type = Type::text,
-            .doc = "cpu: separate servers run on CPUs, in the memory of each: the first of each node, then the second. "
-                   "Default: extra ports of a star.",
+            .doc = "Where separate servers run. Default: on extra ports of a star. cpu: on CPUs and in their memory; "
+                   "on the first CPU of each node, then on the second.",
             .choices = {"cpu"}},
            {.name = "in_place",
             .type = Type::boolean,
-            .doc = "Whether input and result are one buffer; default: as the algorithm is written, in place but for "
-                   "all_to_all, pairs and send_recv."}},
+            .doc = "True if the input and the result share one buffer. Default: as the algorithm is written, which is "
+                   "in place except for all_to_all, pairs and send_recv."}},
       .one_of = {{"algorithm", "/library"}}};
 }
 
@@ -197,12 +196,15 @@ Field make_scenario_field() {
   return {.name = "",
           .type = Type::object,
           .doc =
-              "A scenario of ringsim: which collective runs on which topology. Where one value is expected, a list or "
-              "a range varies it.",
-          .members = {{.name = "$schema", .type = Type::ignored, .doc = "For editors; ignored.", .varies = false},
+              "A ringsim scenario: a collective and the topology that it runs on. Give a list or a range instead of a "
+              "value to vary it.",
+          .members = {{.name = "$schema",
+                       .type = Type::ignored,
+                       .doc = "Ignored by ringsim; used by editors.",
+                       .varies = false},
                       {.name = "version",
                        .type = Type::whole,
-                       .doc = "Version of this format.",
+                       .doc = "The version of this format.",
                        .required = true,
                        .min = 1,
                        .max = 1,
@@ -210,7 +212,7 @@ Field make_scenario_field() {
                        .varies = false},
                       {.name = "name",
                        .type = Type::text,
-                       .doc = "The scenario's name in results; default: the file's name without its ending.",
+                       .doc = "The scenario's name in results. Default: the file name without its extension.",
                        .min = 1,
                        .examples = {R"("two DGX-1 over InfiniBand")"},
                        .varies = false},
@@ -230,19 +232,19 @@ Field make_scenario_field() {
                       calibration_field(),
                       {.name = "sweep",
                        .type = Type::sweep,
-                       .doc = "Dotted paths, each with the list or range of values that replace the value there; the "
-                              "first varies slowest, and sweeps vary slower than lists in place.",
+                       .doc = "Dotted paths, each with a list or range of values to try at that path. The first path "
+                              "varies slowest, and all of them vary slower than lists elsewhere in the scenario.",
                        .examples = {R"({"topology.nodes": [2, 4, 8, 16]})"},
                        .varies = false},
                       {.name = "where",
                        .type = Type::list,
-                       .doc = "Conditions on a point's values by their dotted paths; points for which one of them does "
-                              "not hold are left out.",
+                       .doc = "Conditions on the values of a point, written with dotted paths. Points that violate a "
+                              "condition are left out.",
                        .min = 1,
                        .examples = {R"(["topology.nodes * 8 <= 64", "collective.bytes >= 1 MiB"])"},
                        .members = {{.name = "condition",
                                     .type = Type::text,
-                                    .doc = "Comparisons of values, joined by and, or, not.",
+                                    .doc = "Comparisons of values, combined with and, or and not.",
                                     .min = 1,
                                     .varies = false}},
                        .varies = false}},
@@ -327,14 +329,14 @@ void collect_named(const Field& field, std::vector<const Field*>& found) {
 
 std::string algorithm_hint(std::string_view text) {
   if (text.find_first_of("./") != std::string_view::npos)
-    return fmt::format(R"(for a schedule's file write {{"file": "{0}"}}; on the command line )"
+    return fmt::format(R"(for a schedule file, write {{"file": "{0}"}}, or on the command line )"
                        R"(--set 'collective.algorithm={{"file": "{0}"}}')",
                        text);
   for (const char* nccl : {"Tree", "NVLS", "NVLSTree", "CollnetDirect", "CollnetChain"})
     if (same_letters(nccl, text))
       return fmt::format(
-          "{0} is an algorithm of NCCL; without an algorithm, \"library\": {{\"name\": \"nccl\", "
-          "\"env\": {{\"NCCL_ALGO\": \"{0}\"}}}} forces it (--set library.env.NCCL_ALGO={0})",
+          "{0} is an NCCL algorithm; to force it, remove \"algorithm\" and set \"library\": {{\"name\": \"nccl\", "
+          "\"env\": {{\"NCCL_ALGO\": \"{0}\"}}}} (--set library.env.NCCL_ALGO={0})",
           nccl);
   std::vector<std::string> known;
   for (const Algorithm& each : algorithms()) known.push_back(each.name);
@@ -407,10 +409,10 @@ std::string expectation(const Field& field) {
   };
   switch (field.type) {
     case Type::text:
-      if (!field.list.empty()) return fmt::format("a name that `ringsim list {}` shows", field.list);
+      if (!field.list.empty()) return fmt::format("a name from `ringsim list {}`", field.list);
       if (field.choices.size() == 1) return fmt::format("\"{}\"", field.choices.front());
       if (!field.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
-      return field.min > 0 ? "text that is not empty" : "text";
+      return field.min > 0 ? "a non-empty string" : "text";
     case Type::boolean:
       return "true or false";
     case Type::whole:
@@ -427,18 +429,18 @@ std::string expectation(const Field& field) {
     case Type::time:
       return R"(a time such as "1.3 us" or "500 ns")";
     case Type::object:
-      return takes_a_name(field) ? fmt::format("a text, as the key \"{}\", or an object", field.named_by) : "an object";
+      return takes_a_name(field) ? fmt::format("a string (the key \"{}\") or an object", field.named_by) : "an object";
     case Type::sweep:
       return "an object";
     case Type::variant:
-      return takes_a_name(field) ? fmt::format("a name, or an object with the key \"{}\"", field.discriminator)
+      return takes_a_name(field) ? fmt::format("a name or an object with the key \"{}\"", field.discriminator)
                                  : fmt::format("an object with the key \"{}\"", field.discriminator);
     case Type::list:
       return "a list";
     case Type::ignored:
       return "text";
     case Type::file:
-      return "the name of a file";
+      return "a file name";
   }
   return "";
 }
@@ -449,7 +451,7 @@ Field ranks_field(std::string doc) {
           .doc = std::move(doc),
           .min = 1,
           .examples = {R"(["gpu0", "gpu2"])"},
-          .members = {{.name = "gpu", .type = Type::text, .doc = "Name of a gpu.", .min = 1, .varies = false}},
+          .members = {{.name = "gpu", .type = Type::text, .doc = "Name of a GPU.", .min = 1, .varies = false}},
           .words = {"gpus", "workers"},
           .unique = true};
 }

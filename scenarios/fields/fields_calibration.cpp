@@ -28,7 +28,7 @@ Field factor_field(const std::string& name, const std::string& doc, const std::s
 Field scale_field(LinkClass which, const std::string& links) {
   return factor_field(
       fmt::format("scale_{}", to_string(which)),
-      fmt::format("On the bandwidth of {}. To ask what others would change.", links), "2",
+      fmt::format("Multiplies the bandwidth of {}, for what-if studies.", links), "2",
       [which](Calibration& to) -> double& { return to.classes.bandwidth[static_cast<std::size_t>(which)]; });
 }
 
@@ -38,25 +38,26 @@ Field calibration_field() {
   Field field{
       .name = "calibration",
       .type = Type::object,
-      .doc = "Factors that were fitted to measurements, on top of published figures; default: none.",
-      .members = {{.name = "file",
-                   .type = Type::file,
-                   .doc = "What `ringsim calibrate` wrote; then give no other factors but scale_*.",
-                   .min = 1,
-                   .examples = {R"("calibration.json")"}},
-                  {.name = "launch",
-                   .type = Type::time,
-                   .doc = "Time that is added to each collective, beyond transport and protocol.",
-                   .examples = {R"("5 us")"},
-                   .into = &Calibration::launch},
-                  factor_field("latency_scale", "On the latency of every link.", "1.2",
-                               [](Calibration& to) -> double& { return to.links.latency; }),
-                  factor_field("efficiency_inside", "On the bandwidth of links within a node.", "0.9",
-                               [](Calibration& to) -> double& { return to.links.inside; }),
-                  factor_field("efficiency_between",
-                               "On the bandwidth of adapters' ports and of the fabric's cables; of a topology without "
-                               "nodes on all links.",
-                               "0.85", [](Calibration& to) -> double& { return to.links.between; })}};
+      .doc = "Factors fitted to measurements, which correct the published figures. Default: none.",
+      .members = {
+          {.name = "file",
+           .type = Type::file,
+           .doc = "A file written by `ringsim calibrate`. It can be combined only with the scale_* factors.",
+           .min = 1,
+           .examples = {R"("calibration.json")"}},
+          {.name = "launch",
+           .type = Type::time,
+           .doc = "Time added to each collective, on top of transport and protocol.",
+           .examples = {R"("5 us")"},
+           .into = &Calibration::launch},
+          factor_field("latency_scale", "Multiplies the latency of every link.", "1.2",
+                       [](Calibration& to) -> double& { return to.links.latency; }),
+          factor_field("efficiency_inside", "Multiplies the bandwidth of links within a node.", "0.9",
+                       [](Calibration& to) -> double& { return to.links.inside; }),
+          factor_field(
+              "efficiency_between",
+              "Multiplies the bandwidth of adapter ports and fabric cables; in a topology without nodes, of all links.",
+              "0.85", [](Calibration& to) -> double& { return to.links.between; })}};
   for (auto& [which, links] :
        std::vector<std::pair<LinkClass, std::string>>{{LinkClass::nvlink, "NVLinks"},
                                                       {LinkClass::xgmi, "xGMI links"},
@@ -64,17 +65,16 @@ Field calibration_field() {
                                                       {LinkClass::pcie, "PCIe links"},
                                                       {LinkClass::socket, "links between CPU sockets"},
                                                       {LinkClass::memory, "host memory"},
-                                                      {LinkClass::nic, "adapters' ports with their cables"},
+                                                      {LinkClass::nic, "adapter ports and their cables"},
                                                       {LinkClass::fabric, "cables between switches"},
                                                       {LinkClass::other, "links of a topology without nodes"}})
     field.members.push_back(scale_field(which, links));
-  field.members.push_back(factor_field("scale_latency",
-                                       "On the latency of every link. To ask what others would change.", "0.5",
-                                       [](Calibration& to) -> double& { return to.classes.latency; }));
-  field.members.push_back(factor_field(
-      "scale_compute",
-      "On the speed of the GPUs in a training step: layers, hooks, update. To ask what others would change.", "2",
-      [](Calibration& to) -> double& { return to.compute; }));
+  field.members.push_back(factor_field("scale_latency", "Multiplies the latency of every link, for what-if studies.",
+                                       "0.5", [](Calibration& to) -> double& { return to.classes.latency; }));
+  field.members.push_back(
+      factor_field("scale_compute",
+                   "Multiplies the speed of the GPUs in a training step (layers, hooks, update), for what-if studies.",
+                   "2", [](Calibration& to) -> double& { return to.compute; }));
   return field;
 }
 

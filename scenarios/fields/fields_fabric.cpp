@@ -18,14 +18,14 @@ Field link_field(std::string name, std::string doc, Member into) {
           .examples = {R"({"bandwidth": "25 GB/s", "latency": "1 us"})"},
           .members = {{.name = "bandwidth",
                        .type = Type::rate,
-                       .doc = "The rate that payload can reach, in one direction.",
+                       .doc = "The payload rate in one direction.",
                        .required = true,
                        .examples = {R"("25 GB/s")", R"("200 Gb/s")"},
                        .words = {"bw", "rate", "speed"},
                        .into = &LinkSpec::bandwidth},
                       {.name = "latency",
                        .type = Type::time,
-                       .doc = "Time from one end of the link to the other.",
+                       .doc = "The time from one end of the link to the other.",
                        .fallback = "0 ns",
                        .examples = {R"("1.3 us")"},
                        .words = {"alpha", "lat"},
@@ -68,7 +68,8 @@ Effect of_cables_between(const EffectOf& of) { return of_cables(of, FabricCables
 
 Field oversubscription_field(Member into) {
   Field field = count_field("oversubscription",
-                            "n: if a switch is full, its cables to the nodes have n times the rate of its cables up.",
+                            "The oversubscription n: on a fully occupied switch, the cables to the nodes have n times "
+                            "the total rate of the uplinks.",
                             1, 1, std::move(into));
   field.effect = of_cables_up;
   return field;
@@ -92,20 +93,20 @@ Field cables_field() {
                  .examples = {std::move(example)},
                  .into = std::move(into)};
   };
-  const Field cable{
-      .name = "cable",
-      .type = Type::object,
-      .doc = "Other figures for all cables between two ends; bandwidth, latency or both.",
-      .members = {end("from", "Name of one end: a switch of the fabric, or a NIC.", R"("leaf0")", &CableChange::from),
-                  end("to", "Name of the other end.", R"("spine1")", &CableChange::to),
-                  {.name = "bandwidth",
-                   .type = Type::rate,
-                   .doc = "Replaces the rate of each of these cables.",
-                   .into = &CableChange::bandwidth},
-                  {.name = "latency",
-                   .type = Type::time,
-                   .doc = "Replaces the latency of these cables.",
-                   .into = &CableChange::latency}}};
+  const Field cable{.name = "cable",
+                    .type = Type::object,
+                    .doc = "A different bandwidth, latency or both for all cables between two ends.",
+                    .members = {end("from", "The name of one end: a switch of the fabric or a NIC.", R"("leaf0")",
+                                    &CableChange::from),
+                                end("to", "The name of the other end.", R"("spine1")", &CableChange::to),
+                                {.name = "bandwidth",
+                                 .type = Type::rate,
+                                 .doc = "The bandwidth of each of these cables.",
+                                 .into = &CableChange::bandwidth},
+                                {.name = "latency",
+                                 .type = Type::time,
+                                 .doc = "The latency of these cables.",
+                                 .into = &CableChange::latency}}};
   return {.name = "cables",
           .type = Type::list,
           .doc = "Cables of the fabric that differ from the others.",
@@ -118,15 +119,15 @@ Field cables_field() {
 Field dimensions_field(Member into) {
   const Field dimension{.name = "dimension",
                         .type = Type::whole,
-                        .doc = "Nodes along this dimension.",
+                        .doc = "The number of nodes along this dimension.",
                         .min = 1,
                         .max = most,
                         .varies = false};
   return {.name = "dimensions",
           .type = Type::list,
           .doc =
-              "Nodes along each dimension, the last counting fastest; switches beyond the last node have none. Use "
-              "`sweep` to vary it.",
+              "The number of nodes along each dimension; the last dimension varies fastest. Switches after the last "
+              "node have no node. Use `sweep` to vary this key.",
           .required = true,
           .min = 1,
           .max = 16,
@@ -150,15 +151,18 @@ Keys keys_of(const std::string& kind) {
   if (kind == "star") return {Member::alternative<Fabric, StarFabric>(), {nic_cable_field<StarFabric>()}};
   if (kind == "leaf_spine")
     return {Member::alternative<Fabric, LeafSpine>(),
-            {count_field("nodes_per_leaf", "How many nodes share a leaf, with all of their NICs.", "4",
+            {count_field("nodes_per_leaf", "The number of nodes per leaf switch, each with all of its NICs.", "4",
                          &LeafSpine::nodes_per_leaf),
              oversubscription_field(&LeafSpine::oversubscription),
-             count_field("spines", "How many spines; 0: one for each cable up from a leaf.", 0, 0, &LeafSpine::spines),
+             count_field("spines", "The number of spine switches; 0: one for each uplink of a leaf.", 0, 0,
+                         &LeafSpine::spines),
              nic_cable_field<LeafSpine>(),
-             other_link_field("uplink", "The cables from a leaf to the spines; default: as `link`.",
+             other_link_field("uplink", "The cables from a leaf to the spines. Default: the same as `link`.",
                               stated_link(&LeafSpine::uplink), of_cables_up)}};
   if (kind == "fat_tree") {
-    Field ports = count_field("k", "Ports of a switch, an even number; k^3/4 NICs fit.", "8", &FatTree::k);
+    Field ports =
+        count_field("k", "The number of ports per switch, which must be even. The fabric has room for k^3/4 NICs.", "8",
+                    &FatTree::k);
     ports.min = 2;
     ports.max = 1024;
     return {Member::alternative<Fabric, FatTree>(),
@@ -167,32 +171,34 @@ Keys keys_of(const std::string& kind) {
   }
   if (kind == "rail")
     return {Member::alternative<Fabric, RailFabric>(),
-            {count_field("nodes_per_group", "How many nodes share a set of rail switches.", "32",
+            {count_field("nodes_per_group", "The number of nodes that share a set of rail switches.", "32",
                          &RailFabric::nodes_per_group),
              oversubscription_field(&RailFabric::oversubscription),
-             count_field("spines", "How many spines join the rail switches; 0: the rails are not joined.", 0, 0,
-                         &RailFabric::spines),
+             count_field("spines",
+                         "The number of spine switches that connect the rail switches; 0: the rails are not connected.",
+                         0, 0, &RailFabric::spines),
              nic_cable_field<RailFabric>(),
-             other_link_field("uplink", "The cables from a rail switch to the spines; default: as `link`.",
+             other_link_field("uplink", "The cables from a rail switch to the spines. Default: the same as `link`.",
                               stated_link(&RailFabric::uplink), of_cables_up)}};
   if (kind == "torus")
     return {Member::alternative<Fabric, TorusFabric>(),
             {dimensions_field(&TorusFabric::dimensions), nic_cable_field<TorusFabric>(),
-             other_link_field("hop", "The cables between switches; default: as `link`.", stated_link(&TorusFabric::hop),
-                              of_cables_up)}};
+             other_link_field("hop", "The cables between switches. Default: the same as `link`.",
+                              stated_link(&TorusFabric::hop), of_cables_up)}};
   ensure(kind == "dragonfly", "every kind of fabric in the catalog has keys");
   return {Member::alternative<Fabric, Dragonfly>(),
-          {count_field("groups", "How many groups: g.", "9", &Dragonfly::groups),
-           count_field("routers", "Routers of a group: a.", "4", &Dragonfly::routers),
-           count_field("nodes_per_router", "Nodes on a router, with all of their NICs: p.", "2",
+          {count_field("groups", "The number of groups, g.", "9", &Dragonfly::groups),
+           count_field("routers", "The number of routers per group, a.", "4", &Dragonfly::routers),
+           count_field("nodes_per_router", "The number of nodes per router, p, each with all of its NICs.", "2",
                        &Dragonfly::nodes_per_router),
-           count_field("global_links", "Ports of a router to other groups: h; 0: as few as join all groups.", 0, 0,
-                       &Dragonfly::global_links),
+           count_field("global_links",
+                       "The number of ports per router to other groups, h; 0: the fewest that connect all groups.", 0,
+                       0, &Dragonfly::global_links),
            nic_cable_field<Dragonfly>(),
-           other_link_field("local", "The cables within a group; default: as `link`.", stated_link(&Dragonfly::local),
-                            of_cables_within),
-           other_link_field("global", "The cables between groups; default: as `link`.", stated_link(&Dragonfly::global),
-                            of_cables_between)}};
+           other_link_field("local", "The cables within a group. Default: the same as `link`.",
+                            stated_link(&Dragonfly::local), of_cables_within),
+           other_link_field("global", "The cables between groups. Default: the same as `link`.",
+                            stated_link(&Dragonfly::global), of_cables_between)}};
 }
 
 }  // namespace
@@ -200,7 +206,7 @@ Keys keys_of(const std::string& kind) {
 Field fabric_field() {
   Field field{.name = "fabric",
               .type = Type::variant,
-              .doc = "What connects the nodes; required if there is more than one.",
+              .doc = "The fabric that connects the nodes; required if there is more than one node.",
               .examples = {R"({"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})"},
               .discriminator = "kind",
               .named_by = "kind"};

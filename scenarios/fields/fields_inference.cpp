@@ -9,24 +9,24 @@ namespace {
 
 Field serving_parallel_field(Field algorithm) {
   algorithm.required = false;
-  algorithm.doc = "The schedule of the all-reduces, without a library; default: ring. Logits are gathered by direct.";
+  algorithm.doc =
+      "The algorithm of the all-reduces if no library is set. Default: ring. Logits are gathered with direct.";
   return {.name = "parallel",
           .type = Type::object,
-          .doc = "The ranks of one copy of the model.",
+          .doc = "How the ranks divide one copy of the model.",
           .required = true,
           .examples = {R"({"tensor": 8})"},
           .members = {{.name = "tensor",
                        .type = Type::whole,
-                       .doc = "Ranks that split each layer.",
+                       .doc = "The number of ranks that split each layer.",
                        .fallback = "1",
                        .min = 1,
                        .max = most_ranks,
                        .words = {"tp", "tensor_parallel", "tensor_parallel_size"}},
                       {.name = "expert",
                        .type = Type::whole,
-                       .doc = "Ranks that have different experts. With more than 1 tensor is 1: each has sequences of "
-                              "its own, and all of the "
-                              "attention.",
+                       .doc = "The number of ranks that hold different experts. Values above 1 require tensor 1: each "
+                              "rank then has its own sequences and the complete attention.",
                        .fallback = "1",
                        .min = 1,
                        .max = most_ranks,
@@ -40,28 +40,31 @@ Field inference_field(Field algorithm) {
   const Field host{
       .name = "host",
       .type = Type::object,
-      .doc = "Launches. A step is one CUDA graph; its collectives take transport.launch, or the library's launch.",
-      .members = {duration("launch", "Before each kernel of the graph: from the end of what comes before it.",
-                           R"("1 us")", "0 us"),
-                  duration("step", "Once a step, before its first kernel: scheduling, and launching the graph.",
-                           R"("200 us")", "0 us")}};
+      .doc =
+          "Launch times on the host. A step is one CUDA graph; its collectives use transport.launch or the library's "
+          "launch.",
+      .members = {
+          duration("launch", "The gap before each kernel of the graph, after the previous one ends.", R"("1 us")",
+                   "0 us"),
+          duration("step", "The time before the first kernel of a step, for scheduling and launching the graph.",
+                   R"("200 us")", "0 us")}};
   return {
       .name = "inference",
       .type = Type::object,
       .doc =
-          "One step of a transformer that serves, instead of `collective`: prefill of prompts, or decode of a "
-          "token for each sequence.",
+          "One inference step of a transformer, instead of `collective`: the prefill of prompts, or the decoding of "
+          "one token per sequence.",
       .members = {
           serving_workload_field(),
           serving_parallel_field(std::move(algorithm)),
           {.name = "phase",
            .type = Type::text,
-           .doc = "prefill: all tokens of the prompts at once; decode: one token for each sequence.",
+           .doc = "prefill: all tokens of the prompts at once; decode: one token per sequence.",
            .required = true,
            .choices = {"prefill", "decode"}},
           {.name = "batch",
            .type = Type::whole,
-           .doc = "Sequences that are computed together, of all ranks.",
+           .doc = "The number of sequences computed together, over all ranks.",
            .required = true,
            .min = 1,
            .max = 1'000'000,
@@ -69,23 +72,23 @@ Field inference_field(Field algorithm) {
            .words = {"concurrency", "batch_size", "max_num_seqs", "max_batch_size"}},
           {.name = "context",
            .type = Type::whole,
-           .doc = "Tokens of each sequence: of prefill the prompt; of decode those whose keys and values "
-                  "the new token meets.",
+           .doc = "Tokens per sequence: the length of the prompt (prefill), or the number of tokens whose keys and "
+                  "values the new token attends to (decode).",
            .required = true,
            .min = 1,
            .max = 100'000'000,
            .examples = {"4096"},
            .words = {"input_len", "max_model_len", "isl"}},
           host,
-          ranks_field("Names of the gpus that serve, in rank order; default: the first tensor times expert of all."),
+          ranks_field("Names of the serving GPUs, in rank order. Default: the first (tensor times expert) GPUs."),
           {.name = "gpu_memory",
            .type = Type::size,
-           .doc = "A GPU's memory for weights and the KV cache; default: that of its machine's file.",
+           .doc = "The memory of a GPU, which must hold the weights and the KV cache. Default: as in the machine file.",
            .min = 1,
            .examples = {R"("80 GiB")"}},
           {.name = "memory",
            .type = Type::text,
-           .doc = "ignore: run a batch that the GPUs have no room for; default: check.",
+           .doc = "ignore: run even if the batch does not fit in GPU memory. Default: check.",
            .choices = {"check", "ignore"}}}};
 }
 

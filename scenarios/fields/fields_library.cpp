@@ -42,48 +42,52 @@ Field accepted_alone(std::string name, std::string doc) {
 }
 
 Field nccl_env(const std::vector<Field>& transport) {
-  Field env{.name = "env",
-            .type = Type::object,
-            .doc = "NCCL's environment variables, in its own spelling.",
-            .members = {
-                variable("NCCL_ALGO", "Algorithms that may be chosen; ^NAME: all but that.", {}, R"("Ring,Tree")"),
-                variable("NCCL_PROTO", "Protocols that may be chosen; ^NAME: all but that.", {}, R"("^LL128")"),
-                count("NCCL_MIN_NCHANNELS", "Minimum number of channels of rings and trees.", 1, 64),
-                count("NCCL_MAX_NCHANNELS", "Maximum number of channels of rings and trees.", 1, 64),
-                count("NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS by its older name.", 1, 64),
-                count("NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS by its older name.", 1, 64),
-                count("NCCL_MIN_CTAS", "As NCCL_MIN_NCHANNELS; the larger counts. From 2.17 on.", 1, 64),
-                count("NCCL_MAX_CTAS", "As NCCL_MAX_NCHANNELS; the smaller counts. From 2.17 on.", 1, 64),
-                count("NCCL_MIN_P2P_NCHANNELS", "Minimum number of channels of sends and receives.", 1, 64),
-                count("NCCL_MAX_P2P_NCHANNELS", "Maximum number of channels of sends and receives.", 1, 64),
-                count("NCCL_NCHANNELS_PER_NET_PEER",
-                      "Channels of sends and receives to a peer on another node. From 2.12 on.", 1, 64),
-                count("NCCL_P2P_LL_THRESHOLD",
-                      "The most bytes of a channel for which sends and receives use LL; \"0\": never LL. From 2.14 on.",
-                      0, 1LL << 40),
-                count("NCCL_P2P_NET_CHUNKSIZE",
-                      "Bytes of a chunk of sends and receives to another node, by Simple. From 2.14 on.", 1LL << 12,
-                      1LL << 30),
-                variable("NCCL_NET_GDR_C2C",
-                         "\"0\", \"1\": GPUDirect over a chip-to-chip link. From 2.26 on; default: on from 2.27 on.",
-                         {"0", "1"}),
-                count("NCCL_NTHREADS", "Threads of a channel's block, for LL and Simple.", 64, 512),
-                variable("NCCL_NVLS_ENABLE", "\"0\": no reduction in the NVSwitches.", {"0", "1", "2"}),
-                variable("NCCL_CROSS_NIC",
-                         "\"0\": rings leave a node by the NIC by which they enter it, and graphs of NCCL_GRAPH_FILE "
-                         "with crossnic 1 are left out; else not modeled, and a warning says so.",
-                         {"0", "1", "2"}),
-                variable("NCCL_IB_HCA",
-                         "NICs between nodes: what their names, or their adapters' (mlx5_0), begin with, and a port "
-                         "(:1); =NAMES: whole names, ^NAMES: all but those.",
-                         {}, R"("=nic0,nic1")"),
-                {.name = "NCCL_GRAPH_FILE",
-                 .type = Type::file,
-                 .doc = "NCCL's graph XML, as NCCL_GRAPH_DUMP_FILE writes it: rings, trees and NVLS heads that replace "
-                        "those of the search.",
-                 .min = 1,
-                 .examples = {R"("graph.xml")"}},
-                count("NCCL_BUFFSIZE", "Read, but not modeled: a warning says so.", 1, 1LL << 40)}};
+  Field env{
+      .name = "env",
+      .type = Type::object,
+      .doc = "NCCL environment variables, spelled as NCCL spells them.",
+      .members = {
+          variable("NCCL_ALGO", "The algorithms that NCCL may choose; ^NAME excludes one.", {}, R"("Ring,Tree")"),
+          variable("NCCL_PROTO", "The protocols that NCCL may choose; ^NAME excludes one.", {}, R"("^LL128")"),
+          count("NCCL_MIN_NCHANNELS", "The minimum number of channels for rings and trees.", 1, 64),
+          count("NCCL_MAX_NCHANNELS", "The maximum number of channels for rings and trees.", 1, 64),
+          count("NCCL_MIN_NRINGS", "The older name of NCCL_MIN_NCHANNELS.", 1, 64),
+          count("NCCL_MAX_NRINGS", "The older name of NCCL_MAX_NCHANNELS.", 1, 64),
+          count("NCCL_MIN_CTAS", "The same as NCCL_MIN_NCHANNELS; if both are set, the larger one applies. Since 2.17.",
+                1, 64),
+          count("NCCL_MAX_CTAS",
+                "The same as NCCL_MAX_NCHANNELS; if both are set, the smaller one applies. Since 2.17.", 1, 64),
+          count("NCCL_MIN_P2P_NCHANNELS", "The minimum number of channels for sends and receives.", 1, 64),
+          count("NCCL_MAX_P2P_NCHANNELS", "The maximum number of channels for sends and receives.", 1, 64),
+          count("NCCL_NCHANNELS_PER_NET_PEER",
+                "The number of channels for sends and receives to a peer on another node. Since 2.12.", 1, 64),
+          count("NCCL_P2P_LL_THRESHOLD",
+                "Sends and receives use LL up to this number of bytes per channel; \"0\": never. Since 2.14.", 0,
+                1LL << 40),
+          count("NCCL_P2P_NET_CHUNKSIZE",
+                "The chunk size in bytes of sends and receives to another node with Simple. Since 2.14.", 1LL << 12,
+                1LL << 30),
+          variable(
+              "NCCL_NET_GDR_C2C",
+              "\"1\": use GPUDirect over a chip-to-chip link; \"0\": do not. Since 2.26; on by default since 2.27.",
+              {"0", "1"}),
+          count("NCCL_NTHREADS", "The number of threads per channel block for LL and Simple.", 64, 512),
+          variable("NCCL_NVLS_ENABLE", "\"0\": disable in-switch reduction (NVLS).", {"0", "1", "2"}),
+          variable("NCCL_CROSS_NIC",
+                   "\"0\": a ring enters and leaves a node through the same NIC, and graphs in NCCL_GRAPH_FILE with "
+                   "crossnic 1 are ignored. Other values are not modeled and print a warning.",
+                   {"0", "1", "2"}),
+          variable("NCCL_IB_HCA",
+                   "The NICs to use between nodes: prefixes of NIC or adapter names (mlx5_0), optionally with a port "
+                   "(:1). =NAMES matches whole names, ^NAMES excludes.",
+                   {}, R"("=nic0,nic1")"),
+          {.name = "NCCL_GRAPH_FILE",
+           .type = Type::file,
+           .doc = "A graph XML file as written by NCCL_GRAPH_DUMP_FILE. Its rings, trees and NVLS heads replace those "
+                  "that the search finds.",
+           .min = 1,
+           .examples = {R"("graph.xml")"}},
+          count("NCCL_BUFFSIZE", "Accepted but not modeled; prints a warning.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);
   for (const nccl::OtherVariable& each : nccl::other_variables())
@@ -98,8 +102,8 @@ Field nccl_env(const std::vector<Field>& transport) {
 Field rccl_env(const Field& of_nccl) {
   Field env{.name = "env",
             .type = Type::object,
-            .doc = "Environment variables of RCCL, most of which are NCCL's by name.",
-            .members = {variable("RCCL_MSCCL_ENABLE", "\"0\": no MSCCL schedules.", {"0", "1"})}};
+            .doc = "RCCL environment variables, most of which have the same names as in NCCL.",
+            .members = {variable("RCCL_MSCCL_ENABLE", "\"0\": disable MSCCL schedules.", {"0", "1"})}};
   for (const char* name :
        {"RCCL_MSCCLPP_ENABLE", "RCCL_MSCCLPP_THRESHOLD", "RCCL_MSCCL_FORCE_ENABLE", "RCCL_MSCCL_ENABLE_SINGLE_PROCESS"})
     env.members.push_back(accepted_alone(name, "Not modeled."));
@@ -112,7 +116,7 @@ Field rccl_env(const Field& of_nccl) {
       env.members.push_back(accepted_alone(each.name, "Not modeled for RCCL."));
   }
   for (const auto& [begin, hint] : of_nccl.foreign)
-    env.foreign.emplace_back(begin, begin == "RCCL_" ? "its effect on RCCL is not modeled; leave it out" : hint);
+    env.foreign.emplace_back(begin, begin == "RCCL_" ? "its effect on RCCL is not modeled; remove it" : hint);
   return env;
 }
 
@@ -121,43 +125,44 @@ Field rccl_env(const Field& of_nccl) {
 Field library_field(const std::vector<Field>& transport) {
   Field env = nccl_env(transport);
   Field of_rccl = rccl_env(env);
-  Field version{.name = "version",
-                .type = Type::text,
-                .doc = fmt::format("Its release; default: the newest that is modeled, {}.", nccl::newest_version),
-                .fallback = std::string(nccl::newest_version),
-                .min = 1,
-                .examples = {R"("2.19.3")"}};
+  Field version{
+      .name = "version",
+      .type = Type::text,
+      .doc = fmt::format("The NCCL release. Default: {}, the newest release that is modeled.", nccl::newest_version),
+      .fallback = std::string(nccl::newest_version),
+      .min = 1,
+      .examples = {R"("2.19.3")"}};
   return {
       .name = "library",
       .type = Type::variant,
       .doc =
-          "A library that chooses algorithm, protocol, channels and NICs by itself, instead of "
-          "`collective.algorithm` and their keys in `transport`.",
+          "The library that chooses the algorithm, protocol, channels and NICs. It replaces `collective.algorithm` and "
+          "the corresponding keys of `transport`.",
       .known_names = other_libraries(),
       .examples = {R"("nccl")", R"({"name": "nccl", "version": "2.19.3", "env": {"NCCL_ALGO": "Ring"}})", R"("rccl")"},
       .discriminator = "name",
       .named_by = "name",
       .variants = {{.name = "nccl",
                     .type = Type::object,
-                    .doc = "NVIDIA's NCCL 2.",
+                    .doc = "NVIDIA NCCL 2.",
                     .members = {std::move(version),
                                 {.name = "plugin",
                                  .type = Type::text,
-                                 .doc = "The net plugin, whose declared latency the tuner counts.",
+                                 .doc = "The network plugin. NCCL's tuner uses the latency that it declares.",
                                  .choices = {"aws-ofi-nccl"}},
                                 {.name = "costs",
                                  .type = Type::file,
-                                 .doc = "Constants of the kernels' costs that replace fitted ones: JSON, with the "
+                                 .doc = "A JSON file of kernel cost constants that replace the fitted ones, with the "
                                         "names that `ringsim list costs --format json` prints.",
                                  .min = 1,
                                  .examples = {R"("costs.json")"}},
                                 std::move(env)}},
                    {.name = "rccl",
                     .type = Type::object,
-                    .doc = "AMD's RCCL on eight GPUs of gfx942 (MI300X) in each node.",
+                    .doc = "AMD RCCL, on nodes of eight gfx942 (MI300X) GPUs.",
                     .members = {{.name = "version",
                                  .type = Type::text,
-                                 .doc = fmt::format("Its release; only {} is modeled.", rccl::modeled_version),
+                                 .doc = fmt::format("The RCCL release; only {} is modeled.", rccl::modeled_version),
                                  .fallback = std::string(rccl::modeled_version),
                                  .min = 1,
                                  .examples = {fmt::format("\"{}\"", rccl::modeled_version)}},
@@ -167,13 +172,17 @@ Field library_field(const std::vector<Field>& transport) {
 Field harness_field() {
   return {.name = "harness",
           .type = Type::object,
-          .doc = "How the benchmark calls the library; default: one process for each GPU.",
-          .members = {count("processes_per_node", "Processes on a node.", 1, 1024),
-                      count("threads_per_process", "Threads of a process, as -t of nccl-tests.", 1, 1024),
-                      count("gpus_per_thread", "GPUs that one thread calls in turn, as -g of nccl-tests.", 1, 1024),
-                      count("warmup", "Runs that are not timed; the model has no cold start.", 0, 1'000'000),
-                      count("iterations", "Runs over which the time is averaged; in the model all runs are equal.", 1,
-                            1'000'000)}};
+          .doc = "How the benchmark calls the library. Default: one process per GPU.",
+          .members = {
+              count("processes_per_node", "The number of processes per node.", 1, 1024),
+              count("threads_per_process", "The number of threads per process, as set by -t in nccl-tests.", 1, 1024),
+              count("gpus_per_thread", "The number of GPUs that one thread calls in turn, as set by -g in nccl-tests.",
+                    1, 1024),
+              count("warmup", "The number of untimed runs. They have no effect because the model has no cold start.", 0,
+                    1'000'000),
+              count("iterations",
+                    "The number of runs over which the time is averaged. In the model, all runs take the same time.", 1,
+                    1'000'000)}};
 }
 
 }  // namespace ringsim::scenarios

@@ -13,7 +13,7 @@ namespace {
 Field ranks_field(std::int64_t most, Member into) {
   return {.name = "ranks",
           .type = Type::whole,
-          .doc = "Number of GPUs.",
+          .doc = "The number of GPUs.",
           .required = true,
           .min = 1,
           .max = most,
@@ -25,20 +25,20 @@ Field ranks_field(std::int64_t most, Member into) {
 /// One of ranks and equal links.
 template <class Kind>
 Field plain_topology(const std::string& name, const std::string& doc, std::int64_t most) {
-  return {
-      .name = name,
-      .type = Type::object,
-      .doc = doc,
-      .members = {ranks_field(most, &Kind::ranks), link_field("link", "What every link is.", stated_link(&Kind::link))},
-      .into = Member::alternative<TopologySpec, Kind>()};
+  return {.name = name,
+          .type = Type::object,
+          .doc = doc,
+          .members = {ranks_field(most, &Kind::ranks),
+                      link_field("link", "The properties of every link.", stated_link(&Kind::link))},
+          .into = Member::alternative<TopologySpec, Kind>()};
 }
 
 Field graph_topology() {
   std::vector<Field> rates = device_rates_fields();
   rates.push_back({.name = "over",
                    .type = Type::text,
-                   .doc = "A link, FROM -> TO, whose bandwidth its copies and additions use: a memory that several "
-                          "ranks share. Default: each device has its own.",
+                   .doc = "The link, FROM -> TO, whose bandwidth the device's copies and additions use, such as a "
+                          "memory shared by several ranks. Default: each device has its own.",
                    .min = 1,
                    .examples = {R"("memory_out -> memory_in")"}});
   const Field node{.name = "node",
@@ -46,14 +46,14 @@ Field graph_topology() {
                    .doc = "A device.",
                    .members = {{.name = "name",
                                 .type = Type::text,
-                                .doc = "A name of its own.",
+                                .doc = "The unique name of the device.",
                                 .required = true,
                                 .min = 1,
                                 .examples = {R"("g0")"},
                                 .into = &Graph::NodeSpec::name},
                                {.name = "kind",
                                 .type = Type::text,
-                                .doc = "What the device is; a gpu is a rank.",
+                                .doc = "The kind of the device. Each gpu is a rank.",
                                 .required = true,
                                 .choices = {"gpu", "cpu", "memory", "pcie_switch", "nvswitch", "nic", "switch"},
                                 .into = {&Graph::NodeSpec::kind,
@@ -66,7 +66,7 @@ Field graph_topology() {
                                           {"switch", NodeKind::network_switch}}}},
                                {.name = "rates",
                                 .type = Type::object,
-                                .doc = "What it does within itself, instead of `devices`.",
+                                .doc = "The processing rates of the device, instead of `devices`.",
                                 .examples = {R"({"reduce": "800 GB/s", "start": "2 us"})"},
                                 .members = std::move(rates),
                                 .only_said = true}}};
@@ -80,18 +80,21 @@ Field graph_topology() {
                  .examples = {R"("g0")"}};
   };
   link.examples = {R"({"from": "g0", "to": "s", "bandwidth": "10 GB/s", "latency": "0 us"})"};
-  link.members.insert(link.members.begin(), {end("from", "Name of one end."), end("to", "Name of the other end.")});
+  link.members.insert(link.members.begin(),
+                      {end("from", "The name of one end."), end("to", "The name of the other end.")});
   link.members.push_back({.name = "duplex",
                           .type = Type::text,
-                          .doc = "full: each direction has the bandwidth for itself; half: both share it.",
+                          .doc = "full: each direction has the full bandwidth; half: both directions share it.",
                           .fallback = "full",
                           .choices = {"full", "half"},
                           .into = {&LinkSpec::duplex, {{"full", Duplex::full}, {"half", Duplex::half}}}});
-  link.members.push_back(
-      {.name = "one_way", .type = Type::boolean, .doc = "Only from `from` to `to`.", .fallback = "false"});
+  link.members.push_back({.name = "one_way",
+                          .type = Type::boolean,
+                          .doc = "True for a link only from `from` to `to`.",
+                          .fallback = "false"});
   return {.name = "graph",
           .type = Type::object,
-          .doc = "Any graph; its gpus are the ranks, in the order listed.",
+          .doc = "An arbitrary graph. Its nodes of kind gpu are the ranks, in the order listed.",
           .members = {{.name = "nodes",
                        .type = Type::list,
                        .doc = "The devices.",
@@ -101,7 +104,7 @@ Field graph_topology() {
                        .members = {node}},
                       {.name = "links",
                        .type = Type::list,
-                       .doc = "The cables: full duplex unless `duplex` is half or `one_way` is true.",
+                       .doc = "The cables. They are full duplex unless `duplex` is half or `one_way` is true.",
                        .required = true,
                        .examples = {R"([{"from": "g0", "to": "s", "bandwidth": "10 GB/s", "latency": "0 us"}])"},
                        .members = {link}}}};
@@ -137,7 +140,7 @@ Field file_field(std::string name, std::string doc, bool required, std::string e
 Field nodes_field(std::string fallback = "") {
   return {.name = "nodes",
           .type = Type::whole,
-          .doc = "How many nodes.",
+          .doc = "The number of nodes.",
           .fallback = std::move(fallback),
           .min = 1,
           .max = 65'536,
@@ -146,7 +149,7 @@ Field nodes_field(std::string fallback = "") {
 }
 
 Field node_field() {
-  Field field = preset_field("node", "A preset: `ringsim list nodes` shows them.");
+  Field field = preset_field("node", "A preset machine; `ringsim list nodes` lists them.");
   field.words = {"machine", "preset", "instance", "instance_type", "host", "server"};
   return field;
 }
@@ -157,18 +160,20 @@ Field node_file_field() {
 Field cluster_topology() {
   const Field part{.name = "part",
                    .type = Type::object,
-                   .doc = "Some equal nodes.",
+                   .doc = "A number of identical nodes.",
                    .members = {node_field(), node_file_field(), nodes_field("1")},
                    .one_of = {{"node", "node_file"}}};
   return {.name = "cluster",
           .type = Type::object,
-          .doc = "Nodes joined by a fabric: `node` or `node_file` with `nodes` if they are equal, else `parts`.",
+          .doc =
+              "Nodes connected by a fabric. Use `node` or `node_file` with `nodes` for identical nodes, `parts` for "
+              "different ones.",
           .members = {node_field(),
                       node_file_field(),
                       nodes_field(),
                       {.name = "parts",
                        .type = Type::list,
-                       .doc = "Unequal nodes, in order.",
+                       .doc = "Groups of different nodes, in order.",
                        .min = 1,
                        .max = 65'536,
                        .examples = {R"([{"node": "dgx-1v", "nodes": 2}, {"node_file": "my-server.json"}])"},
@@ -189,27 +194,28 @@ Field nic_field(std::string doc) {
 Field nccl_xml_topology() {
   return {.name = "nccl_xml",
           .type = Type::object,
-          .doc = "Nodes as NCCL's topology XML describes one of them, joined by a fabric.",
-          .members = {file_field("file", "What NCCL_TOPO_DUMP_FILE wrote, or a cloud ships.", true, R"("topo.xml")"),
+          .doc = "Nodes connected by a fabric. An NCCL topology XML file describes one node.",
+          .members = {file_field("file", "A file written by NCCL_TOPO_DUMP_FILE or supplied by a cloud provider.", true,
+                                 R"("topo.xml")"),
                       nodes_field("1"),
                       {.name = "gpu",
                        .type = Type::text,
-                       .doc = "The GPUs' model, if the file does not state their compute capability.",
+                       .doc = "The GPU model, if the file does not state the compute capability.",
                        .choices = nccl::gpu_models(),
                        .numbers = Numbers::exact},
-                      preset_field("nvlink", "A preset whose NVLinks the GPUs have, if the file lists none."),
-                      nic_field("The rate of NICs whose speed the file does not state."),
+                      preset_field("nvlink", "A preset whose NVLinks to use if the file lists none."),
+                      nic_field("The link of NICs whose speed the file does not state."),
                       fabric_field()}};
 }
 
 Field nvidia_smi_topology() {
-  return {
-      .name = "nvidia_smi",
-      .type = Type::object,
-      .doc = "Nodes as the matrix of `nvidia-smi topo -m` shows one of them, joined by a fabric.",
-      .members = {file_field("file", "What `nvidia-smi topo -m` printed.", true, R"("topo.txt")"),
-                  preset_field("like", "A preset whose links have the speeds that the matrix does not state.", true),
-                  nodes_field("1"), nic_field("The rate of the NICs; default: that of `like`'s."), fabric_field()}};
+  return {.name = "nvidia_smi",
+          .type = Type::object,
+          .doc = "Nodes connected by a fabric. The matrix of `nvidia-smi topo -m` describes one node.",
+          .members = {
+              file_field("file", "The output of `nvidia-smi topo -m`.", true, R"("topo.txt")"),
+              preset_field("like", "A preset that supplies the link speeds, which the matrix does not contain.", true),
+              nodes_field("1"), nic_field("The link of the NICs. Default: as in the preset `like`."), fabric_field()}};
 }
 
 }  // namespace
@@ -217,23 +223,23 @@ Field nvidia_smi_topology() {
 Field topology_field() {
   const Field dimension{.name = "dimension",
                         .type = Type::whole,
-                        .doc = "GPUs along this dimension.",
+                        .doc = "The number of GPUs along this dimension.",
                         .min = 1,
                         .max = most_ranks,
                         .varies = false};
   const Field torus{.name = "torus",
                     .type = Type::object,
-                    .doc = "A grid of any dimension, closed in each; ranks count fastest in the last dimension.",
+                    .doc = "A torus with any number of dimensions. Ranks are numbered along the last dimension first.",
                     .members = {{.name = "dimensions",
                                  .type = Type::list,
-                                 .doc = "GPUs along each dimension; use `sweep` to vary it.",
+                                 .doc = "The number of GPUs along each dimension. Use `sweep` to vary this key.",
                                  .required = true,
                                  .min = 1,
                                  .max = 16,
                                  .examples = {"[4, 4]", "[2, 2, 2]"},
                                  .members = {dimension},
                                  .into = &Torus::dimensions},
-                                link_field("link", "What every link is.", stated_link(&Torus::link))},
+                                link_field("link", "The properties of every link.", stated_link(&Torus::link))},
                     .into = Member::alternative<TopologySpec, Torus>()};
   return {.name = "topology",
           .type = Type::variant,
@@ -242,11 +248,13 @@ Field topology_field() {
           .examples = {R"({"kind": "star", "ranks": 8, "link": {"bandwidth": "25 GB/s", "latency": "1 us"}})"},
           .discriminator = "kind",
           .named_by = "kind",
-          .variants = {plain_topology<Star>("star", "Every rank on a port of one non-blocking switch.", most_ranks),
-                       plain_topology<Ring>("ring", "Ranks in a closed ring, each cabled to the next.", most_ranks),
-                       // Cables grow with the square of the ranks: 4096 ranks have 8 million.
-                       plain_topology<FullMesh>("full_mesh", "A cable between every two ranks.", 4096), torus,
-                       graph_topology(), cluster_topology(), nccl_xml_topology(), nvidia_smi_topology()}};
+          .variants = {
+              plain_topology<Star>("star", "Every rank is connected to a port of one non-blocking switch.", most_ranks),
+              plain_topology<Ring>(
+                  "ring", "Every rank is connected to the next one; the last is connected to the first.", most_ranks),
+              // Cables grow with the square of the ranks: 4096 ranks have 8 million.
+              plain_topology<FullMesh>("full_mesh", "Every rank is connected to every other rank.", 4096), torus,
+              graph_topology(), cluster_topology(), nccl_xml_topology(), nvidia_smi_topology()}};
 }
 
 }  // namespace ringsim::scenarios

@@ -112,16 +112,17 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
 }
 
 Schema range_of(Schema number, Schema step) {
-  return {{"type", "object"},
-          {"description", "From `from`, as far as `to`: each value is the one before times `factor`, or plus `step`."},
-          {"properties",
-           {{"from", number},
-            {"to", number},
-            {"factor", {{"type", "number"}, {"exclusiveMinimum", 1}}},
-            {"step", std::move(step)}}},
-          {"required", {"from", "to"}},
-          {"oneOf", {{{"required", {"factor"}}}, {{"required", {"step"}}}}},
-          {"additionalProperties", false}};
+  return {
+      {"type", "object"},
+      {"description", "Values from `from` up to `to`. Each value is the previous one times `factor`, or plus `step`."},
+      {"properties",
+       {{"from", number},
+        {"to", number},
+        {"factor", {{"type", "number"}, {"exclusiveMinimum", 1}}},
+        {"step", std::move(step)}}},
+      {"required", {"from", "to"}},
+      {"oneOf", {{{"required", {"factor"}}}, {{"required", {"step"}}}}},
+      {"additionalProperties", false}};
 }
 
 /// The range that a scalar field accepts.
@@ -223,12 +224,13 @@ std::string scenario_schema() {
   const std::string size = "B|kB|MB|GB|TB|KiB|MiB|GiB|TiB";
   Writer writer;
   Schema& definitions = writer.definitions;
-  definitions["size"] = quantity("A size: powers of 1000 (kB) or of 1024 (KiB).", size, {"64 MiB", "1.5 GB"});
-  definitions["rate"] =
-      quantity("Bytes (GB/s) or bits (Gb/s) per second.", "(" + size + ")/s|[kMGT]?b/s", {"25 GB/s", "200 Gb/s"});
-  definitions["time"] = quantity("A length of time.", "ps|ns|us|ms|s", {"1.3 us", "500 ns"});
+  definitions["size"] =
+      quantity("A size in units that are powers of 1000 (kB) or 1024 (KiB).", size, {"64 MiB", "1.5 GB"});
+  definitions["rate"] = quantity("A rate in bytes (GB/s) or bits (Gb/s) per second.", "(" + size + ")/s|[kMGT]?b/s",
+                                 {"25 GB/s", "200 Gb/s"});
+  definitions["time"] = quantity("A duration.", "ps|ns|us|ms|s", {"1.3 us", "500 ns"});
   definitions["portion"] = {
-      {"anyOf", {quantity("A share of what there is without faults.", "%", {"25%", "12.5%"}), reference("rate")}}};
+      {"anyOf", {quantity("A share of the bandwidth without faults.", "%", {"25%", "12.5%"}), reference("rate")}}};
   for (const char* name : {"size", "rate", "time"}) {
     definitions[name + std::string("_range")] = range_of(reference(name), reference(name));
   }

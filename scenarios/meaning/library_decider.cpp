@@ -22,8 +22,8 @@ void refuse_decided(const Json& written, const Blame& blame) {
   const auto refuse = [&](const std::string& pointer) {
     std::string path = pointer.substr(1);
     std::replace(path.begin(), path.end(), '/', '.');
-    blame.fail(pointer, "cannot be combined with a library, which decides it",
-               fmt::format("leave it out (--set {}=null), or leave \"library\" out (--set library=null)", path));
+    blame.fail(pointer, "cannot be combined with a library, which chooses it",
+               fmt::format("remove it (--set {}=null), or remove \"library\" (--set library=null)", path));
   };
   const auto refuse_in = [&](const Json& job, const std::string& pointer) {
     if (job.contains("collective"))
@@ -81,7 +81,7 @@ Decider rccl_decider_of(const Canonical& canonical, const Canonical& part, const
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];
   if (canonical.contains("harness") && in_turn_of(canonical["harness"], gpus_called(part, cluster), blame) > 1)
     blame.fail("/harness/gpus_per_thread", "expected one GPU per thread with RCCL, found several",
-               "for RCCL it is not known how long a thread takes to call several GPUs in turn; leave it out");
+               "the time that a thread needs to call several GPUs in turn is not known for RCCL; remove the key");
   return out;
 }
 
@@ -133,7 +133,7 @@ std::optional<int> channels_said(const Canonical& library, std::initializer_list
     if (said > most)
       warn_of_variable(
           variable,
-          fmt::format("it counts as {}: NCCL {} has room for no more channels, found {}", most, version, said), blame,
+          fmt::format("treated as {}, because NCCL {} supports no more channels; found {}", most, version, said), blame,
           scenario);
     return std::min(said, most);
   }
@@ -181,8 +181,8 @@ std::optional<int> threads_said(const Canonical& env, const Blame& blame, Scenar
   const int said = env["NCCL_NTHREADS"].get<int>();
   if (said % warp == 0) return said;
   warn_of_variable("NCCL_NTHREADS",
-                   fmt::format("it counts as {}: NCCL accepts only multiples of {}, found {}", most, warp, said), blame,
-                   scenario);
+                   fmt::format("treated as {}, because NCCL accepts only multiples of {}; found {}", most, warp, said),
+                   blame, scenario);
   return most;
 }
 
@@ -199,7 +199,7 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame, 
   out.minor = nccl::minor_of_version(library["version"]);
   if (nccl::is_before_oldest(library["version"]))
     scenario.warnings.push_back(
-        fmt::format("{}: {} is simulated by the rules of {}, the oldest release that is modeled",
+        fmt::format("{}: {} is simulated with the rules of {}, the oldest release that is modeled",
                     blame.where("/library/version"), library["version"].get<std::string>(), nccl::oldest_version));
   const Canonical& env = library["env"];
   if (env.contains("NCCL_ALGO"))
@@ -277,7 +277,7 @@ Decider decider_of(const Canonical& canonical, const Json& written, const Canoni
   }
   out.version = library["version"].get<std::string>();
   if (library.contains("costs")) {
-    FileKind kind{"constants of costs, named as in `ringsim list costs --format json`", {}};
+    FileKind kind{"cost constants, named as in `ringsim list costs --format json`", {}};
     nccl::CostConstants constants = nccl::fitted_costs();
     nccl::for_each_constant(constants,
                             [&](const std::string& name, double) { kind.marks.push_back('"' + name + '"'); });
@@ -287,11 +287,12 @@ Decider decider_of(const Canonical& canonical, const Json& written, const Canoni
   out.graphs = take_graph_file(library, members, *cluster.parts.front().machine, out.settings, out.machine, files);
   if (out.graphs.file.find(nccl::SearchGraph::Id::ring) == nullptr) out.graphs.crossing = std::move(crossing);
   if (out.machine.ports > 1 && !out.graphs.path.empty())
-    warn_of_variable("NCCL_GRAPH_FILE",
-                     fmt::format("it counts for NCCL's choice alone, not for the rings: each of its NICs stands for {} "
-                                 "adapters here",
-                                 out.machine.ports),
-                     blame, scenario);
+    warn_of_variable(
+        "NCCL_GRAPH_FILE",
+        fmt::format(
+            "it affects only NCCL's choice, not the rings: each NIC in the file represents {} adapters in the topology",
+            out.machine.ports),
+        blame, scenario);
   const auto& warnings = out.graphs.file.warnings;
   scenario.warnings.insert(scenario.warnings.end(), warnings.begin(), warnings.end());
   if (canonical.contains("devices") && canonical["devices"].contains("gpu")) out.gpu = canonical["devices"]["gpu"];

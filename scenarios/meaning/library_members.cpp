@@ -34,8 +34,8 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const st
       return device.kind == NodeKind::gpu && dot != std::string::npos && text.substr(dot + 1) == device.name;
     };
     if (std::none_of(devices.begin(), devices.end(), is_it))
-      blame.fail(fmt::format("{}/{}", pointer, i), fmt::format("expected the name of a gpu, found {}", in_quotes(text)),
-                 "names are those of `ringsim topology show`, such as \"node0.gpu0\"");
+      blame.fail(fmt::format("{}/{}", pointer, i), fmt::format("expected the name of a GPU, found {}", in_quotes(text)),
+                 "use names from `ringsim topology show`, such as \"node0.gpu0\"");
     const std::string node = text.substr(0, dot);
     if (by_node.count(node) == 0) order.push_back(node);
     by_node[node].push_back(text.substr(dot + 1));
@@ -47,7 +47,7 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const st
       blame.fail(pointer,
                  fmt::format("expected the same GPUs on every node with a library, found different ones on {} and {}",
                              node, order.front()),
-                 "how NCCL connects different kinds of nodes is not modeled");
+                 "it is not modeled how NCCL connects different kinds of nodes");
   return out;
 }
 
@@ -55,9 +55,9 @@ const Cluster& one_kind(const TopologySpec& topology, const Blame& blame) {
   const auto* cluster = std::get_if<Cluster>(&topology);
   if (cluster == nullptr || cluster->parts.size() != 1)
     blame.fail("/library",
-               fmt::format("expected a topology of kind cluster with one kind of node for a library, found {}",
+               fmt::format("expected a topology of kind cluster with one kind of node for use with a library, found {}",
                            cluster == nullptr ? "another kind" : "several kinds of nodes"),
-               "NCCL decides by the GPUs, links and NICs of a machine");
+               "NCCL's choices depend on the GPUs, links and NICs of a machine");
   return *cluster;
 }
 
@@ -89,12 +89,11 @@ Canonical of_first_group(const Canonical& collective, const std::string& pointer
     const Members members =
         members_of(one, *cluster, listed ? fmt::format("{}/groups/{}", pointer, g) : pointer + "/ranks", blame);
     if (nodes != 0 && members.nodes != nodes)
-      blame.fail(
-          fmt::format("{}/{}", pointer, key),
-          fmt::format("expected groups that lie alike next to a library, found group {} on {} and group {} on {} "
-                      "nodes",
-                      g, members.nodes, g + 1, nodes),
-          "the library decides for the first group, and the others do the same");
+      blame.fail(fmt::format("{}/{}", pointer, key),
+                 fmt::format("expected identically placed groups for use with a library, found group {} on {} and "
+                             "group {} on {} nodes",
+                             g, members.nodes, g + 1, nodes),
+                 "the library chooses for the first group, and the others do the same");
     nodes = members.nodes;
   }
   return one;
@@ -115,9 +114,9 @@ int in_turn_of(const Canonical& harness, int gpus, const Blame& blame) {
   const int each = harness.value("gpus_per_thread", 1);
   if (gpus % each != 0)
     blame.fail("/harness/gpus_per_thread",
-               fmt::format("expected a number that divides the {} GPU{} of a node that take part, found {}", gpus,
+               fmt::format("expected a divisor of the {} participating GPU{} of a node, found {}", gpus,
                            gpus == 1 ? "" : "s", each),
-               "each thread calls this many, all on its node: it is -g of nccl-tests");
+               "each thread calls this number of GPUs on its node, as set by -g in nccl-tests");
   return each;
 }
 

@@ -25,12 +25,12 @@ using nccl::TunerProtocol;
 std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op, const LibraryRun& run) {
   std::vector<std::pair<const char*, std::string>> out;
   if (run.machine.nodes == 1)
-    out.emplace_back("NCCL_NET_GDR_C2C", "there is one node, and it applies to NICs");
+    out.emplace_back("NCCL_NET_GDR_C2C", "it applies to NICs, and there is only one node");
   else if (!run.machine.arm)
-    out.emplace_back("NCCL_NET_GDR_C2C", "no chip-to-chip link joins GPUs and CPUs here");
+    out.emplace_back("NCCL_NET_GDR_C2C", "this machine has no chip-to-chip link between GPUs and CPUs");
   if (nccl::sends_to_peers(op)) {
     for (const char* name : {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_NVLS_ENABLE"})
-      out.emplace_back(name, fmt::format("{} is sends and receives to peers", to_string(op)));
+      out.emplace_back(name, fmt::format("{} consists of sends and receives to peers", to_string(op)));
     if (run.machine.nodes == 1)
       for (const char* name : {"NCCL_NCHANNELS_PER_NET_PEER", "NCCL_P2P_NET_CHUNKSIZE"})
         out.emplace_back(name, "no peer is on another node");
@@ -38,16 +38,17 @@ std::vector<std::pair<const char*, std::string>> idle_variables(CollectiveOp op,
   }
   for (const char* name : {"NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS", "NCCL_NCHANNELS_PER_NET_PEER",
                            "NCCL_P2P_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE"})
-    out.emplace_back(name, fmt::format("it applies to sends and receives to peers, and {} uses none", to_string(op)));
+    out.emplace_back(
+        name, fmt::format("it applies to sends and receives between peers, which {} does not use", to_string(op)));
   const auto chosen = fmt::format("the library chooses {}", to_string(run.call.plan.algorithm));
   if (run.call.plan.algorithm == TunerAlgorithm::nvls || run.call.plan.algorithm == TunerAlgorithm::nvls_tree) {
     for (const char* name :
          {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS", "NCCL_NTHREADS"})
-      out.emplace_back(name, chosen + ", and it applies to rings and trees");
+      out.emplace_back(name, chosen + ", but it applies to rings and trees");
     for (const char* name : {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"})
-      out.emplace_back(name, chosen + ", and how it bounds the thread blocks of NVLS is not modeled");
+      out.emplace_back(name, chosen + ", and its limit on the thread blocks of NVLS is not modeled");
   } else if (run.call.plan.protocol == TunerProtocol::ll128) {
-    out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, and it applies to LL and Simple");
+    out.emplace_back("NCCL_NTHREADS", "the library chooses LL128, but it applies to LL and Simple");
   }
   if (op != CollectiveOp::all_reduce)
     out.emplace_back("NCCL_NVLS_ENABLE", fmt::format("NVLS is not modeled for {}", to_string(op)));
@@ -100,7 +101,7 @@ void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, co
     if (each == run.call.plan.algorithm) return;
     none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
   }
-  scenario.warnings.push_back(fmt::format("{}: {} {} has no {} here and falls back to {}",
+  scenario.warnings.push_back(fmt::format("{}: {} {} does not have {} here and falls back to {}",
                                           blame.where("/library/env/NCCL_ALGO"), run.name == "rccl" ? "RCCL" : "NCCL",
                                           run.version, none, to_string(run.call.plan.algorithm)));
 }
@@ -112,12 +113,12 @@ void warn_of_own_part(const Canonical& gpu, const std::vector<LibraryUse>& uses,
   const auto warn = [&](const char* key, const char* what, bool (*does)(CollectiveOp)) {
     if (gpu.contains(key) &&
         std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) { return does(use.op); }))
-      scenario.warnings.push_back(fmt::format("{}: it has no effect, because in {} no rank {} its own part",
+      scenario.warnings.push_back(fmt::format("{}: it has no effect, because in {}, no rank {} its own part",
                                               blame.where(fmt::format("/devices/gpu/{}", key)),
                                               to_string(uses.front().op), what));
   };
   warn("copy", "copies", copies_own_part);
-  warn("reduce", "adds up", adds_own_part);
+  warn("reduce", "adds", adds_own_part);
 }
 
 /// True if a variable of that value changes nothing in NCCL either: "0" of NCCL_SHM_DISABLE.
@@ -173,8 +174,7 @@ void warn_of_releases(const Canonical& env, const std::string& version, const Bl
   for (const auto& [name, minor] : since)
     if (env.contains(name) && nccl::minor_of_version(version) < minor)
       scenario.warnings.push_back(
-          fmt::format("{}: it has no effect, because NCCL {} does not know it; 2.{} is the "
-                      "first release that does",
+          fmt::format("{}: it has no effect, because NCCL {} does not support it; 2.{} is the first release that does",
                       blame.where(fmt::format("/library/env/{}", name)), version, minor));
 }
 
@@ -208,7 +208,7 @@ void warn_of_nccl(const Canonical& canonical, const Json& written, const std::ve
       idle.begin(), idle.end(), [](const auto& each) { return each.first == std::string_view("NCCL_NVLS_ENABLE"); });
   if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
       nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
-    warn("/library/env/NCCL_NVLS_ENABLE", "NVLS may be chosen without it");
+    warn("/library/env/NCCL_NVLS_ENABLE", "NVLS can be chosen without it");
   const auto chosen =
       std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
   if (env.contains("NCCL_ALGO") && chosen != uses.end())
@@ -237,7 +237,7 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
   if (std::none_of(uses.begin(), uses.end(), is_chosen))
     for (const char* name : {"NCCL_ALGO", "NCCL_PROTO"})
       if (env.contains(name))
-        warn(name, fmt::format("it has no effect, because {}; RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner",
+        warn(name, fmt::format("it has no effect, because {}; with RCCL_MSCCL_ENABLE=0, RCCL's tuner chooses",
                                is_msccl(uses.front()) ? "an MSCCL schedule takes precedence at this size"
                                                       : "sends and receives to peers are used"));
   if (const auto chosen = std::find_if(uses.begin(), uses.end(), is_chosen);
@@ -267,7 +267,7 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
         if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "it is not modeled");
-    if (says("cpu")) warn("/devices/cpu", "no CPU takes part in the library's collectives");
+    if (says("cpu")) warn("/devices/cpu", "no CPU participates in the library's collectives");
     const auto gpu_says = [&](const char* key) { return says("gpu") && canonical["devices"]["gpu"].contains(key); };
     if (gpu_says("start")) warn("/devices/gpu/start", "the costs of the library's kernels already include it");
     const auto is_bound = [](const LibraryUse& use) {
@@ -275,11 +275,10 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     };
     if (gpu_says("channel") && scenario.library && std::none_of(uses.begin(), uses.end(), is_bound))
       warn("/devices/gpu/channel",
-           "the rate of thread blocks limits Simple rings and trees over NVLink; here the library's costs "
-           "include it");
+           "it limits Simple rings and trees over NVLink; otherwise the costs of the library already include it");
     return;
   }
-  const std::string because = "no library's kernels run: the scenario has no key \"library\"";
+  const std::string because = "no library kernels run without the key \"library\"";
   for (const char* key : {"launch", "launch_channel"})
     if (says("gpu") && canonical["devices"]["gpu"].contains(key)) warn(fmt::format("/devices/gpu/{}", key), because);
   if (canonical.contains("harness")) warn("/harness", because);

@@ -42,10 +42,11 @@ void check_beside_training(const Canonical& canonical, const Blame& blame) {
     if (canonical["disturbance"].contains(key) && (canonical.contains("inference") || canonical.contains("trace")))
       blame.fail(fmt::format("/disturbance/{}", key),
                  fmt::format("cannot be combined with {}", canonical.contains("trace") ? "a trace" : "inference"),
-                 "it would delay each step of each message");
+                 "it would delay every step of every message");
     else if (canonical["disturbance"].contains(key))
       blame.fail(fmt::format("/disturbance/{}", key), "cannot be combined with a training step",
-                 "it would delay each step of each message; training.slow and training.jitter slow the computation");
+                 "it would delay every step of every message; to slow down the computation, use training.slow and "
+                 "training.jitter");
 }
 
 /// A level by name, or by the numbers of older NCCLs: 0 never, 1 one switch, 2 several, 3 the host bridge, 4 and 5
@@ -63,10 +64,11 @@ PathType level_of(const std::string& text) {
 void check_spellings(const Json& written, const Blame& blame) {
   if (written.contains("network") && written["network"].contains("packet") &&
       written["network"].value("model", "fair") != "packet")
-    blame.fail("/network/packet",
-               fmt::format("expected settings of packets only with the model packet, found the model {}",
-                           written["network"].value("model", "fair")),
-               R"(to compare models: "network": [{"model": "fair"}, {"model": "packet", "packet": {"mtu": "1 KiB"}}])");
+    blame.fail(
+        "/network/packet",
+        fmt::format("expected packet settings only with the model packet, found the model {}",
+                    written["network"].value("model", "fair")),
+        R"(to compare models, write "network": [{"model": "fair"}, {"model": "packet", "packet": {"mtu": "1 KiB"}}])");
   if (!written.contains("transport")) return;
   const Json& said = written["transport"];
   constexpr std::pair<const char*, const char*> same[] = {{"gdr_level", "NCCL_NET_GDR_LEVEL"},
@@ -76,7 +78,7 @@ void check_spellings(const Json& written, const Blame& blame) {
                                                           {"pxn", "NCCL_PXN_DISABLE"}};
   const auto refuse = [&](const char* one, const char* other) {
     blame.fail(fmt::format("/transport/{}", other), fmt::format("cannot be combined with {}", one),
-               "they set the same thing; leave one out");
+               "they set the same thing; remove one");
   };
   for (const auto& [one, other] : same)
     if (said.contains(one) && said.contains(other)) refuse(one, other);
@@ -104,8 +106,9 @@ Routing::Policy policy_of_ports(const Cluster& cluster, const Blame& blame, std:
     if (widest == nullptr) continue;
     const Routing::Policy own = routing_of_port(*widest);
     if (found && *found != own) {
-      warnings.push_back(fmt::format("{}: the networks of the machines' NICs differ, {} and {}; static is taken",
-                                     blame.where("/network/routing"), to_string(*found), to_string(own)));
+      warnings.push_back(
+          fmt::format("{}: the NICs of the machines use different networks, {} and {}; static routing is used",
+                      blame.where("/network/routing"), to_string(*found), to_string(own)));
       return Routing::Policy::fixed;
     }
     found = own;
@@ -268,7 +271,7 @@ void warn_of_denied_gpudirect(const Blame& blame, Scenario& scenario) {
     const std::string denied = without_gpudirect(*part.machine);
     if (denied.empty()) continue;
     scenario.warnings.push_back(scenario.transport.assumes_gpudirect
-                                    ? fmt::format("{}: {} has {}; they are used with GPUDirect anyway",
+                                    ? fmt::format("{}: {} has {}; GPUDirect is used anyway",
                                                   blame.where("/transport/gpudirect"), part.machine->name, denied)
                                     : fmt::format("{}: {}", part.machine->name, what_denied_gpudirect_means(denied)));
   }
@@ -287,8 +290,8 @@ void warn_of_unequal_nics(const Blame& blame, Scenario& scenario) {
     }
     if (!least || *least == *most) continue;
     scenario.warnings.push_back(
-        fmt::format("{}: all cuts each message into equal parts, but the NICs of {} have {} to {}: the slowest of them "
-                    "decides; nearest takes the widest, as NCCL does",
+        fmt::format("{}: all splits each message into equal parts, but the NICs of {} have {} to {}, so the slowest "
+                    "one limits the transfer; nearest uses the fastest one, as NCCL does",
                     blame.where("/transport/nics"), part.machine->name, format(*least), format(*most)));
   }
 }
@@ -309,11 +312,10 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
       for (const NodeId from : {ranks[i - 1], ranks.front()}) {
         const std::uint32_t ways = routes.find(from, ranks[i]).turns;
         if (ways < 2) continue;
-        scenario.warnings.push_back(
-            fmt::format("{}: static takes the first of equally short paths, in the order of the links, for all "
-                        "messages of a graph; {} to {} "
-                        "has {} and uses one. ecmp and flow_spray spread messages over them",
-                        blame.where("/network/routing"), topology.node(from).name, topology.node(ranks[i]).name, ways));
+        scenario.warnings.push_back(fmt::format(
+            "{}: in a graph, static routing sends all messages over the first of several equally short paths, in link "
+            "order; {} to {} has {} and uses one. ecmp and flow_spray spread messages over all of them",
+            blame.where("/network/routing"), topology.node(from).name, topology.node(ranks[i]).name, ways));
         return;
       }
     }
@@ -327,11 +329,15 @@ void expect_no_flow_spray(const Scenario& scenario, const Blame& blame) {
   if (!scenario.library || scenario.routing.policy != Routing::Policy::flow_spray) return;
   const std::vector<const LibraryCall*> calls = calls_of(scenario);
   if (calls.size() > 1)
-    blame.fail("/network/routing", "expected another policy for calls that differ in protocol, found flow_spray",
-               "flow_spray tells messages of a pair apart by their number, calls by their channels");
+    blame.fail(
+        "/network/routing",
+        "expected a policy other than flow_spray for calls with different protocols, found flow_spray",
+        "flow_spray distinguishes messages of a pair by their number, but calls are distinguished by their channels");
   if (calls.front()->channel.bytes_per_second > 0)
-    blame.fail("/network/routing", "expected another policy for this library's channels, found flow_spray",
-               "flow_spray tells messages of a pair apart by their number, thread blocks by their channel");
+    blame.fail("/network/routing",
+               "expected a policy other than flow_spray for the channels of this library, found flow_spray",
+               "flow_spray distinguishes messages of a pair by their number, but thread blocks are distinguished by "
+               "their channel");
 }
 
 }  // namespace
@@ -348,8 +354,8 @@ void expect_one_kind(const Canonical& canonical, const Blame& blame) {
         "",
         fmt::format("expected one of the keys \"collective\", \"training\", \"inference\" and \"trace\", found {}",
                     n == 0 ? "none" : found),
-        "collective: What the GPUs do. training: What the GPUs train. inference: What the GPUs serve. trace: What a "
-        "job did.");
+        "collective: one collective; training: a training step; inference: an inference step; trace: a step of a real "
+        "job");
 }
 
 /// In the order of ranks; none if the scenario names those of the step.
@@ -403,9 +409,11 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   DecideJob decide_job;
   if (by_library && out.training && out.training->regime->kind == Regime::Kind::single) {
     if (written.contains("jobs") && !written["jobs"].empty())
-      blame.fail("/training/regime", "expected a regime that exchanges, next to a library and jobs, found single",
-                 "leave the library out, and name the algorithms of the jobs");
-    out.warnings.push_back(blame.where("/library") + ": it has no effect with the regime single: nothing is exchanged");
+      blame.fail("/training/regime",
+                 "expected a regime that exchanges data, for use with a library and jobs, found single",
+                 "remove the library and set the algorithms of the jobs");
+    out.warnings.push_back(blame.where("/library") +
+                           ": it has no effect with the regime single, which exchanges no data");
   } else if (by_library) {
     refuse_decided(written, blame);
     share_variables(decided, written, blame);
@@ -427,7 +435,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (out.trains()) check_beside_training(canonical, blame);
   if (out.training && out.training->async && out.main().request.channels > 1)
     out.warnings.push_back(blame.where("/transport/channels") +
-                           ": has no effect: with mode async each shard goes in one message");
+                           ": has no effect: with mode async, each shard is sent in one message");
 
   check_spellings(written, blame);
   out.transport =
@@ -441,7 +449,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   if (moves_packets(out.model)) check_buffer(out.packet, blame);
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
-               "flow_spray tells messages of a pair apart by their number, per_channel by their channel");
+               "flow_spray distinguishes messages of a pair by their number, per_channel by their channel");
   expect_no_flow_spray(out, blame);
   warn_of_denied_gpudirect(blame, out);
   warn_of_unequal_nics(blame, out);

@@ -28,7 +28,7 @@ void take_calibration(const nlohmann::json& canonical, const Blame& blame, const
         blame.fail("/calibration/" + key, fmt::format("expected either a file or factors, found file and {}", key));
     const Files::Content& content =
         files.read(given["file"]["path"].get<std::string>(),
-                   {"a file of `ringsim calibrate`, which has \"factors\"", {"\"factors\""}});
+                   {"a file written by `ringsim calibrate`, with the key \"factors\"", {"\"factors\""}});
     const Calibration asked = calibration_of(given);  // scale_* alone
     scenario.calibration = read_calibration(content.text, content.path, scenario.warnings);
     scenario.calibration->classes = asked.classes;
@@ -38,7 +38,7 @@ void take_calibration(const nlohmann::json& canonical, const Blame& blame, const
   }
   if (!scenario.trains() && scenario.calibration->compute != 1)
     scenario.warnings.push_back(blame.where("/calibration/scale_compute") +
-                                ": it has no effect, because nothing is trained");
+                                ": it has no effect, because there is no training step");
   try {
     scale_links(scenario.topology, scenario.calibration->links);
   } catch (const InputError& error) {

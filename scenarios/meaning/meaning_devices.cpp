@@ -19,7 +19,7 @@ DeviceSpec devices_of(const nlohmann::json& canonical, const Blame& blame, const
   const auto check = [&](const std::optional<DeviceRates>& rates, const std::string& pointer) {
     if (rates && rates->channel && scenario.routing.policy == Routing::Policy::flow_spray)
       blame.fail(pointer + "/channel", "cannot be combined with routing flow_spray",
-                 "flow_spray tells messages of a pair apart by their number, a rate of channels by their channel");
+                 "flow_spray distinguishes messages of a pair by their number, the rate of channels by their channel");
   };
   check(spec.gpu, "/devices/gpu");
   check(spec.cpu, "/devices/cpu");
@@ -29,8 +29,8 @@ DeviceSpec devices_of(const nlohmann::json& canonical, const Blame& blame, const
       const Graph::NodeSpec& node = graph->nodes[n];
       check(node.rates, pointer);
       if (!node.over.empty() && !node.rates->reduce && !node.rates->copy)
-        blame.fail(pointer + "/over", "expected reduce or copy next to it, found neither",
-                   "it states what additions and copies use");
+        blame.fail(pointer + "/over", "expected reduce or copy as well, found neither",
+                   "it sets the link that additions and copies use");
     }
   return spec;
 }

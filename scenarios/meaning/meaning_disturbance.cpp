@@ -40,7 +40,7 @@ FaultSpec fault_of(const Canonical& fault, const std::string& pointer, const Bla
   out.until = SimTime{time_of(fault["until"])};
   if (out.change.to == LinkChange::To::restored) {
     blame.fail(pointer + "/until", "cannot be combined with the state restored",
-               "leave \"until\" out, or state what happens to the link before");
+               "remove \"until\", or set a fault that this restores");
   }
   if (*out.until <= out.change.at) {
     blame.fail(pointer + "/until",
@@ -68,9 +68,9 @@ BackgroundSpec background_of(const Canonical& message, const std::string& pointe
   read_members(field_at("disturbance.background").members.front(), message, out);
   if (out.message.every && out.message.every->count() == 0)
     blame.fail(pointer + "/every", "expected a time above 0 between two messages, found 0",
-               "leave \"every\" out to have each sent when the one before is delivered");
+               "remove \"every\" to send each message when the previous one is delivered");
   if (out.message.until && *out.message.until < out.message.start)
-    blame.fail(pointer + "/until", fmt::format("expected a time not before the first message, {}, found {}",
+    blame.fail(pointer + "/until", fmt::format("expected a time no earlier than the first message, {}, found {}",
                                                format(out.message.start.time_since_epoch()),
                                                format(out.message.until->time_since_epoch())));
   return out;
@@ -95,7 +95,7 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
       if (!takes_back(scenario.model) && scenario.faults.back().change.to == LinkChange::To::down) {
         blame.fail(pointer + "/state",
                    fmt::format("down cannot be combined with the network model {}", to_string(scenario.model)),
-                   "packets cannot be removed from the buffers in which they wait: use the model fair");
+                   "packets cannot be removed from the buffers that they wait in: use the model fair");
       }
     }
   }
@@ -112,7 +112,7 @@ void take_disturbance(const Canonical& canonical, const Blame& blame, Scenario& 
     const Picoseconds start = scenario.jobs[job].start;
     if (start.count() > 0 && time_of(each["by"]) <= start)
       scenario.warnings.push_back(blame.where(pointer + "/by") +
-                                  fmt::format(": has no effect: the whole job starts at {}", format(start)));
+                                  fmt::format(": has no effect, because the whole job starts at {}", format(start)));
   });
   for_each("slow", [&](const Canonical& each, const std::string& pointer) {
     const auto [job, rank] = rank_of(each, pointer, blame, scenario);

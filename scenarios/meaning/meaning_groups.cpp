@@ -77,9 +77,9 @@ void expect_equal_sizes(const std::vector<std::vector<int>>& groups, const std::
   for (std::size_t g = 1; g < groups.size(); ++g)
     if (groups[g].size() != groups.front().size())
       blame.fail(place,
-                 fmt::format("expected groups of one size, found {} GPUs in group 0 and {} in group {}",
+                 fmt::format("expected groups of equal size, found {} GPUs in group 0 and {} in group {}",
                              groups.front().size(), groups[g].size(), g),
-                 "collectives of unequal groups are jobs of their own: \"jobs\"");
+                 "use separate \"jobs\" for collectives on groups of different sizes");
 }
 
 }  // namespace
@@ -99,16 +99,16 @@ std::vector<std::vector<int>> groups_of(const Canonical& collective, std::size_t
     for (const char* other : {"ranks", "split"})
       if (collective.contains(other))
         blame.fail(fmt::format("{}/{}", pointer, other), "cannot be combined with groups",
-                   "groups name their GPUs themselves");
+                   "groups already list their GPUs");
     std::set<std::string> known;
     int next = 0;
     for (std::size_t g = 0; g < collective["groups"].size(); ++g) {
       const Canonical& group = collective["groups"][g];
       for (std::size_t i = 0; i < group.size(); ++i)
         if (!known.insert(group[i].get<std::string>()).second)
-          blame.fail(
-              fmt::format("{}/groups/{}/{}", pointer, g, i),
-              fmt::format("expected each GPU in one group, found {} again", in_quotes(group[i].get<std::string>())));
+          blame.fail(fmt::format("{}/groups/{}/{}", pointer, g, i),
+                     fmt::format("expected each GPU in only one group, found {} again",
+                                 in_quotes(group[i].get<std::string>())));
       groups.emplace_back(group.size());
       std::iota(groups.back().begin(), groups.back().end(), next);
       next += static_cast<int>(group.size());
@@ -120,7 +120,8 @@ std::vector<std::vector<int>> groups_of(const Canonical& collective, std::size_t
     if (!split)
       blame.fail(pointer + "/split",
                  fmt::format("expected AND, OR, MOD or DIV and a whole number, found {}", in_quotes(text)),
-                 "as nccl-tests reads NCCL_TESTS_SPLIT; for example \"DIV 8\": ranks 0 to 7, ranks 8 to 15 ...");
+                 "use the syntax of NCCL_TESTS_SPLIT in nccl-tests; for example \"DIV 8\" for ranks 0 to 7, ranks 8 to "
+                 "15 ...");
     std::map<std::uint64_t, std::vector<int>> by_color;
     for (std::size_t rank = 0; rank < ranks; ++rank) by_color[split->color(rank)].push_back(static_cast<int>(rank));
     for (auto& [color, members] : by_color) groups.push_back(std::move(members));

@@ -27,7 +27,7 @@ void expect_one_card(const Canonical& workload, const Blame& blame) {
     blame.fail(
         serving_place.workload,
         fmt::format("expected either model or transformer, found {}", workload.contains("model") ? "both" : "neither"),
-        R"(name a model with a card, "model": "llama3_70b", or give its card, "transformer": {...})");
+        R"(use a model that has a card, "model": "llama3_70b", or give a card, "transformer": {...})");
 }
 
 void expect_one_rank_divides(const InferencePlan& plan, const Blame& blame) {
@@ -37,14 +37,14 @@ void expect_one_rank_divides(const InferencePlan& plan, const Blame& blame) {
                  fmt::format("expected a number that divides {}, {}, found {}", what, whole, plan.tensor), hint);
   };
   const TransformerCard& card = plan.card;
-  expect(card.heads, "the heads of the attention", "each rank has whole heads");
-  expect(card.kv_heads, "the heads of keys and values",
-         "each rank has whole heads; copies of one head on several ranks are not modeled");
+  expect(card.heads, "the number of attention heads", "each rank needs whole heads");
+  expect(card.kv_heads, "the number of key-value heads",
+         "each rank needs whole heads; copies of a head on several ranks are not modeled");
   if (card.experts == 0 || card.dense_layers > 0)
-    expect(card.ffn, "the inner size of the MLP", "each rank has equally many columns");
+    expect(card.ffn, "the inner size of the MLP", "each rank needs the same number of columns");
   if (card.experts == 0) return;
-  expect(card.expert_ffn, "the inner size of an expert", "each rank has equally many columns of every expert");
-  expect(card.shared_ffn, "the inner size of the shared expert", "each rank has equally many columns");
+  expect(card.expert_ffn, "the inner size of an expert", "each rank needs the same number of columns of every expert");
+  expect(card.shared_ffn, "the inner size of the shared expert", "each rank needs the same number of columns");
 }
 
 /// Ranks with different experts have sequences of their own.
@@ -52,19 +52,19 @@ void expect_expert_ranks(const InferencePlan& plan, const Blame& blame) {
   const std::string at = "/inference/parallel/expert";
   if (plan.card.experts == 0)
     blame.fail(at, fmt::format("expected 1 with a model without experts, found {}", plan.expert),
-               "experts and top_k of the card say how many there are");
+               "set experts and top_k on the model card");
   if (plan.tensor > 1)
-    blame.fail(
-        at, fmt::format("expected 1 with tensor {}, found {}", plan.tensor, plan.expert),
-        "tensor ranks divide every expert; with expert each rank has all of the attention and sequences of its own");
+    blame.fail(at, fmt::format("expected 1 with tensor {}, found {}", plan.tensor, plan.expert),
+               "tensor ranks split every expert; with expert parallelism, each rank has the complete attention and its "
+               "own sequences");
   if (plan.card.experts % plan.expert != 0)
     blame.fail(at,
-               fmt::format("expected a number that divides the experts of a layer, {}, found {}", plan.card.experts,
-                           plan.expert),
-               "each rank has equally many");
+               fmt::format("expected a number that divides the number of experts per layer, {}, found {}",
+                           plan.card.experts, plan.expert),
+               "each rank needs the same number");
   if (plan.batch % plan.expert != 0)
     blame.fail("/inference/batch", fmt::format("expected a multiple of expert, {}, found {}", plan.expert, plan.batch),
-               "batch: sequences of all ranks; each has equally many");
+               "batch counts the sequences of all ranks, and each rank needs the same number");
 }
 
 /// Bytes and operations are counted in 63 bits.
@@ -91,7 +91,7 @@ void expect_all_reduce(const Canonical& parallel, const Blame& blame) {
   const Algorithm& algorithm = algorithm_of_groups(parallel["algorithm"], at, blame);
   if (!algorithm.supports(CollectiveOp::all_reduce))
     blame.fail(at, fmt::format("expected an algorithm for all_reduce, found {}", algorithm.name),
-               "`ringsim list algorithms` names those that do it");
+               "`ringsim list algorithms` lists the algorithms for it");
 }
 
 InferencePlan plan_of(const Canonical& canonical, const Blame& blame) {
@@ -120,17 +120,17 @@ void name_serving_ranks(Canonical& canonical, const std::vector<std::string>& gp
   const auto n = parallel["tensor"].get<std::size_t>() * parallel["expert"].get<std::size_t>();
   if (canonical.contains("ranks")) {
     if (canonical["ranks"].size() != n)
-      blame.fail(
-          "/inference/ranks",
-          fmt::format("expected as many gpus as tensor times expert, {}, found {}", n, canonical["ranks"].size()),
-          "one copy of the model serves; others do the same on GPUs of their own");
+      blame.fail("/inference/ranks",
+                 fmt::format("expected tensor times expert GPUs, {}, found {}", n, canonical["ranks"].size()),
+                 "the simulation covers one copy of the model; other copies do the same on other GPUs");
     return;
   }
   if (gpus.size() < n)
     blame.fail(parallel["tensor"] == 1 ? "/inference/parallel/expert" : "/inference/parallel/tensor",
-               fmt::format("expected at most the GPUs of the topology, {}, found {}", gpus.size(), n),
-               parallel["tensor"] == 1 ? "one copy of the model serves: use fewer expert ranks or more nodes"
-                                       : "pipeline parallel inference is not modeled: use fewer tensor ranks");
+               fmt::format("expected at most the number of GPUs in the topology, {}, found {}", gpus.size(), n),
+               parallel["tensor"] == 1
+                   ? "the simulation covers one copy of the model: use fewer expert ranks or more nodes"
+                   : "pipeline parallel inference is not modeled: use fewer tensor ranks");
   canonical["ranks"] = std::vector<std::string>(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(n));
 }
 

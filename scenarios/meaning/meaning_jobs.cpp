@@ -40,11 +40,11 @@ Arguments arguments_of(const Algorithm& algorithm, const Canonical& given) {
 const Algorithm& algorithm_of_groups(const Canonical& given, const std::string& pointer, const Blame& blame) {
   const Algorithm* algorithm = find_algorithm(given["name"].get<std::string>());
   if (algorithm == nullptr)
-    blame.fail(pointer, "expected an algorithm of the catalog, found a file", "there are collectives of several sizes");
+    blame.fail(pointer, "expected an algorithm of the catalog, found a file", "the collectives have several sizes");
   const Arguments arguments = arguments_of(*algorithm, given);
   if (!algorithm->uses_fabric(arguments) && algorithm->helpers(arguments) > 0)
     blame.fail(pointer, fmt::format("expected an algorithm without servers, found {}", algorithm->name),
-               "servers of groups are not modeled");
+               "servers are not modeled for groups");
   return *algorithm;
 }
 
@@ -66,8 +66,8 @@ std::shared_ptr<const StoredSchedule> schedule_in(const Files::Content& content,
                                                   const std::string& pointer, const Blame& blame) {
   const bool says = algorithm.contains("sends");
   if (says && !is_goal(content.text))
-    blame.fail(pointer + "/sends", fmt::format("expected sends only for a file in GOAL, found {}", content.path),
-               "other formats order their sends themselves");
+    blame.fail(pointer + "/sends", fmt::format("expected sends only for a GOAL file, found {}", content.path),
+               "other formats already order their sends");
   try {
     return std::make_shared<const StoredSchedule>(
         read_schedule(content.text, content.path, {.sends_in_turn = says && algorithm["sends"] == "in_turn"}));
@@ -102,17 +102,17 @@ void check_supports(const Algorithm& algorithm, CollectiveOp op, const std::stri
       algorithm.name, blame.where(pointer + "/algorithm"),
       fmt::format("expected an algorithm for {}, found \"{}\"", to_string(op), algorithm.name),
       fmt::format("{} does {}; {}", algorithm.name, fmt::join(can, ", "),
-                  others.empty() ? fmt::format("no algorithm does {}", to_string(op))
-                                 : fmt::format("{} is done by {}", to_string(op), fmt::join(others, ", "))));
+                  others.empty() ? fmt::format("no algorithm implements {}", to_string(op))
+                                 : fmt::format("{} is implemented by {}", to_string(op), fmt::join(others, ", "))));
 }
 
 void check_request(const Job& job, const Canonical& collective, const Json& said, std::size_t gpus,
                    const std::string& pointer, const Blame& blame) {
   const CollectiveRequest& request = job.request;
-  const auto found = [&] { return fmt::format("found op {} by {}", to_string(request.op), job.algorithm->name); };
+  const auto found = [&] { return fmt::format("found op {} with {}", to_string(request.op), job.algorithm->name); };
   if (job.ranks.size() > gpus) {
     blame.fail(pointer + (job.groups.empty() || job.by_rule ? "/ranks" : "/groups"),
-               fmt::format("expected at most {} names, one for each gpu, found {}", gpus, job.ranks.size()));
+               fmt::format("expected at most {} names, one for each GPU, found {}", gpus, job.ranks.size()));
   }
   if (said.contains("root") && !job.algorithm->takes_root(request.op)) {
     std::vector<std::string_view> takers;
@@ -122,18 +122,18 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
       if (each.rooted) takers.push_back(each.name);
     blame.fail(pointer + "/root",
                fmt::format("expected a root only for one of {}, {}", fmt::join(takers, ", "), found()),
-               "leave \"root\" out");
+               "remove \"root\"");
   }
   if (request.op == CollectiveOp::barrier && request.bytes.count != 0) {
     blame.fail(pointer + "/bytes",
-               fmt::format(R"(expected "0 B", since a barrier moves no data, found "{}")", format(request.bytes)));
+               fmt::format(R"(expected "0 B", because a barrier moves no data, found "{}")", format(request.bytes)));
   }
   if (request.root >= request.ranks) {
     blame.fail(pointer + "/root", fmt::format("expected a rank from 0 to {}, found {}", request.ranks - 1,
                                               collective["root"].get<std::int64_t>()));
   }
   if (said.contains("both_ways") && request.op != CollectiveOp::pairs) {
-    blame.fail(pointer + "/both_ways", "expected both_ways only for op pairs, " + found(), "leave \"both_ways\" out");
+    blame.fail(pointer + "/both_ways", "expected both_ways only for op pairs, " + found(), "remove \"both_ways\"");
   }
   if (request.op == CollectiveOp::pairs && request.ranks % 2 != 0) {
     blame.fail(pointer + "/op", fmt::format("expected an even number of ranks for pairs, found {}", request.ranks));
@@ -148,11 +148,12 @@ void check_pieces(const Job& job, const Json& said, const std::string& pointer, 
   if (!is_file && request.op != CollectiveOp::barrier) return;
   const auto refuse = [&](const std::string& place, const std::string& expected) {
     blame.fail(place, fmt::format("expected {}, found {}", expected, is_file ? "a schedule from a file" : "a barrier"),
-               is_file ? "a file's schedule has channels, pieces and buffers of its own" : "a barrier moves no data");
+               is_file ? "a schedule file defines its own channels, pieces and buffers" : "a barrier moves no data");
   };
-  if (request.channels > 1) refuse("/transport/channels", "several channels only for what can be divided");
-  if (request.chunk) refuse("/transport/chunk", "a chunk only for what can be divided");
-  if (said.contains("in_place")) refuse(pointer + "/in_place", "in_place only for what can be put into other buffers");
+  if (request.channels > 1) refuse("/transport/channels", "several channels only for a collective that can be divided");
+  if (request.chunk) refuse("/transport/chunk", "a chunk only for a collective that can be divided");
+  if (said.contains("in_place"))
+    refuse(pointer + "/in_place", "in_place only for a collective that can use other buffers");
 }
 
 /// How the GPUs of a topology lie, the last number varying fastest; empty if they do not lie in a grid.
@@ -175,8 +176,8 @@ Job job_of(const Canonical& collective, const Json& written, const TopologySpec&
   Job out;
   if (!collective.contains("algorithm"))
     blame.fail(pointer, "expected the key \"algorithm\", found none",
-               "algorithm: a name that `ringsim list algorithms` shows; or, at the top, \"library\": \"nccl\", which "
-               "chooses one");
+               "set algorithm to a name from `ringsim list algorithms`, or write \"library\": \"nccl\" at the top "
+               "level to let NCCL choose");
   const Canonical& algorithm = collective["algorithm"];
   const bool from_file = algorithm["name"] == file_algorithm().name;
   out.algorithm = from_file ? &file_algorithm() : find_algorithm(algorithm["name"].get_ref<const std::string&>());
@@ -218,7 +219,7 @@ void check_servers_on(const Job& job, const std::string& pointer, const Blame& b
   throw UnservedError(
       job.algorithm->name, blame.where(pointer + "/servers_on"),
       fmt::format("expected servers_on only for an algorithm with separate servers, found {}", job.algorithm->name),
-      R"(for example {"name": "parameter_server", "servers": 1})");
+      R"(such as {"name": "parameter_server", "servers": 1})");
 }
 
 /// What has helpers needs ports for them, unless they are the switches that are there, or sit on its CPUs.
@@ -230,9 +231,9 @@ int helpers_of(const Job& job, const Scenario& scenario, const std::string& kind
   if (helpers > 0 && !std::holds_alternative<Star>(scenario.topology)) {
     throw UnservedError(
         job.algorithm->name, blame.where(pointer + "/algorithm"),
-        fmt::format("expected a topology of kind star, whose extra ports hold the {} helper{} of {}, found {}", helpers,
-                    helpers == 1 ? "" : "s", job.algorithm->name, kind),
-        R"(use a star, "servers_on": "cpu" where there are CPUs, or leave out the parameter that asks for helpers)");
+        fmt::format("expected a topology of kind star, which has extra ports for the {} helper{} of {}, found {}",
+                    helpers, helpers == 1 ? "" : "s", job.algorithm->name, kind),
+        R"(use a star, set "servers_on": "cpu" if there are CPUs, or remove the parameter that requires helpers)");
   }
   return helpers;
 }
@@ -249,7 +250,7 @@ std::vector<std::size_t> after_of(const Canonical& names, const std::vector<Job>
       for (const Job& job : jobs) known.push_back(job.name);
       blame.fail(fmt::format("{}/{}", pointer, i),
                  fmt::format("expected main or the name of an earlier job, found {}", in_quotes(name)),
-                 fmt::format("here that is {}", fmt::join(known, " or ")));
+                 fmt::format("valid names here: {}", fmt::join(known, " or ")));
     }
     after.push_back(*found);
   }
@@ -264,8 +265,8 @@ Job training_job_of(const Canonical& canonical, std::size_t i, std::size_t gpus,
   TrainingSpec spec =
       training_of(training, gpus, compute_scale_of(canonical), blame.within(fmt::format("/jobs/{}", i)), out.warnings);
   if (spec.async)
-    blame.fail(pointer + "/regime/mode", "expected the mode sync next to other jobs, found async",
-               "a run of mode async ends by its count of updates, that of other jobs by their steps");
+    blame.fail(pointer + "/regime/mode", "expected the mode sync with other jobs, found async",
+               "with mode async, the run ends after a number of updates, but other jobs end after a number of steps");
   std::shared_ptr<const LibraryRun> library;
   if (decide && spec.regime->kind != Regime::Kind::single)
     library = std::make_shared<const LibraryRun>(decide(training, pointer, &spec, transport));
@@ -301,18 +302,18 @@ void add_others(const Canonical& canonical, const Json& written, std::size_t gpu
       blame.fail(pointer,
                  fmt::format("expected the key \"collective\" or \"training\", found {}",
                              given.contains("training") ? "both" : "none"),
-                 "a job is what its GPUs do, or what they train");
+                 "a job needs one of these two");
     Job job = given.contains("training") ? training_job_of(canonical, i, gpus, decide, blame, files, out)
                                          : collective_job_of(canonical, written, i, gpus, decide, blame, files, out);
     job.name = given["name"].get<std::string>();
     job.start = Picoseconds{given["start"].get<std::int64_t>()};
     job.pointer = pointer + (job.training ? "/training/regime" : "/collective");
     if (find_job(jobs, job.name))
-      blame.fail(pointer + "/name", fmt::format("expected a name of its own, found \"{}\" again", job.name),
-                 "main is the scenario's own collective");
+      blame.fail(pointer + "/name", fmt::format("expected a unique name, found \"{}\" again", job.name),
+                 "main is the collective of the scenario itself");
     if (given.contains("after") && (job.training || out.training))
       blame.fail(pointer + "/after", "cannot be combined with a training step",
-                 "\"start\" says when a job begins; \"after\" orders collectives");
+                 "use \"start\" to set the time at which the job starts; \"after\" only orders collectives");
     if (given.contains("after")) job.after = after_of(given["after"], jobs, pointer + "/after", blame);
     jobs.push_back(std::move(job));
   }
@@ -344,17 +345,18 @@ void take_jobs(const Canonical& canonical, const Json& written, std::size_t gpus
   out.jobs = {main_of(canonical, written, gpus, blame, files, out)};
   add_others(canonical, written, gpus, decide, blame, files, out);
   if (out.jobs.size() > 1 && out.training && out.training->async)
-    blame.fail("/training/regime/mode", "expected the mode sync next to other jobs, found async",
-               "a run of mode async ends by its count of updates, that of other jobs by their steps");
+    blame.fail("/training/regime/mode", "expected the mode sync with other jobs, found async",
+               "with mode async, the run ends after a number of updates, but other jobs end after a number of steps");
   for (std::size_t j = 1; j < out.jobs.size(); ++j)
     for (const std::size_t before : out.jobs[j].after)
       if (out.training_of(before) != nullptr)
-        blame.fail(fmt::format("/jobs/{}/after", j - 1), "expected collectives before a collective, found a training",
-                   "\"start\" says when a job begins");
+        blame.fail(fmt::format("/jobs/{}/after", j - 1),
+                   "expected only collectives to run before a collective, found a training step",
+                   "use \"start\" to set the time at which the job starts");
   for (std::size_t j = 1; j < out.jobs.size() && out.has_total(); ++j)
     if (out.jobs[j].name == "all")
       blame.fail(fmt::format("/jobs/{}/name", j - 1), "expected a name other than \"all\", found \"all\"",
-                 "if there are groups, or jobs that follow others, all is their common result");
+                 "\"all\" is the name of the combined result of groups and of jobs that follow others");
   const auto kind = canonical["topology"]["kind"].get<std::string>();
   int helpers = 0;
   for (const Job& job : out.jobs) helpers += helpers_of(job, out, kind, job.pointer, blame) * job.n_groups();

@@ -123,9 +123,9 @@ CollectiveOp op_named(const Canonical& collective, const Blame& blame, const std
   for (const CollectiveOp op : collective_ops()) {
     if (to_string(op) != name) continue;
     if (op == CollectiveOp::barrier || op == CollectiveOp::pairs)
-      blame.fail(
-          pointer + "/op", fmt::format("expected an operation of NCCL, found {}", name),
-          "NCCL has all_reduce, all_gather, reduce_scatter, broadcast, reduce, and what sends and receives make");
+      blame.fail(pointer + "/op", fmt::format("expected an operation that NCCL has, found {}", name),
+                 "NCCL has all_reduce, all_gather, reduce_scatter, broadcast, reduce, and operations made of sends and "
+                 "receives");
     return op;
   }
   fail_invariant("the table of fields names an op that nothing stands for: " + name);
@@ -135,12 +135,12 @@ nccl::LibraryPlan rccl_plan_of(CollectiveOp op, Bytes bytes, const Decider& by, 
   const std::optional<nccl::LibraryPlan> plan =
       rccl::library_plan(op, bytes, by.machine, by.rccl->settings, static_cast<int>(by.rccl->rings.channels.size()));
   if (!plan)
-    blame.fail("/library",
-               fmt::format("expected an operation that is modeled of RCCL on {}, found {}",
-                           by.machine.nodes > 1 ? "several nodes" : "one node", to_string(op)),
-               fmt::format("all_reduce, all_gather, reduce_scatter, broadcast and reduce are, and on one node "
-                           "all_to_all; {}",
-                           nccl::without_a_library));
+    blame.fail(
+        "/library",
+        fmt::format("expected an operation that is modeled for RCCL on {}, found {}",
+                    by.machine.nodes > 1 ? "several nodes" : "one node", to_string(op)),
+        fmt::format("use all_reduce, all_gather, reduce_scatter, broadcast or reduce, or on one node all_to_all; {}",
+                    nccl::without_a_library));
   return *plan;
 }
 
@@ -158,8 +158,8 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const Decider& by, const
   if (!plan)
     blame.fail(
         "/library/env",
-        fmt::format("expected an algorithm and a protocol by which NCCL does {} here, found none left", to_string(op)),
-        "see NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE");
+        fmt::format("expected an algorithm and a protocol that NCCL can use for {} here, found none", to_string(op)),
+        "check NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE");
   return *plan;
 }
 
@@ -318,7 +318,7 @@ void share_variables(Canonical& canonical, const Json& written, const Blame& bla
     for (const char* said : {variable, key})
       if (written.contains("transport") && written["transport"].contains(said))
         blame.fail(fmt::format("/library/env/{}", variable), fmt::format("cannot be combined with /transport/{}", said),
-                   "they set the same thing; leave one out");
+                   "they set the same thing; remove one");
     canonical["transport"][variable] = env[variable];
   }
 }
@@ -350,7 +350,7 @@ std::set<Bytes> exchanges_of(const TrainingSpec& training, const Blame& blame) {
     default:
       blame.fail("/library",
                  fmt::format("expected the regime ddp or local_sgd with a library, found {}", training.regime->name),
-                 "they exchange by all-reduce; of the others the exchanges are not modeled as NCCL does them");
+                 "these exchange data by all-reduce; the exchanges of the others are not modeled for NCCL");
   }
 }
 
@@ -432,7 +432,7 @@ LibraryRun decide_plan(const Canonical& canonical, const Json& written, const Tr
       } catch (const InputError& error) {
         blame.fail(pointer,
                    fmt::format("{} (groups of {}, stage {})", error.message(), name_of(exchange.use), exchange.stage),
-                   error.hint() + "; take sizes or an order by which the groups lie alike");
+                   error.hint() + "; choose sizes or an order that place all groups identically");
       }
       scenario.warnings = warnings;  // those of the first call stand for all
     }

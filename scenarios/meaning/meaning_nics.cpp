@@ -70,7 +70,7 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
   const auto no_effect = [&](const std::string& because) {
     warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(ib_hca), because));
   };
-  if (!cluster->fabric) return no_effect("nothing leaves the node");
+  if (!cluster->fabric) return no_effect("no data leaves the node");
   const std::vector<std::string> unknown = strangers(selection, *cluster);
   for (Cluster::Part& part : cluster->parts) {
     Machine machine = *part.machine;
@@ -80,10 +80,11 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
                  fmt::format("expected a list that selects a NIC of {}, found {}, which selects none", machine.name,
                              in_quotes(text)),
                  fmt::format("its NICs are {}; {}", fmt::join(found.idle, ", "),
-                             "names of adapters (mlx5_0) are known if the machine's file has them"));
+                             "adapter names (mlx5_0) are known only if the machine file contains them"));
     if (!found.in_part.empty())
-      warnings.push_back(fmt::format("{}: it selects some ports of {}: the simulated NIC has the rate of all of them",
-                                     blame.where(ib_hca), fmt::join(found.in_part, ", ")));
+      warnings.push_back(
+          fmt::format("{}: it selects only some ports of {}, but the simulated NIC has the rate of all of them",
+                      blame.where(ib_hca), fmt::join(found.in_part, ", ")));
     if (found.idle.empty())
       no_effect(fmt::format("it selects all NICs of {}", machine.name));
     else
@@ -91,7 +92,7 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
   }
   if (!unknown.empty())
     warnings.push_back(
-        fmt::format("{}: no NIC has the name {}, so this selects nothing; `ringsim topology show` lists them",
+        fmt::format("{}: no NIC has the name {}, so this selects nothing; `ringsim topology show` lists the NICs",
                     blame.where(ib_hca), fmt::join(unknown, ", ")));
 }
 

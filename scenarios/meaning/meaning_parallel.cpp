@@ -32,42 +32,45 @@ const RooflinePlace plan_place{
 /// Keys of a training that a plan does not read, and what reads them.
 void expect_only_plan_keys(const Canonical& canonical, const Blame& blame) {
   const auto refuse = [&](const std::string& pointer, const std::string& key, const std::string& hint) {
-    blame.fail(pointer, fmt::format("cannot be combined with parallel: {} is for regimes", key), hint);
+    blame.fail(pointer, fmt::format("cannot be combined with parallel: {} applies to regimes", key), hint);
   };
   const Canonical &workload = canonical["workload"], &host = canonical["host"];
   if (workload.contains("layers"))
     blame.fail(at_workload + "/layers", "expected a transformer with parallel, found layers",
-               "give its card, \"transformer\": {...}, or name one: \"model\": \"llama3_70b\"");
+               "give a model card, \"transformer\": {...}, or the name of a model: \"model\": \"llama3_70b\"");
   if (workload.contains("batch"))
-    refuse(at_workload + "/batch", "batch", "micro_batch_size: samples of a micro-batch; global_batch_size: of a step");
+    refuse(at_workload + "/batch", "batch",
+           "use micro_batch_size for the samples per micro-batch and global_batch_size for the samples per step");
   if (workload.contains("global_batch"))
-    refuse(at_workload + "/global_batch", "global_batch", "it is called global_batch_size in a plan");
+    refuse(at_workload + "/global_batch", "global_batch", "in a plan, use global_batch_size");
   for (const char* key : {"sample_bytes", "output_bytes", "activation_bytes"})
     if (workload.contains(key))
-      refuse(fmt::format("{}/{}", at_workload, key), key, "what stages hand on follows from the transformer");
+      refuse(fmt::format("{}/{}", at_workload, key), key,
+             "the data passed between stages follows from the transformer");
   if (workload["bytes_per_parameter"] != 4)
     refuse(at_workload + "/bytes_per_parameter", "bytes_per_parameter",
-           "precision says how large weights are, parallel.grad_bytes how large gradients");
+           "use precision for the size of weights and parallel.grad_bytes for the size of gradients");
   if (workload["compute"]["backward"] != 2'000'000)
-    refuse(at_compute + "/backward", "backward", "the backward pass is counted kernel by kernel");
+    refuse(at_compute + "/backward", "backward", "the time of the backward pass follows from its kernels");
   if (host["launch"] != 0 || host.contains("order") || host["waits"] != true)
-    refuse("/training/host", "host", "launches of a plan's kernels are not modeled yet: leave it out");
+    refuse("/training/host", "host", "kernel launches are not modeled for plans; remove the key");
   for (const char* key : {"updates", "warmup_updates"})
-    if (canonical.contains(key)) refuse(fmt::format("/training/{}", key), key, "steps says how long a plan runs");
+    if (canonical.contains(key)) refuse(fmt::format("/training/{}", key), key, "use steps to set how long a plan runs");
   for (const char* key : {"micro_batch_size", "global_batch_size"})
     if (!workload.contains(key))
       blame.fail(at_workload, fmt::format("expected the key \"{}\" with parallel, found none", key),
-                 "micro_batch_size: samples of a micro-batch; global_batch_size: of all GPUs in a step");
+                 "micro_batch_size: samples per micro-batch; global_batch_size: samples per step over all GPUs");
 }
 
 /// From shares of a stated peak and HBM, or from one efficiency, which leaves bytes out.
 KernelSpeeds speeds_of(const Canonical& compute, double speed, TrainingSpec& out, const Blame& blame) {
   if (compute.contains("step"))
-    blame.fail(at_compute + "/step", "cannot be combined with parallel: a measured step is of one GPU",
-               R"(state shares: {"gemm": "72%", "attention": "35%", "memory": "80%", "peak": ..., "hbm": ...})");
+    blame.fail(at_compute + "/step", "cannot be combined with parallel: a measured step is that of one GPU",
+               R"(set shares: {"gemm": "72%", "attention": "35%", "memory": "80%", "peak": ..., "hbm": ...})");
   if (compute.contains("measured"))
-    blame.fail(at_compute + "/measured", "expected a measured plan in the scenario's own training only, found another",
-               "state the share: gemm");
+    blame.fail(at_compute + "/measured",
+               "expected a measured plan only in the main training of the scenario, found another",
+               "set the share: gemm");
   KernelSpeeds speeds;
   if (compute.contains("flops") || compute.contains("efficiency")) {
     for (const char* key : {"gemm", "attention", "memory", "peak", "hbm"})
@@ -77,7 +80,7 @@ KernelSpeeds speeds_of(const Canonical& compute, double speed, TrainingSpec& out
     for (const char* key : {"flops", "efficiency"})
       if (!compute.contains(key))
         blame.fail(at_compute, fmt::format("expected the key \"{}\", found none", key),
-                   "flops: the GPU's peak; efficiency: the share of it that is reached");
+                   "flops: the peak of the GPU; efficiency: the share of the peak that is reached");
     const double peak = flops_of(compute, "flops", plan_place, blame);
     out.compute = "flops";
     out.peak = static_cast<std::int64_t>(peak);
@@ -102,25 +105,26 @@ PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, bool has_experts
   if (context > 1 && !parallel.contains("cp_comm"))
     blame.fail(
         at_parallel, "expected the key \"cp_comm\" with context above 1, found none",
-        R"("p2p": keys and values go round a ring while attention computes, Megatron-LM's default; "all_gather": they are gathered before it)");
+        R"("p2p" (Megatron-LM's default) passes keys and values around a ring while attention computes; "all_gather" gathers them before the attention)");
   const auto tensor = parallel["tensor"].get<std::int64_t>(), pipeline = parallel["pipeline"].get<std::int64_t>();
   if (context > 1 && ranks % (tensor * pipeline * context) != 0)
     blame.fail(
         at_parallel,
         fmt::format("expected tensor times pipeline times context to divide the {} GPUs, found {} x {} x {} = {}",
                     ranks, tensor, pipeline, context, tensor * pipeline * context),
-        "data parallel ranks are what is left; training.ranks names the GPUs that take part");
+        "the remaining factor is the number of data parallel ranks; training.ranks selects the participating GPUs");
   if (ranks % (tensor * pipeline) != 0)
-    blame.fail(at_parallel,
-               fmt::format("expected tensor times pipeline to divide the {} GPUs, found {} x {} = {}", ranks, tensor,
-                           pipeline, tensor * pipeline),
-               "data parallel ranks are what is left; training.ranks names the GPUs that take part");
+    blame.fail(
+        at_parallel,
+        fmt::format("expected tensor times pipeline to divide the {} GPUs, found {} x {} = {}", ranks, tensor, pipeline,
+                    tensor * pipeline),
+        "the remaining factor is the number of data parallel ranks; training.ranks selects the participating GPUs");
   const std::int64_t data = ranks / (tensor * pipeline * context);
   if (parallel.contains("data") && parallel["data"] != data)
     blame.fail(at_parallel + "/data",
                fmt::format("expected {}, which follows from {} GPUs, tensor {} and pipeline {}, found {}", data, ranks,
                            tensor, pipeline, parallel["data"].get<std::int64_t>()),
-               "leave it out");
+               "remove it");
   const auto order = parallel["order"].get<std::string>();
   if (!PlanGrid::is_order(order))
     blame.fail(at_parallel + "/order",
@@ -131,14 +135,14 @@ PlanGrid grid_of(const Canonical& parallel, std::int64_t ranks, bool has_experts
                      stage = ranks / pipeline;
   if (expert_tensor != 1 && expert_tensor != tensor)
     blame.fail(at_parallel + "/expert_tensor", fmt::format("expected 1 or tensor, {}, found {}", tensor, expert_tensor),
-               "1: each expert is whole on its rank; tensor: the tensor ranks split it as they split other layers");
+               "1: each rank holds whole experts; tensor: the tensor ranks split experts as they split other layers");
   if (stage % (expert_tensor * expert) != 0)
     blame.fail(at_parallel + "/expert",
                fmt::format("expected expert times expert_tensor to divide the {} ranks of a stage, found {} x {} = {}",
                            stage, expert, expert_tensor, expert * expert_tensor),
                expert_tensor > 1
-                   ? "expert ranks are data and context ranks; \"expert_tensor\": 1 also takes tensor ranks"
-                   : "expert ranks are tensor, data and context ranks");
+                   ? "expert ranks are taken from data and context ranks; \"expert_tensor\": 1 also takes tensor ranks"
+                   : "expert ranks are taken from tensor, data and context ranks");
   return {static_cast<int>(tensor),  static_cast<int>(pipeline), static_cast<int>(data * context), order,
           static_cast<int>(context), static_cast<int>(expert),   static_cast<int>(expert_tensor)};
 }
@@ -150,7 +154,7 @@ void expect_experts(const Canonical& parallel, const TransformerPlan& plan, cons
   if (card.experts == 0 && parallel["expert"] != 1)
     blame.fail(at_parallel + "/expert",
                fmt::format("expected 1 with a model without experts, found {}", parallel["expert"].get<std::int64_t>()),
-               "experts and top_k of the card say how many there are");
+               "set experts and top_k on the model card");
   const auto idle = [&](const char* key, const std::string& why) {
     if (parallel.contains(key))
       warnings.push_back(blame.where(fmt::format("{}/{}", at_parallel, key)) + ": has no effect: " + why);
@@ -160,49 +164,51 @@ void expect_experts(const Canonical& parallel, const TransformerPlan& plan, cons
     idle("imbalance", "the model has no experts");
     return;
   }
-  expect_divides(plan.expert, card.experts, at_parallel + "/expert", "the experts of a layer",
-                 "each rank has equally many", blame);
+  expect_divides(plan.expert, card.experts, at_parallel + "/expert", "the number of experts per layer",
+                 "each rank needs the same number", blame);
   expect_divides(plan.expert_tensor, card.expert_ffn, at_parallel + "/expert_tensor", "the inner size of an expert",
-                 "each rank has equally many columns", blame);
+                 "each rank needs the same number of columns", blame);
   expect_divides(plan.tensor, card.shared_ffn, at_parallel + "/tensor", "the inner size of the shared expert",
-                 "each rank has equally many columns", blame);
+                 "each rank needs the same number of columns", blame);
   if (plan.tensor > 1 && !plan.sequence_parallel)
     blame.fail(at_parallel + "/sequence_parallel",
                fmt::format("expected sequence_parallel with experts and tensor {}, found none", plan.tensor),
-               "without it each tensor rank would send the same tokens; Megatron-LM also refuses it "
+               "without it, every tensor rank would send the same tokens; Megatron-LM refuses this as well "
                "(transformer/moe/moe_layer.py)");
   if (plan.has_experts_apart() && !grid.experts_fit())
     blame.fail(at_parallel + "/order",
-               fmt::format("expected an order by which each rank has the same stage and tensor group in experts as in "
+               fmt::format("expected an order in which each rank has the same stage and tensor group in experts as in "
                            "other layers, found {}",
                            in_quotes(parallel["order"].get<std::string>())),
-               "Megatron-LM asserts it (parallel_state.py, initialize_model_parallel); tp first and pp last do it");
+               "Megatron-LM asserts this (parallel_state.py, initialize_model_parallel); put tp first and pp last");
   const std::string shard = parallel.value("shard", "none");
   if (plan.has_experts_apart() && (shard == "full" || shard == "optimizer_gradients"))
     blame.fail(at_parallel + "/shard",
                fmt::format("expected none or optimizer with experts on {} ranks, found {}",
                            plan.expert * plan.expert_tensor, shard),
-               "gathers and reductions of weights in two kinds of groups, layer by layer, are not modeled: take "
-               "optimizer, or expert 1 and expert_tensor as tensor");
-  if (plan.expert == 1) idle("imbalance", "each rank has all experts, expert is 1");
+               "layer-by-layer gathers and reductions of weights in two kinds of groups are not modeled: use "
+               "optimizer, or expert 1 with expert_tensor equal to tensor");
+  if (plan.expert == 1) idle("imbalance", "every rank has all experts because expert is 1");
   if (plan.imbalance > plan.expert)
     blame.fail(at_parallel + "/imbalance",
                fmt::format("expected at most expert, {}, found {}", plan.expert, plan.imbalance),
-               "one rank gets all tokens at that value");
+               "at that value, one rank gets all tokens");
 }
 
 void expect_divisible(const TransformerCard& card, const TransformerPlan& plan, const Blame& blame) {
   const std::string tensor = at_parallel + "/tensor";
-  expect_divides(plan.tensor, card.heads, tensor, "the heads of the attention", "each rank has whole heads", blame);
-  expect_divides(plan.tensor, card.kv_heads, tensor, "the heads of keys and values", "each rank has whole heads",
+  expect_divides(plan.tensor, card.heads, tensor, "the number of attention heads", "each rank needs whole heads",
+                 blame);
+  expect_divides(plan.tensor, card.kv_heads, tensor, "the number of key-value heads", "each rank needs whole heads",
                  blame);
   if (card.experts == 0 || card.dense_layers > 0)
-    expect_divides(plan.tensor, card.ffn, tensor, "the inner size of the MLP", "each rank has equally many columns",
-                   blame);
-  expect_divides(std::int64_t{plan.shape.stages} * plan.shape.chunks, card.layers,
-                 at_parallel + (plan.shape.chunks > 1 ? "/virtual_pipeline" : "/pipeline"),
-                 plan.shape.chunks > 1 ? "the layers as pipeline times virtual_pipeline" : "the layers",
-                 "stages of unequal layers are not modeled yet", blame);
+    expect_divides(plan.tensor, card.ffn, tensor, "the inner size of the MLP",
+                   "each rank needs the same number of columns", blame);
+  expect_divides(
+      std::int64_t{plan.shape.stages} * plan.shape.chunks, card.layers,
+      at_parallel + (plan.shape.chunks > 1 ? "/virtual_pipeline" : "/pipeline"),
+      plan.shape.chunks > 1 ? "the number of layers as pipeline times virtual_pipeline" : "the number of layers",
+      "stages with different numbers of layers are not modeled", blame);
 }
 
 PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int64_t micro_batches,
@@ -217,17 +223,19 @@ PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int
                    : schedule == "interleaved" ? PipelineSchedule::interleaved
                                                : PipelineSchedule::zero_bubble_h1;
   if ((shape.chunks > 1) != (shape.schedule == PipelineSchedule::interleaved))
-    blame.fail(at_parallel + "/virtual_pipeline",
-               fmt::format("expected virtual_pipeline above 1 with interleaved and only there, found {} with {}",
-                           shape.chunks, schedule),
-               "virtual_pipeline: how many chunks of layers a stage has");
+    blame.fail(
+        at_parallel + "/virtual_pipeline",
+        fmt::format("expected virtual_pipeline above 1 with interleaved and only with interleaved, found {} with {}",
+                    shape.chunks, schedule),
+        "virtual_pipeline is the number of layer chunks per stage");
   if (shape.chunks > 1 && shape.stages == 1)
     blame.fail(at_parallel + "/virtual_pipeline", "expected pipeline above 1 with chunks, found 1");
   if (shape.chunks > 1 && micro_batches % shape.stages != 0)
-    blame.fail(at_parallel + "/schedule",
-               fmt::format("expected micro-batches that are a multiple of pipeline, {}, with interleaved, found {}",
-                           shape.stages, micro_batches),
-               "change global_batch_size or micro_batch_size, or take 1f1b");
+    blame.fail(
+        at_parallel + "/schedule",
+        fmt::format("expected a number of micro-batches that is a multiple of pipeline, {}, with interleaved, found {}",
+                    shape.stages, micro_batches),
+        "change global_batch_size or micro_batch_size, or use 1f1b");
   if (parallel.contains("schedule") && shape.stages == 1)
     blame.fail(at_parallel + "/schedule", "expected a schedule only with pipeline above 1, found pipeline 1");
   return shape;
@@ -240,23 +248,25 @@ void expect_weight_passes(const Canonical& parallel, const TransformerPlan& plan
   if (plan.card.experts > 0)
     blame.fail(at_parallel + "/schedule",
                fmt::format("expected a model without experts with {}, found experts", schedule),
-               "passes for weights of experts are not modeled: take 1f1b");
+               "separate weight passes are not modeled for experts: use 1f1b");
   if (plan.recompute == Recompute::full)
     blame.fail(at_parallel + "/recompute", fmt::format("expected none or selective with {}, found full", schedule),
-               "passes for weights would recompute all again, or keep it: take selective, or 1f1b");
+               "weight passes would have to recompute everything again or keep it: use selective, or 1f1b");
   if (const std::string shard = parallel.value("shard", "none"); shard == "full")
     blame.fail(at_parallel + "/shard", fmt::format("expected none or optimizer with {}, found full", schedule),
-               "gathers next to passes for weights are not modeled: take optimizer, or 1f1b");
+               "gathers are not modeled with separate weight passes: use optimizer, or 1f1b");
 }
 
 std::int64_t micro_batches_of(const Canonical& workload, const PlanGrid& grid, const Blame& blame) {
   const std::int64_t global = workload["global_batch_size"].get<std::int64_t>(), data = grid.data() / grid.context(),
                      each = workload["micro_batch_size"].get<std::int64_t>() * data;
   if (global % each != 0)
-    blame.fail(at_workload + "/global_batch_size",
-               fmt::format("expected a multiple of micro_batch_size times data parallel ranks, {} x {} = {}, found {}",
-                           workload["micro_batch_size"].get<std::int64_t>(), data, each, global),
-               "each data parallel rank computes whole micro-batches");
+    blame.fail(
+        at_workload + "/global_batch_size",
+        fmt::format(
+            "expected a multiple of micro_batch_size times the number of data parallel ranks, {} x {} = {}, found {}",
+            workload["micro_batch_size"].get<std::int64_t>(), data, each, global),
+        "every data parallel rank needs whole micro-batches");
   constexpr std::int64_t most = 100'000;
   if (global / each > most)
     blame.fail(at_workload + "/global_batch_size",
@@ -292,16 +302,17 @@ TransformerPlan model_of(const Canonical& canonical, const TransformerCard& card
   expect_weight_passes(parallel, plan, blame);
   if (plan.sequence_parallel && plan.tensor == 1) {
     warnings.push_back(blame.where(at_parallel + "/sequence_parallel") +
-                       ": has no effect: it divides what tensor parallel ranks share, and tensor is 1");
+                       ": has no effect, because tensor is 1 and there are no tensor parallel ranks");
     plan.sequence_parallel = false;
   }
   plan.ring = plan.context > 1 && parallel["cp_comm"] == "p2p";
   if (plan.ring && !plan.flash)
     blame.fail(at_parallel + "/cp_comm", "expected all_gather with attention unfused, found p2p",
-               "a ring sums up results of its steps by the log-sum-exp of their scores, which flash kernels return; "
-               "Transformer Engine has no unfused attention of context ranks, either");
+               "a ring combines the results of its steps using the log-sum-exp of the scores, which flash kernels "
+               "return; Transformer Engine does not support unfused attention with context ranks either");
   if (plan.context == 1 && parallel.contains("cp_comm"))
-    warnings.push_back(blame.where(at_parallel + "/cp_comm") + ": has no effect: no ranks share samples, context is 1");
+    warnings.push_back(blame.where(at_parallel + "/cp_comm") +
+                       ": has no effect, because context is 1 and no ranks share samples");
   return plan;
 }
 
@@ -333,7 +344,7 @@ void take_full_sharding(const Canonical& parallel, PlanSpec& program, const Blam
     blame.fail(
         at_parallel + "/hybrid",
         fmt::format("expected a number that divides the data parallel ranks, {}, found {}", program.grid.data(), ranks),
-        "so many ranks divide the model, and groups of them have replicas");
+        "this many ranks share one copy of the model, and each group of them has a replica");
   program.shard_group = static_cast<int>(ranks);
 }
 
@@ -347,27 +358,28 @@ void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& bl
   program.overlaps_gather = overlaps(parallel, "param_gather");
   const bool is_full = program.shard == PlanShard::full;
   if (program.overlaps_gather && program.shard == PlanShard::none)
-    blame.fail(at_parallel + "/overlap", "expected param_gather only with shard optimizer, found it without",
-               "without shards no weights are gathered");
+    blame.fail(at_parallel + "/overlap", "expected param_gather only with shard optimizer, found another shard",
+               "without shards, no weights are gathered");
   if (program.shard == PlanShard::optimizer_gradients && program.grid.pipeline() > 1)
     blame.fail(
         at_parallel + "/shard",
         fmt::format("expected optimizer_gradients only with pipeline 1, found pipeline {}", program.grid.pipeline()),
-        "each micro-batch's gradients would be reduced; DeepSpeed also refuses it: use optimizer or full");
+        "the gradients of every micro-batch would have to be reduced, which DeepSpeed refuses as well: use optimizer "
+        "or full");
   take_full_sharding(parallel, program, blame);
   if (is_full && program.grid.pipeline() > 1 && program.tied > 0)
     blame.fail(at_parallel + "/shard",
                fmt::format("expected an untied embedding with full and pipeline {}, found a tied one",
                            program.grid.pipeline()),
-               "an embedding on two stages that gather it is not modeled: take pipeline 1, or shard optimizer");
+               "gathering an embedding on two stages is not modeled: use pipeline 1, or shard optimizer");
   if (is_full && (program.overlaps_reduce || program.overlaps_gather))
-    idle("overlap", "with shard full gathers and reductions always overlap");
-  if (is_full && parallel.contains("bucket_size")) idle("bucket_size", "with shard full each layer is a bucket");
+    idle("overlap", "with shard full, gathers and reductions always overlap");
+  if (is_full && parallel.contains("bucket_size")) idle("bucket_size", "with shard full, each layer is a bucket");
   const PlanGrid& grid = program.grid;
   if (grid.data() > 1 || (grid.has_experts_apart() && grid.expert_data() > 1)) return;
-  if (program.shard != PlanShard::none) idle("shard", "there is one data parallel rank");
+  if (program.shard != PlanShard::none) idle("shard", "there is only one data parallel rank");
   if (!is_full && (program.overlaps_reduce || program.overlaps_gather))
-    idle("overlap", "there is one data parallel rank");
+    idle("overlap", "there is only one data parallel rank");
 }
 
 /// One algorithm does all collectives of a plan that no library decides.
@@ -379,9 +391,9 @@ void expect_served(const Canonical& parallel, const PlanSpec& program, const Bla
     if (exchange.op != CollectiveOp::send_recv && exchange.op != CollectiveOp::all_to_all &&
         !algorithm->supports(exchange.op))
       blame.fail(at,
-                 fmt::format("expected an algorithm for {}, which this plan needs, found {}", to_string(exchange.op),
+                 fmt::format("expected an algorithm for {}, which this plan requires, found {}", to_string(exchange.op),
                              algorithm->name),
-                 "ring does all of them; or leave it out");
+                 "use ring, which supports all of them, or remove the key");
 }
 
 /// With sequence_parallel the tensor ranks divide the tokens of a sample; context ranks have two chunks each.
@@ -391,12 +403,12 @@ void expect_tokens(const TransformerPlan& plan, const Blame& blame) {
     blame.fail(at_workload + "/sequence",
                fmt::format("expected a multiple of two chunks for each of {} context ranks{}, {}, found {}",
                            plan.context, plan.sequence_parallel ? ", divided by tensor" : "", parts, plan.sequence),
-               "a chunk from either end of a sample gives all ranks the same work");
+               "each rank gets one chunk from either end of a sample, so all ranks have the same work");
   if (plan.sequence_parallel && plan.sequence % plan.tensor != 0)
     blame.fail(
         at_workload + "/sequence",
         fmt::format("expected a multiple of tensor, {}, with sequence_parallel, found {}", plan.tensor, plan.sequence),
-        "each rank has equally many tokens");
+        "each rank needs the same number of tokens");
 }
 
 Picoseconds update_time(const TransformerPlan& model, int stage, const OptimizerBytes& optimizer,

@@ -96,7 +96,7 @@ class Clusters {
     check_exactly_one(topology_, "/topology", {"node", "node_file", "parts"});
     if (topology_.contains("parts")) {
       if (topology_.contains("nodes")) {
-        blame_.fail("/topology/nodes", "cannot be combined with \"parts\"", "each part has its own");
+        blame_.fail("/topology/nodes", "cannot be combined with \"parts\"", "each part sets its own");
       }
       for (std::size_t i = 0; i < topology_["parts"].size(); ++i) {
         const Canonical& part = topology_["parts"][i];
@@ -106,7 +106,7 @@ class Clusters {
       return out;
     }
     if (!topology_.contains("nodes")) {
-      blame_.fail("/topology", "expected the key \"nodes\", found none", "nodes: How many nodes. For example: 2");
+      blame_.fail("/topology", "expected the key \"nodes\", found none", "nodes: The number of nodes. For example: 2");
     }
     return {{node_of(topology_), topology_["nodes"].get<int>()}};
   }
@@ -129,7 +129,8 @@ class Clusters {
 
   Node node_of(const Canonical& part) const {
     if (part.contains("node")) return preset(part["node"]);
-    const Files::Content& file = content(part["node_file"], {"a machine file, which has \"devices\"", {"\"devices\""}});
+    const Files::Content& file =
+        content(part["node_file"], {"a machine file with the key \"devices\"", {"\"devices\""}});
     return std::make_shared<Machine>(parse_machine(file.text, file.path));
   }
 
@@ -139,7 +140,7 @@ class Clusters {
   }
 
   Node nccl_xml() const {
-    const Files::Content& file = content(topology_["file"], {"NCCL's topology XML, which has <system>", {"<system"}});
+    const Files::Content& file = content(topology_["file"], {"NCCL topology XML with a <system> element", {"<system"}});
     NcclXmlOptions options;
     if (topology_.contains("gpu")) options.gpu = topology_["gpu"].get<std::string>();
     if (topology_.contains("nvlink")) options.nvlink_from = *preset(topology_["nvlink"]);
@@ -149,15 +150,15 @@ class Clusters {
 
   Node nvidia_smi() const {
     const Files::Content& file =
-        content(topology_["file"], {"what nvidia-smi topo -m prints, which has GPU0", {"GPU0"}});
+        content(topology_["file"], {"the output of nvidia-smi topo -m, which contains GPU0", {"GPU0"}});
     return std::make_shared<Machine>(
         import_nvidia_smi(file.text, file.path, *preset(topology_["like"]), nic_if_said()));
   }
 
   void check_joined(const Cluster& cluster) const {
     if (!cluster.fabric) {
-      blame_.fail("/topology", "expected the key \"fabric\" where there is more than one node, found none",
-                  R"(for example {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");
+      blame_.fail("/topology", "expected the key \"fabric\" for more than one node, found none",
+                  R"(such as {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");
     }
     for (const Cluster::Part& part : cluster.parts) {
       const auto& devices = part.machine->devices;
@@ -167,9 +168,10 @@ class Clusters {
       }
       blame_.fail(
           "/topology",
-          fmt::format("expected nodes with a NIC that can be cabled where there is more than one, found none in {}",
-                      part.machine->name),
-          topology_["kind"] == "cluster" ? "" : "if the file does not state the speed of NICs, set \"nic\"");
+          fmt::format(
+              "expected nodes with a NIC that can be cabled, because there is more than one node, found none in {}",
+              part.machine->name),
+          topology_["kind"] == "cluster" ? "" : "if the file does not state the speed of the NICs, set \"nic\"");
     }
   }
 

@@ -33,8 +33,9 @@ std::shared_ptr<const RankTrace> rank_of(const std::string& path, const traces::
     bool is_first = true;
     read_pieces(path, "a Chakra trace", [&](std::string_view piece) {
       if (std::exchange(is_first, false) && !is_chakra_trace(piece.substr(0, recognized_bytes)))
-        throw InputError(path, "expected a Chakra trace, found something else",
-                         "nothing of the file is shown, because a scenario names it; `ringsim trace show` says more");
+        throw InputError(
+            path, "expected a Chakra trace, found something else",
+            "the contents are not shown because the file is named in a scenario; `ringsim trace show` shows more");
       reader.feed(piece);
     });
     return rank_trace(reader.finish(), options);
@@ -57,7 +58,7 @@ traces::NamedGroups groups_of(const Canonical& canonical, std::size_t n_ranks, c
           blame.fail(pointer + "/members", fmt::format("expected ranks from 0 to {}, found {}", n_ranks - 1, member));
         if (!seen.insert(member).second)
           blame.fail(pointer + "/members",
-                     fmt::format("expected each rank in one group of a name, found {} twice", member));
+                     fmt::format("expected each rank in only one group of a name, found {} twice", member));
       }
     }
   }
@@ -76,8 +77,9 @@ void expect_used(const traces::NamedGroups& stated, const std::vector<std::share
     if (called.contains(each.first)) continue;
     std::string all;
     for (const std::string& name : called) all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", name);
-    blame.fail("/trace/groups", fmt::format("expected names of groups that the traces use, found \"{}\"", each.first),
-               called.empty() ? "they call none" : "they call " + all);
+    blame.fail("/trace/groups",
+               fmt::format("expected the name of a group that the traces use, found \"{}\"", each.first),
+               called.empty() ? "they use none" : "they use " + all);
   }
 }
 
@@ -104,31 +106,31 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
   }
   if (unwaited > 0)
     warn("files",
-         fmt::format("in the trace, nothing waits for {} of {} collectives: a slower one delays only later tasks "
-                     "of its stream",
-                     unwaited, collectives));
-  if (missing > 0) warn("files", fmt::format("{} dependencies on missing nodes are dropped", missing));
-  if (dropped > 0) warn("files", fmt::format("{} control dependencies in cycles are dropped", dropped));
+         fmt::format(
+             "in the trace, no task waits for {} of {} collectives, so these delay only later tasks of the same stream",
+             unwaited, collectives));
+  if (missing > 0) warn("files", fmt::format("{} dependencies on missing nodes were dropped", missing));
+  if (dropped > 0) warn("files", fmt::format("{} control dependencies in cycles were dropped", dropped));
   if (counted > 0)
-    warn("files", fmt::format("{} nodes count operations and have no duration: they take no time", counted));
-  if (memory > 0) warn("files", fmt::format("{} nodes of memory or storage take their recorded time", memory));
-  if (no_times > 0 && cpu > 0)
-    warn("files", "nodes have no start times, so gaps between the CPU's nodes are not in the replay");
+    warn("files", fmt::format("{} nodes have operation counts but no durations, so they take no time", counted));
+  if (memory > 0) warn("files", fmt::format("{} memory or storage nodes take their recorded time", memory));
+  if (no_times > 0 && cpu > 0) warn("files", "nodes have no start times, so the replay has no gaps between CPU nodes");
   const RankTrace& first = *ranks.front();
   if (!no_times && first.counts.recorded_us > 0 && first.counts.covered_us * 10 < first.counts.recorded_us * 9)
     warn("files",
          fmt::format(
-             "nodes of {} cover {:.1f} % of its recorded {:.3f} ms; the replay has no gaps", first.file,
+             "the nodes of {} cover {:.1f} % of its recorded {:.3f} ms; the replay has no gaps", first.file,
              100.0 * static_cast<double>(first.counts.covered_us) / static_cast<double>(first.counts.recorded_us),
              static_cast<double>(first.counts.recorded_us) / 1e3));
   if (!canonical.contains("sync")) return;
   for (const auto& rank : ranks)
     if (rank->synced_at.empty())
       blame.fail("/trace/sync",
-                 fmt::format("expected part of a kernel's name, found \"{}\", which no kernel of {} has",
+                 fmt::format("expected a part of a kernel name, found \"{}\", which matches no kernel of {}",
                              canonical["sync"].get<std::string>(), rank->file),
-                 "`ringsim run --trace step.pftrace` without it shows the names");
-  warn("sync", fmt::format("{} waits for all collectives before it, which is not in the trace", first.synced_at));
+                 "to see the names, run `ringsim run --trace step.pftrace` without this key");
+  warn("sync",
+       fmt::format("{} waits for all earlier collectives, although the trace has no such dependency", first.synced_at));
 }
 
 /// The algorithm of all groups; ring unless stated.
@@ -142,14 +144,14 @@ void warn_of_direct(const Canonical& canonical, const TraceJob& job, const Blame
   const Algorithm& algorithm = algorithm_of_groups(algorithm_in(canonical), "/trace/algorithm", blame);
   if (!algorithm.supports(CollectiveOp::all_reduce))
     blame.fail("/trace/algorithm", fmt::format("expected an algorithm for all_reduce, found {}", algorithm.name),
-               "`ringsim list algorithms` names those that do it");
+               "`ringsim list algorithms` lists the algorithms for it");
   std::set<std::string_view> others;
   for (const PlanExchange& exchange : job.exchanges())
     if (exchange.op != CollectiveOp::send_recv && !algorithm.supports(exchange.op))
       others.insert(to_string(exchange.op));
   for (const std::string_view op : others)
-    warnings.push_back(
-        fmt::format("{}: {} does no {}: direct does it", blame.where("/trace/algorithm"), algorithm.name, op));
+    warnings.push_back(fmt::format("{}: {} does not support {}, so direct is used", blame.where("/trace/algorithm"),
+                                   algorithm.name, op));
 }
 
 }  // namespace
@@ -161,13 +163,13 @@ void name_traced_ranks(Canonical& canonical, const std::vector<std::string>& gpu
   if (canonical.contains("ranks")) {
     if (!is_one && canonical["ranks"].size() != n_files)
       blame.fail("/trace/ranks",
-                 fmt::format("expected as many gpus as traces, {}, found {}", n_files, canonical["ranks"].size()));
+                 fmt::format("expected as many GPUs as traces, {}, found {}", n_files, canonical["ranks"].size()));
     return;
   }
   const std::size_t n = is_one ? gpus.size() : n_files;
   if (gpus.size() < n)
     blame.fail("/trace/files",
-               fmt::format("expected at most as many traces as the topology has GPUs, {}, found {}", gpus.size(), n),
+               fmt::format("expected at most as many traces as GPUs in the topology, {}, found {}", gpus.size(), n),
                "use a topology with that many GPUs");
   canonical["ranks"] = std::vector<std::string>(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(n));
 }
@@ -190,8 +192,8 @@ TrainingSpec trace_of(const Canonical& canonical, double speed, const Blame& bla
       ranks.push_back(rank_of(path, options, files));
       tasks += ranks.back()->n_tasks();
       if (tasks > traces::most_tasks)
-        throw InputError(path, fmt::format("expected at most {} tasks of all ranks, found more", traces::most_tasks),
-                         "use traces of fewer steps or of fewer ranks");
+        throw InputError(path, fmt::format("expected at most {} tasks over all ranks, found more", traces::most_tasks),
+                         "use traces of fewer steps or fewer ranks");
     }
     const traces::NamedGroups groups = groups_of(canonical, n_ranks, blame);
     expect_used(groups, ranks, blame);

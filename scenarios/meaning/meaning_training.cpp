@@ -74,7 +74,7 @@ Picoseconds work_of(const Canonical& compute, const Workload& workload, std::int
   }
   if (!compute.contains("efficiency"))
     blame.fail(at, "expected the key \"efficiency\" with flops, a share such as \"40%\", found none",
-               "no GPU reaches its peak, and no number fits all models: state the share yourself");
+               "no GPU reaches its peak, and no share fits all models, so you must set it");
   if (!compute["efficiency"].is_object())
     blame.fail(at + "/efficiency", "expected a share such as \"40%\", found a rate");
   std::int64_t flops = 0;
@@ -105,15 +105,15 @@ void take_compute(const Canonical& workload, Workload& made, TrainingSpec& out, 
       ++n_layers;
     }
   if (n_times > 0) {
-    if (asked) blame.fail(at + "/compute", "cannot be combined with times of the layers");
+    if (asked) blame.fail(at + "/compute", "cannot be combined with layer times");
     if (n_times != 2 * n_layers)
-      blame.fail(at + "/layers", "expected forward and backward of every layer, found one that lacks them");
+      blame.fail(at + "/layers", "expected forward and backward for every layer, found a layer without them");
     out.compute = "stated";
     return;
   }
   if (std::accumulate(made.macs.begin(), made.macs.end(), std::int64_t{0}) == 0)
-    blame.fail(at + "/layers", "expected macs, by which compute is divided among the layers, found none",
-               "give macs, or forward and backward of every layer");
+    blame.fail(at + "/layers", "expected macs, which determine how compute is divided among the layers, found none",
+               "set macs, or forward and backward, for every layer");
   const Picoseconds work = work_of(compute, made, out.batch, out.step.update, blame);
   out.compute = compute.contains("step") ? "measured" : "flops";
   const std::int64_t backward = compute["backward"].get<std::int64_t>();
@@ -158,8 +158,9 @@ Workload workload_named(const std::string& name, std::optional<std::int64_t> seq
     return workload;
   }
   if (sequence)
-    throw InputError("", fmt::format("expected a sequence only for a transformer's card, found the model {}", name),
-                     "its layers are counted for one length: " + file["sample"].get<std::string>());
+    throw InputError(
+        "", fmt::format("expected a sequence only for a model with a transformer card, found the model {}", name),
+        "its layers are defined for a fixed length: " + file["sample"].get<std::string>());
   Workload workload;
   workload.sample = file["sample"].get<std::string>();
   workload.source = file["source"].get<std::string>();
@@ -218,7 +219,7 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
   const std::string at = "/training/regime";
   if (out.servers > 0 && regime.contains("master"))
     blame.fail(at + "/master", "cannot be combined with separate servers",
-               "the master is the server if no separate ones are asked for");
+               "the master is the server only if there are no separate servers");
   if (out.master >= ranks)
     blame.fail(at + "/master", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, out.master));
   if (out.regime->kind == Regime::Kind::parameter_server && regime.value("mode", "sync") == "sync")
@@ -229,7 +230,7 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
     if (!workload.contains(key))
       blame.fail("/training/workload",
                  fmt::format("expected the key \"{}\" with the regime data_parallel, found none", key),
-                 "the master sends samples and collects outputs: state how large they are");
+                 "the master sends samples and collects outputs, so their sizes are required");
   out.sample = Bytes{workload["sample_bytes"].get<std::int64_t>()};
   out.output = Bytes{workload["output_bytes"].get<std::int64_t>()};
 }
@@ -239,17 +240,17 @@ void take_pipeline(const Canonical& canonical, std::int64_t ranks, TrainingSpec&
   const Canonical& workload = canonical["workload"];
   if (static_cast<std::size_t>(ranks) > out.step.layers.size())
     blame.fail("/training/regime",
-               fmt::format("expected at most as many GPUs as the model has layers, {}, found {}",
-                           out.step.layers.size(), ranks),
-               "each GPU has one layer at least; `training.ranks` names those that take part");
+               fmt::format("expected at most as many GPUs as layers in the model, {}, found {}", out.step.layers.size(),
+                           ranks),
+               "each GPU needs at least one layer; `training.ranks` selects the participating GPUs");
   if (!workload.contains("activation_bytes"))
     blame.fail("/training/workload", "expected the key \"activation_bytes\" with the regime model_parallel, found none",
-               "each GPU sends the output of its last layer: state how large that is for a sample");
+               "each GPU sends the output of its last layer, so its size per sample is required");
   const std::int64_t samples = out.batch * ranks;
   if (samples % out.microbatches != 0)
     blame.fail("/training/regime/microbatches",
                fmt::format("expected a divisor of the samples of all GPUs, {}, found {}", samples, out.microbatches),
-               "all microbatches have the same number of samples");
+               "all microbatches must have the same number of samples");
   out.activations = Bytes{workload["activation_bytes"].get<std::int64_t>()} * (samples / out.microbatches);
 }
 
@@ -270,19 +271,20 @@ void training_detail::take_stragglers(const Canonical& canonical, std::int64_t r
         blame.fail(at + "/rank", fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, one.rank));
       if (one.until <= one.from)
         blame.fail(at + "/until", fmt::format("expected a step after {}, found {}", one.from, one.until));
-      if (one.millionths == 1'000'000) warn(at, "a factor of 1 changes nothing");
+      if (one.millionths == 1'000'000) warn(at, "a factor of 1 has no effect");
       if (one.from >= n_steps) warn(at, fmt::format("the run ends after step {}", n_steps - 1));
       out.stragglers.slow.push_back(one);
     }
   if (!out.stragglers.jitter) return;
-  if (out.stragglers.jitter->spread.count() == 0) warn("/training/jitter", "a spread of 0 changes nothing");
+  if (out.stragglers.jitter->spread.count() == 0) warn("/training/jitter", "a spread of 0 has no effect");
 }
 
 namespace {
 
 void expect_no_async_keys(const Canonical& canonical, const Blame& blame) {
   const auto refuse = [&](const std::string& pointer, const std::string& key) {
-    blame.fail(pointer, fmt::format("expected {} only with mode async of parameter_server, found it without", key),
+    blame.fail(pointer,
+               fmt::format("expected {} only with mode async of parameter_server, found another mode or regime", key),
                R"("regime": {"name": "parameter_server", "servers": 1, "mode": "async"})");
   };
   const bool is_server = canonical["regime"]["name"] == "parameter_server";
@@ -307,17 +309,19 @@ void take_async(const Canonical& canonical, std::int64_t ranks, TrainingSpec& ou
                                     : AsyncSpec::Start::staggered;
   async.seed = regime.value("seed", std::uint64_t{0});
   if (regime.contains("seed") && async.start != AsyncSpec::Start::random)
-    warn("/training/regime/seed", "only start random draws");
+    warn("/training/regime/seed", "only start random uses it");
   async.updates = canonical.value("updates", 110 * ranks);
   async.warmup = canonical.value("warmup_updates", async.updates > 10 * ranks ? 10 * ranks : std::int64_t{0});
   if (!canonical.contains("warmup_updates") && async.warmup == 0)
-    warnings.push_back(blame.where("/training/updates") +
-                       fmt::format(": no warm-up: {} updates are too few for 10 of each worker, so the start-up counts",
-                                   async.updates));
+    warnings.push_back(
+        blame.where("/training/updates") +
+        fmt::format(
+            ": no warm-up, because {} updates are too few for 10 per worker; the start-up is included in the time",
+            async.updates));
   if (async.updates <= async.warmup)
     blame.fail(canonical.contains("updates") ? "/training/updates" : "/training/warmup_updates",
                fmt::format("expected more updates than warmup_updates, found {} and {}", async.updates, async.warmup),
-               "updates counts all of them, the warm-up included");
+               "updates is the total number, including the warm-up");
   out.step.steps = static_cast<int>(async.updates);  // no worker has more
   out.warmup = 0;
   out.async = async;
@@ -329,7 +333,7 @@ void divide_batch(const Canonical& workload, std::int64_t ranks, TrainingSpec& o
   if (out.batch % ranks != 0)
     blame.fail("/training/workload/global_batch",
                fmt::format("expected a multiple of the number of GPUs, {}, found {}", ranks, out.batch),
-               "all GPUs compute the same number of samples");
+               "all GPUs must compute the same number of samples");
   out.batch /= ranks;
   for (LayerCost& layer : out.step.layers) {
     layer.forward /= ranks;
@@ -369,7 +373,7 @@ Workload layers_of(const Canonical& workload, const Blame& blame) {
   if (workload.contains("transformer")) {
     if (!sequence)
       blame.fail(at, "expected the key \"sequence\" with a transformer, found none",
-                 "sequence: tokens of a sample, such as 4096");
+                 "sequence is the number of tokens per sample, such as 4096");
     return blamed(at + "/transformer", [&] { return workload_of(transformer_of(workload["transformer"]), *sequence); });
   }
   if (sequence) blame.fail(at + "/sequence", "expected a sequence only with a transformer or its card, found layers");
@@ -385,8 +389,8 @@ namespace {
 /// Keys of a plan's workload and machine, which no regime reads.
 void expect_no_plan_keys(const Canonical& canonical, const Blame& blame) {
   const auto refuse = [&](const std::string& pointer, const char* key) {
-    blame.fail(pointer, fmt::format("expected {} only with parallel, found it with a regime", key),
-               R"(a plan: "parallel": {"tensor": 8, "pipeline": 2} in place of "regime")");
+    blame.fail(pointer, fmt::format("expected {} only with parallel, found a regime", key),
+               R"(to describe a plan, write "parallel": {"tensor": 8, "pipeline": 2} instead of "regime")");
   };
   const Canonical& workload = canonical["workload"];
   for (const char* key : {"micro_batch_size", "global_batch_size", "precision", "attention"})
@@ -404,7 +408,8 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
     blame.fail(
         "/training",
         fmt::format("expected either regime or parallel, found {}", canonical.contains("regime") ? "both" : "neither"),
-        "regime: how GPUs train together, such as ddp; parallel: a plan of tensor, pipeline and data parallelism");
+        "regime selects how GPUs train together, such as ddp; parallel is a plan of tensor, pipeline and data "
+        "parallelism");
   if (canonical.contains("parallel")) return plan_training_of(canonical, gpus, speed, blame, warnings);
   expect_no_plan_keys(canonical, blame);
   TrainingSpec out;
@@ -414,7 +419,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
     blame.fail(
         "/training/workload",
         fmt::format("expected either batch or global_batch, found {}", workload.contains("batch") ? "both" : "neither"),
-        "batch: samples per GPU; global_batch: of all GPUs together");
+        "batch is the number of samples per GPU, global_batch over all GPUs");
   Workload made = layers_of(workload, blame);
   out.regime = find_regime(canonical["regime"]["name"].get<std::string>());
   ensure(out.regime != nullptr, "the table of fields names the regimes");
@@ -455,13 +460,13 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
     take_master(canonical, ranks, speed, out, blame);
   if (kind == Regime::Kind::model_parallel) take_pipeline(canonical, ranks, out, blame);
   if (canonical["host"].contains("order") && kind != Regime::Kind::data_parallel)
-    blame.fail("/training/host/order", "expected order only with the regime data_parallel, found it without",
-               "only there does one thread launch the kernels of several GPUs");
+    blame.fail("/training/host/order", "expected order only with the regime data_parallel, found another regime",
+               "only in this regime does one thread launch the kernels of several GPUs");
   take_async(canonical, ranks, out, blame, warnings);
   training_detail::take_stragglers(canonical, ranks, out, blame, warnings);
   if (canonical.contains("slowdown") && out.async)
     blame.fail("/training/slowdown", "cannot be combined with mode async",
-               "workers compute and exchange in turn: nothing would be slowed");
+               "workers alternate between computing and exchanging, so nothing would slow down");
   constexpr std::string_view samples = "sample_bytes";
   for (const std::string_view key : {samples, std::string_view("output_bytes")})
     if (workload.contains(key) && kind != Regime::Kind::data_parallel && !(key == samples && out.sample.count > 0))

@@ -35,7 +35,7 @@ TransformerCard card_of(const Canonical& workload, const RooflinePlace& place, c
     for (const auto& [other, text] : files)
       if (parse_json(text, other).contains("transformer")) cards.push_back(other);
     blame.fail(place.workload + "/model", fmt::format("expected a transformer {}, found {}", place.user, name),
-               fmt::format("those with a model card: {}", fmt::join(cards, ", ")));
+               fmt::format("models with a card: {}", fmt::join(cards, ", ")));
   }
   return transformer_of(Canonical(file["transformer"]));
 }
@@ -43,10 +43,11 @@ TransformerCard card_of(const Canonical& workload, const RooflinePlace& place, c
 double share_of(const Canonical& compute, const char* key, const RooflinePlace& place, const Blame& blame) {
   const std::string at = fmt::format("{}/{}", place.compute(), key);
   if (!compute.contains(key))
-    blame.fail(place.compute(), fmt::format("expected the key \"{}\" {}, found none", key, place.user),
-               R"({"gemm": "72%", "attention": "35%", "memory": "80%", "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}: no )"
-               "share fits all software, so state them yourself" +
-                   place.otherwise);
+    blame.fail(
+        place.compute(), fmt::format("expected the key \"{}\" {}, found none", key, place.user),
+        R"(write {"gemm": "72%", "attention": "35%", "memory": "80%", "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}; )"
+        "no share fits all software, so you must set them" +
+            place.otherwise);
   if (!compute[key].is_object()) blame.fail(at, "expected a share such as \"72%\", found a rate");
   const double share = static_cast<double>(compute[key]["millionths"].get<std::int64_t>()) / 1e6;
   if (share <= 0) blame.fail(at, "expected a share above 0%, found 0%");
@@ -66,8 +67,9 @@ KernelSpeeds roofline_of(const Canonical& compute, double speed, const RooflineP
                memory = share_of(compute, "memory", place, blame);
   for (const char* key : {"peak", "hbm"})
     if (!compute.contains(key))
-      blame.fail(place.compute(), fmt::format("expected the key \"{}\" next to shares, found none", key),
-                 R"(peak: operations of the GPU's tensor cores, "312 TFLOP/s"; hbm: bytes of its memory, "2039 GB/s")");
+      blame.fail(
+          place.compute(), fmt::format("expected the key \"{}\" in addition to shares, found none", key),
+          R"(peak is the rate of the GPU's tensor cores, "312 TFLOP/s"; hbm is the bandwidth of its memory, "2039 GB/s")");
   const double peak = flops_of(compute, "peak", place, blame);
   return {.gemm = speed * peak * gemm,
           .attention = speed * peak * attention,

@@ -25,38 +25,39 @@ TransformerCard transformer_of(const nlohmann::json& card) {
   if (!card.contains("head_dim") && out.hidden % out.heads != 0)
     throw InputError("/heads",
                      fmt::format("expected a number that divides hidden, {}, found {}", out.hidden, out.heads),
-                     "set the size of a head with head_dim");
+                     "set the head size with head_dim");
   out.head_dim = figure("head_dim", out.hidden / out.heads);
   if (out.heads % out.kv_heads != 0)
     throw InputError("/kv_heads",
                      fmt::format("expected a number that divides heads, {}, found {}", out.heads, out.kv_heads),
-                     "as many heads share one of keys and values");
+                     "each key-value head must serve the same number of heads");
   out.positions = figure("positions", 0);
   out.experts = figure("experts", 0);
   out.top_k = figure("top_k", 0);
   if ((out.experts > 0) != (out.top_k > 0) || out.top_k > out.experts)
-    throw InputError(
-        card.contains("top_k") ? "/top_k" : "/experts",
-        fmt::format("expected experts, and top_k of 1 to as many, found {} and {}", out.experts, out.top_k),
-        "top_k: how many of the experts a token meets");
+    throw InputError(card.contains("top_k") ? "/top_k" : "/experts",
+                     fmt::format("expected experts and a top_k from 1 to the number of experts, found {} and {}",
+                                 out.experts, out.top_k),
+                     "top_k is the number of experts that process each token");
   if (out.experts > 0) out.expert_ffn = figure("expert_ffn", out.ffn);
   out.shared_ffn = figure("shared_ffn", 0);
   out.dense_layers = figure("dense_layers", 0);
   for (const char* key : {"expert_ffn", "shared_ffn", "dense_layers"})
     if (out.experts == 0 && card.contains(key) && card[key] != 0)
-      throw InputError(fmt::format("/{}", key), fmt::format("expected {} only with experts, found none", key),
-                       "experts: how many each layer has; top_k: how many of them a token meets");
+      throw InputError(
+          fmt::format("/{}", key), fmt::format("expected {} only with experts, found none", key),
+          "experts is the number of experts per layer; top_k is the number of experts that process each token");
   if (out.experts > 0 && out.dense_layers >= out.layers)
     throw InputError(
         "/dense_layers",
         fmt::format("expected fewer layers without experts than layers, {}, found {}", out.layers, out.dense_layers),
-        "dense_layers: this many first layers have an MLP instead of experts");
+        "dense_layers is the number of leading layers that have an MLP instead of experts");
   out.gated = card.value("gated", true);
   out.tied = card.value("tied", false);
   out.biases = card.value("biases", false);
   if (out.biases && (out.experts > 0 || out.gated || out.kv_heads != out.heads))
     throw InputError("/biases", "expected biases only without gated, kv_heads and experts",
-                     R"(such as GPT: {"gated": false, "biases": true})");
+                     R"(for example GPT: {"gated": false, "biases": true})");
   return out;
 }
 

@@ -113,7 +113,7 @@ std::vector<SettingEffect> JobsRun::effects() const {
                                     [&](const std::vector<int>& calls) { return calls[j] >= 0 && calls[before] >= 0; });
       const std::string &name = scenario_.jobs[j].name, &other = scenario_.jobs[before].name;
       effects.push_back({.setting = fmt::format("{}: /jobs/{}/after: {}", scenario_.file, j - 1, other),
-                         .idle = meet ? "" : fmt::format("no GPU of {} takes part in {}", name, other)});
+                         .idle = meet ? "" : fmt::format("no GPU of {} participates in {}", name, other)});
     }
   }
   return effects;

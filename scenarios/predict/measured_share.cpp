@@ -59,20 +59,20 @@ MeasuredShare measured_share(Picoseconds measured, const std::function<Scenario(
     if (x == 1 && time > target)
       throw InputError(
           "",
-          fmt::format("expected a step that matrix products at no more than the peak explain, found {:.4g} "
-                      "s: with products at 100 % of the peak it takes {:.4g} s, of it {:.4g} s computation",
-                      target, time, fastest),
-          "the peak or another share is too low, or the step was measured with another plan");
+          fmt::format(
+              "expected a step time that is possible with matrix products at or below the peak, found {:.4g} s: with "
+              "products at 100 % of the peak, the step takes {:.4g} s, including {:.4g} s of computation",
+              target, time, fastest),
+          "the peak or another share is too low, or another plan was measured");
     if (last_x > 0 && x != last_x && (time - last_time) / (x - last_x) > 0) slope = (time - last_time) / (x - last_x);
     last_x = x;
     last_time = time;
     if (slope <= 0) break;
     x += (target - time) / slope;
   }
-  throw InputError("",
-                   fmt::format("expected a step that some share of the peak explains, found {:.4g} s: with {:.1f} % "
-                               "it takes {:.4g} s",
-                               target, 100 * out.gemm, seconds(out.step)));
+  throw InputError("", fmt::format("expected a step time that is possible with some share of the peak, found {:.4g} s: "
+                                   "with {:.1f} %, the step takes {:.4g} s",
+                                   target, 100 * out.gemm, seconds(out.step)));
 }
 
 }  // namespace ringsim

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t most_steps = std::int64_t{1} << 20;
 constexpr std::int64_t most_pairs = std::int64_t{1} << 16;
-constexpr const char* no_message = "no message of this run takes such a link";
+constexpr const char* no_message = "no message of this run uses such a link";
 
 /// Calls visit(from, to, channel) for those that exchange messages, each once, until it returns false. False if
 /// there are too many to visit all.
@@ -196,8 +196,8 @@ class Settings : public scenarios::RunFacts {
   std::string why_idle(std::size_t c, std::size_t n) const {
     const std::vector<LinkChange>& changes = options_.disturbance.links;
     const LinkChange& change = changes[c];
-    if (timeline_.transfers == 0) return "nothing moves in this run";
-    if (change.at >= timeline_.finish) return "it begins when the run is over";
+    if (timeline_.transfers == 0) return "no data moves in this run";
+    if (change.at >= timeline_.finish) return "it starts after the end of the run";
     const auto none = [&](auto differs) { return std::none_of(change.links.begin(), change.links.end(), differs); };
     const auto touched = [&](LinkId id) {
       for (std::size_t other = 0; other < changes.size(); ++other)
@@ -207,12 +207,12 @@ class Settings : public scenarios::RunFacts {
       return false;
     };
     if (!none(touched)) return "";  // the order of several counts
-    if (change.to == LinkChange::To::restored) return "nothing changed the link before";
+    if (change.to == LinkChange::To::restored) return "no earlier fault changed the link";
     const auto differs = [&](LinkId id) {
       const Bandwidth nominal = topology_.link(id).bandwidth;
       return change.to == LinkChange::To::down || change.of(nominal) != nominal;
     };
-    return none(differs) ? "the link has that bandwidth without it" : "";
+    return none(differs) ? "the link has this bandwidth anyway" : "";
   }
 
   /// By resource: a fault of one direction of a half-duplex cable is one of both.
@@ -257,7 +257,7 @@ class Settings : public scenarios::RunFacts {
   }
 
   std::string why_background_is_idle(const Disturbance::Background& message) {
-    if (message.start >= timeline_.finish) return "it begins when the run is over";
+    if (message.start >= timeline_.finish) return "it starts after the end of the run";
     // With links that go down it may take other ways than these.
     for (const LinkChange& change : options_.disturbance.links)
       if (change.to == LinkChange::To::down) return "";
@@ -332,7 +332,7 @@ class Settings : public scenarios::RunFacts {
   }
 
   void look_at_devices(const std::string& kind, const DeviceRates& rates) {
-    if (all_have_own(kind)) return tell("/devices", kind, fmt::format("each {} has rates of its own", kind));
+    if (all_have_own(kind)) return tell("/devices", kind, fmt::format("each {} has its own rates", kind));
     look_at_rows("devices." + kind, rates);
   }
 
@@ -351,7 +351,7 @@ class Settings : public scenarios::RunFacts {
     for (const Disturbance::Background& message : options_.disturbance.background)
       for (const Path& path : routes().find_parts(message.from, message.to)) any = any || path.turns > 1;
     tell("/network/routing", to_string(options_.routing.policy),
-         any || !all ? "" : "every message of this run has one way only");
+         any || !all ? "" : "every message of this run has only one path");
   }
 
   // --- the transport ---------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ std::string inference_needs(const TrainingSpec& spec, const std::string& gpu, Ac
   const InferencePlan& plan = *spec.inference();
   const PlanMemory& needs = spec.plan->memory.front();
   return fmt::format(
-      "rank {} ({}) needs {} of {} GB: weights {}, KV cache {} ({} sequences of {} tokens, {} B per token); without "
+      "rank {} ({}) needs {} of {} GB: weights {}, KV cache {} ({} sequences of {} tokens, {} B per token), excluding "
       "activations",
       rank, gpu, gigabytes_of(needs.total()), gigabytes_of(has), gigabytes_of(needs.weights), gigabytes_of(needs.cache),
       plan.sequences(), plan.context, needs.cache.count / (plan.sequences() * plan.context));
@@ -127,7 +127,7 @@ std::string smaller_batch(const InferencePlan& plan, Bytes has) {
   shorter.batch = shorter.expert;
   shorter.context = 1;
   if (inference_memory(shorter).weights > has) return "the weights alone do not fit: use more ranks or fp8";
-  return "not one sequence fits: take more tensor ranks, or a shorter context";
+  return "not even one sequence fits: use more tensor ranks or a shorter context";
 }
 
 }  // namespace
@@ -166,18 +166,18 @@ void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
     if (worst < 0) continue;
     if (const InferencePlan* serving = spec->inference())
       throw InputError(scenario.file + ": /inference",
-                       "expected a batch that its GPUs have room for, found that " +
+                       "expected a batch that fits in GPU memory, found that " +
                            plan_needs(*spec, ranks, setup.topology, worst, has),
                        smaller_batch(*serving, has) + "; or \"memory\": \"ignore\"");
     std::vector<std::string> ways = lighter_plans(*spec, spec->plan->program.grid.digits(worst).stage, has);
     if (ways.empty())
       ways.push_back(
-          fmt::format("no recomputation makes it fit: take more {} ranks, or a smaller micro_batch_size",
+          fmt::format("it does not fit with any recomputation: use more {} ranks or a smaller micro_batch_size",
                       spec->plan->model.card.experts > 0 ? "expert, tensor or pipeline" : "tensor or pipeline"));
-    throw InputError(scenario.file + (j == 0 ? ": /training" : fmt::format(": /jobs/{}/training", j - 1)),
-                     "expected a plan that its GPUs have room for, found that " +
-                         plan_needs(*spec, ranks, setup.topology, worst, has),
-                     fmt::format("{}; or \"memory\": \"ignore\"", fmt::join(ways, "; ")));
+    throw InputError(
+        scenario.file + (j == 0 ? ": /training" : fmt::format(": /jobs/{}/training", j - 1)),
+        "expected a plan that fits in GPU memory, found that " + plan_needs(*spec, ranks, setup.topology, worst, has),
+        fmt::format("{}; or \"memory\": \"ignore\"", fmt::join(ways, "; ")));
   }
 }
 

@@ -285,24 +285,24 @@ namespace {
 // What holds a step is the critical path to its end; without steps there is none.
 void expect_explainable(const Scenario& scenario, const PredictOptions& options) {
   if (options.explain && scenario.training && scenario.training->async)
-    throw InputError(
-        scenario.file + ": /training/regime/mode",
-        "expected the mode sync to say what holds a step, found async, whose workers have no step in common",
-        "`ringsim run --explain --format json` has where each worker and server spends its time");
+    throw InputError(scenario.file + ": /training/regime/mode",
+                     "expected the mode sync, because asynchronous workers have no common step to explain, found async",
+                     "`ringsim run --explain --format json` shows where each worker and server spends its time");
 }
 
 // Kernels are those of one program whose iterations all ranks have in common.
 void expect_kernels(const Scenario& scenario) {
   if (!scenario.training)
-    throw InputError(scenario.file + ": /collective", "expected a training step, whose kernels a trace has",
-                     "`ringsim run --trace` writes a collective for viewers");
+    throw InputError(scenario.file + ": /collective", "expected a training step, because a trace contains its kernels",
+                     "to view a collective, use `ringsim run --trace`");
   if (scenario.jobs.size() > 1)
-    throw InputError(scenario.file + ": /jobs", "expected one job, whose ranks a trace has, found several",
-                     "export each without the others");
+    throw InputError(scenario.file + ": /jobs",
+                     "expected one job, because a trace contains the ranks of one job, found several",
+                     "export each job separately");
   if (scenario.training->async)
     throw InputError(scenario.file + ": /training/regime/mode",
-                     "expected the mode sync, found async, whose workers have no step in common",
-                     "`ringsim run --trace` has what each of them does");
+                     "expected the mode sync, found async, in which workers have no common step",
+                     "`ringsim run --trace` shows what each worker does");
 }
 
 // Streams are those of a program whose iterations all actors have in common.
@@ -311,13 +311,13 @@ void expect_streams(const Scenario& scenario, const PredictOptions& options) {
   if (options.recording->keep_kernels) expect_kernels(scenario);
   if (!options.recording->keep_streams) return;
   if (!scenario.training)
-    throw InputError(scenario.file + ": /collective", "expected a training step, for a picture of its streams",
-                     "`ringsim schedule picture` draws a collective");
+    throw InputError(scenario.file + ": /collective", "expected a training step, because the picture shows its streams",
+                     "to draw a collective, use `ringsim schedule picture`");
   if (scenario.training->async)
     throw InputError(
         scenario.file + ": /training/regime/mode",
-        "expected the mode sync for a picture of a step, found async, whose workers have no step in common",
-        "--trace FILE has what each of them does");
+        "expected the mode sync for a picture of a step, found async, in which workers have no common step",
+        "--trace FILE shows what each worker does");
 }
 
 /// Reports one collective, or its groups.
@@ -471,7 +471,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   if (options.stage) {
     options.stage(fmt::format("simulating {} messages", n_messages));
     run_options.on_whole = [&options, n_messages](const std::string& why_not) {
-      options.stage(fmt::format("simulating {} messages one by one: {}", n_messages, why_not));
+      options.stage(fmt::format("simulating {} messages individually: {}", n_messages, why_not));
     };
   }
   // Programs are accounted for by their tasks.

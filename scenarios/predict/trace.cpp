@@ -56,9 +56,9 @@ Tracer::Tracer(const TraceFilter& filter, const Topology& topology, const RunOpt
     for (const LinkId link : links_named(topology, name, "--trace-link")) wanted_links_[link.value] = true;
   if (!RouteUse::is_known(options))
     throw InputError("--trace-link",
-                     "expected no choice of links where messages of a pair take turns on several routes (flow_spray), "
-                     "or links go down, found one",
-                     "choose ranks with --trace-rank, or a time with --trace-from and --trace-to");
+                     "expected no --trace-link, because messages of a pair use several routes (flow_spray) or links go "
+                     "down, found one",
+                     "select ranks with --trace-rank, or a time range with --trace-from and --trace-to");
   routes_.emplace(topology, options, [this](LinkId link) { return wanted_links_[link.value]; });
 }
 
@@ -230,7 +230,7 @@ void Tracer::add_use(const Recording& recording) {
       ++left_out;
       continue;
     }
-    if (!process) process = add_process("links, % of what they could carry");
+    if (!process) process = add_process("link utilization, %");
     const std::uint32_t on = add_track(*process, use.link, true);
     double before = -1;
     for (std::size_t step = 0; step <= use.bytes.size(); ++step) {
@@ -244,18 +244,18 @@ void Tracer::add_use(const Recording& recording) {
     }
   }
   if (left_out > 0)
-    trace_.left_out +=
-        fmt::format("no utilization of {} of {} links, those that carried least; ", left_out, recording.use.size());
+    trace_.left_out += fmt::format("the utilization of {} of {} links, those that carried the least; ", left_out,
+                                   recording.use.size());
 }
 
 void Tracer::say_left_out(const Timeline& timeline) {
   if (cut_)
-    trace_.left_out += fmt::format("nothing that ended after {} of {}, so that {} messages are missing; ",
+    trace_.left_out += fmt::format("everything that ended after {} of {}, including {} messages; ",
                                    format(cut_->time_since_epoch()), format(timeline.duration()), messages_left_out_);
   if (!trace_.left_out.empty())
     trace_.left_out = fmt::format(
-        "the trace has at most {} events: {}choose a part with --trace-rank, --trace-link, "
-        "--trace-from and --trace-to",
+        "the trace is limited to {} events; it lacks {}select a part with --trace-rank, --trace-link, --trace-from and "
+        "--trace-to",
         filter_.most_events, trace_.left_out);
 }
 

@@ -248,7 +248,7 @@ namespace {
 /// What would make a program smaller, of what the scenario has much of.
 std::string smaller(const TrainingSpec& spec, int ranks) {
   std::vector<std::string> ways;
-  if (spec.step.layers.size() > 1) ways.emplace_back("fewer layers, one for several that are equal");
+  if (spec.step.layers.size() > 1) ways.emplace_back("fewer layers, with one entry for several identical layers");
   if (spec.step.buckets.size() > 1) ways.emplace_back("a larger regime.buckets.size");
   if (spec.every > 1) ways.emplace_back("a smaller regime.every");
   if (spec.microbatches > 1) ways.emplace_back("fewer regime.microbatches");
@@ -269,7 +269,7 @@ void TrainingRun::expect_room(const Scenario& scenario, const ProgramSize& size,
                   "which takes "
                   "about {}",
                   spec_.what(), rough_size(most), size.tasks, size.variables, size.actors, rough_size(size.memory())),
-      fmt::format("{}; or --max-memory {:.0f}GB, if this machine has as much",
+      fmt::format("{}; or --max-memory {:.0f}GB, if this machine has that much",
                   smaller(spec_, placed_.job.request.ranks),
                   std::ceil(static_cast<double>(size.memory().count) / 1e9)));
 }
@@ -429,7 +429,7 @@ std::string both_units(Bytes size) {
 std::string parts_of(const TrainingMemory& memory, Regime::Kind regime) {
   const char* copies = regime == Regime::Kind::gossip                                     ? "neighbors' weights"
                        : regime == Regime::Kind::ddp || regime == Regime::Kind::local_sgd ? "buckets"
-                                                                                          : "what comes in";
+                                                                                          : "incoming data";
   std::string text = fmt::format("weights {}, gradients {}", gigabytes(memory.weights), gigabytes(memory.gradients));
   for (const auto& [name, size] :
        {std::pair{"optimizer", memory.state}, {copies, memory.copies}, {"outputs", memory.outputs}})
@@ -462,7 +462,7 @@ std::string TrainingRun::lacking_memory(const Topology& topology, const std::str
   const std::string who = n_lacking == ranks && ranks > 1 ? "each GPU"
                           : n_lacking > 1 ? fmt::format("{} of {} GPUs, most on {}", n_lacking, ranks, device)
                                           : device;
-  return fmt::format("{}: {} with {} needs {} on {}, which has {}: {}; without activations", pointer, spec_.workload,
+  return fmt::format("{}: {} with {} needs {} on {}, which has {}: {}, excluding activations", pointer, spec_.workload,
                      spec_.optimizer, gigabytes(memory.total()), who, both_units(has),
                      parts_of(memory, spec_.regime->kind));
 }

@@ -105,7 +105,7 @@ void Work::expect_own_gpus() const {
         throw InputError(fmt::format("{}: /jobs/{}/training/ranks", scenario_.file, j - 1),
                          fmt::format("expected GPUs that no other job trains on, found {}, which trains for {}",
                                      setup_.topology.node(gpu).name, scenario_.jobs[known->second].name),
-                         "give each training GPUs of its own with \"ranks\"; a job with a collective may share them");
+                         "give each training its own GPUs with \"ranks\"; only jobs with a collective can share GPUs");
     }
   }
 }
@@ -264,12 +264,11 @@ std::optional<Timeline> Work::run_remembering(const Topology& topology, const Ru
     traffic.sent_by[actor] += run->sent_by[actor];
     traffic.received_by[actor] += run->received_by[actor];
   }
-  remembered = run->calls.remembered == 0
-                   ? fmt::format("all {} calls were simulated", run->calls.met)
-                   : fmt::format(
-                         "{} calls took one of {} courses, each simulated once by itself; {} met others and "
-                         "were simulated with them",
-                         run->calls.remembered, run->calls.simulated, run->calls.met);
+  remembered = run->calls.remembered == 0 ? fmt::format("all {} calls were simulated", run->calls.met)
+                                          : fmt::format(
+                                                "{} calls followed one of {} patterns, each simulated once; {} calls "
+                                                "overlapped with others and were simulated together",
+                                                run->calls.remembered, run->calls.simulated, run->calls.met);
   if (run->calls.stand_ins > 0)
     remembered += fmt::format("; {} of {} ranks represented all", run->calls.stand_ins, run_of.program().ranks);
   return std::move(run->timeline);
@@ -294,7 +293,7 @@ std::vector<SettingEffect> Work::effects() const {
                          j == 0 ? "" : fmt::format("/jobs/{}", j - 1), 1e-6 * static_cast<double>(spec->slowdown)),
          .idle = training(j)->run().has_slowed()
                      ? ""
-                     : "no kernel runs while a collective other than a transfer between stages runs on its GPU"});
+                     : "no kernel overlaps with a collective on its GPU, except transfers between stages"});
   }
   return effects;
 }

@@ -24,8 +24,8 @@ std::vector<LinkId> links_named(const Topology& topology, const std::string& nam
   throw InputError(
       pointer, fmt::format("expected a link, FROM -> TO, or the name of a node that has links, found \"{}\"", name),
       topology.n_links() == 0
-          ? "the topology has no links: a single gpu needs none"
-          : fmt::format("for example \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
+          ? "the topology has no links, because a single GPU needs none"
+          : fmt::format("such as \"{}\"; `ringsim topology show` lists nodes and links", topology.link_name({0})));
 }
 
 namespace {
@@ -57,9 +57,9 @@ std::vector<LinkChange> changes_in(const Topology& topology, const Topology* as_
       const Bandwidth nominal = (as_built != nullptr ? *as_built : topology).link(link).bandwidth;
       if (change.to == LinkChange::To::bandwidth && nominal < change.bandwidth)
         throw InputError(pointer + "/bandwidth",
-                         fmt::format("expected at most what {} has without faults, {}, found {}",
+                         fmt::format("expected at most the bandwidth of {} without faults, {}, found {}",
                                      topology.link_name(link), format(nominal), format(change.bandwidth)),
-                         "a fault takes bandwidth away; set a higher bandwidth in the topology");
+                         "a fault can only reduce bandwidth; set a higher bandwidth in the topology");
     }
     if (change.to == LinkChange::To::bandwidth && as_built != nullptr)
       add_shares(change, topology, *as_built, changes);
@@ -108,7 +108,7 @@ Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
       message.from = gpu_named(topology, spec.from, "/from");
       message.to = gpu_named(topology, spec.to, "/to");
       if (message.from == message.to)
-        throw InputError("/to", fmt::format("expected a gpu other than the sender, found \"{}\"", spec.to));
+        throw InputError("/to", fmt::format("expected a GPU other than the sender, found \"{}\"", spec.to));
       return 0;
     });
     out.background.push_back(message);

@@ -14,8 +14,8 @@ namespace {
 NodeId node_named(const Topology& topology, const std::string& name, const std::string& pointer) {
   const auto node = topology.find(name);
   if (node) return *node;
-  throw InputError(pointer, fmt::format("expected the name of a node of the topology, found \"{}\"", name),
-                   "`ringsim topology show` lists them");
+  throw InputError(pointer, fmt::format("expected the name of a node in the topology, found \"{}\"", name),
+                   "`ringsim topology show` lists the nodes");
 }
 
 Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
@@ -26,18 +26,18 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
     const NodeId here = node_named(topology, at, where + "/at"), next = node_named(topology, via, where + "/via");
     if (topology.node(here).host && topology.node(here).kind != NodeKind::nic)
       throw InputError(where + "/at", fmt::format("expected a switch of the fabric, or a NIC, found \"{}\"", at),
-                       "within a host there are no tables");
+                       "there are no routing tables within a host");
     const auto leads = [&](LinkId id) { return topology.link(id).to == next; };
     const auto links = topology.links_from(here);
     if (std::none_of(links.begin(), links.end(), leads))
       throw InputError(where + "/via", fmt::format("expected a neighbor of {}, found \"{}\"", at, via));
     for (std::size_t other = 0; other < i; ++other)
       if (spec.table[other].at == at && spec.table[other].to == to)
-        throw InputError(where, fmt::format("expected one entry at {} for {}, found a second one", at, to),
-                         fmt::format("the first is /network/table/{}; leave one out", other));
+        throw InputError(where, fmt::format("expected one entry at {} for {}, found another", at, to),
+                         fmt::format("the first is /network/table/{}; remove one", other));
     if (topology.node(next).kind == NodeKind::nic && via != to)
       throw InputError(where + "/via", fmt::format("expected a switch, found the NIC \"{}\"", via),
-                       "a NIC passes nothing on");
+                       "a NIC does not forward data");
     if (to == "*") {
       routing.table.push_back({here, no_node, next});
       continue;
@@ -52,7 +52,7 @@ Routing routing_in(const Topology& topology, const RoutingSpec& spec) {
     if (const auto found = topology.find(to);
         found && !topology.hosts().empty() && topology.node(*found).kind != NodeKind::nic)
       throw InputError(where + "/to", fmt::format("expected a NIC, a node or \"*\", found \"{}\"", to),
-                       "over the fabric data goes to NICs");
+                       "only NICs are destinations in the fabric");
   }
   return routing;
 }

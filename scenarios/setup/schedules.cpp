@@ -17,7 +17,7 @@ Schedule in_elements(const Job& job, int element) {
   CollectiveRequest request = job.request;
   if (request.bytes.count % element != 0)
     throw InputError("/bytes", fmt::format("expected a multiple of {} bytes, found {}", element, format(request.bytes)),
-                     fmt::format("an element has {} bytes", element));
+                     fmt::format("each element has {} bytes", element));
   request.bytes.count /= element;
   if (request.chunk) request.chunk->count = std::max<std::int64_t>(1, request.chunk->count / element);
   return stretched(by_the_algorithm(job, [&] { return make_schedule(*job.algorithm, request, job.arguments); }),
@@ -45,21 +45,22 @@ CheckedSchedule schedule_of(const Scenario& scenario, const PlacedCollective& pl
 
 void expect_collective(const Scenario& scenario) {
   if (scenario.training)
-    throw InputError(fmt::format("{}: /{}", scenario.file, scenario.training->key()),
-                     fmt::format("expected a collective, found {}", scenario.training->what()),
-                     "`ringsim run` and `ringsim sweep` predict such steps; this needs one schedule");
+    throw InputError(
+        fmt::format("{}: /{}", scenario.file, scenario.training->key()),
+        fmt::format("expected a collective, found {}", scenario.training->what()),
+        "this command needs a single schedule; to predict such steps, use `ringsim run` or `ringsim sweep`");
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const Job& job = scenario.jobs[j];
     if (job.training)
-      throw InputError(fmt::format("{}: /jobs/{}/training", scenario.file, j - 1),
-                       "expected a collective, found a training step",
-                       "`ringsim run` and `ringsim sweep` predict training steps; this needs one schedule");
+      throw InputError(
+          fmt::format("{}: /jobs/{}/training", scenario.file, j - 1), "expected a collective, found a training step",
+          "this command needs a single schedule; to predict training steps, use `ringsim run` or `ringsim sweep`");
     if (job.after.empty() && job.groups.empty()) continue;
     const bool comes_after = !job.after.empty();
     throw InputError(
         fmt::format("{}: {}", scenario.file, comes_after ? fmt::format("/jobs/{}/after", j - 1) : job.pointer),
         fmt::format("expected one collective, found {}", comes_after ? "a job after others" : "groups"),
-        "`ringsim run`, `sweep` and `explain` predict them; this needs one schedule");
+        "this command needs a single schedule; to predict several, use `ringsim run`, `sweep` or `explain`");
   }
 }
 

@@ -16,16 +16,16 @@ SearchedGraph searched_graph(const Scenario& scenario, const Topology& topology,
     throw InputError(fmt::format("{}: {}", scenario.file, pointer), message, hint);
   };
   if (!scenario.library)
-    refuse("/library", "expected a library, whose rings NCCL's graph XML holds, found none", R"("library": "nccl")");
+    refuse("/library", "expected a library, because NCCL's graph XML contains its rings, found none",
+           R"("library": "nccl")");
   const LibraryRun& library = *scenario.library;
   if (library.name != "nccl")
-    refuse("/library", fmt::format("expected NCCL, whose search the file takes the place of, found {}", library.name),
-           "`ringsim topology rings` without --to shows its rings");
+    refuse("/library", fmt::format("expected NCCL, because the file replaces NCCL's search, found {}", library.name),
+           "to show the rings, run `ringsim topology rings` without --to");
   if (!library.graph_file.empty())
     refuse("/library/env/NCCL_GRAPH_FILE",
-           fmt::format("expected rings that are searched for, found those of {}", library.graph_file),
-           "leave the variable out");
-  if (ranks.size() < 2) refuse("/collective", "expected several GPUs, found one", "one GPU has no rings");
+           fmt::format("expected rings from a search, found those of {}", library.graph_file), "remove the variable");
+  if (ranks.size() < 2) refuse("/collective", "expected several GPUs, found one", "a single GPU has no rings");
   const Machine& machine = *std::get<Cluster>(scenario.topology).parts.front().machine;
   std::vector<std::string> gpus;
   for (const NodeId id : ranks) gpus.emplace_back(local_name(topology.node(id).name));
@@ -37,12 +37,11 @@ SearchedGraph searched_graph(const Scenario& scenario, const Topology& topology,
   const int room = nccl::most_channels_of(library.version), most = room / 2, channels = library.machine.ring.count;
   if (channels > room)
     refuse("/library",
-           fmt::format("expected at most {} channels, for which NCCL {} has room, found {}", room, library.version,
-                       channels),
-           "here a search finds one for each NIC; NCCL's own ends at half of that");
+           fmt::format("expected at most {} channels, the limit of NCCL {}, found {}", room, library.version, channels),
+           "the search finds one for each NIC; NCCL's own search stops at half of that");
   if (channels > most)
     out.warnings.push_back(fmt::format(
-        "{}: {} channels are more than NCCL {} itself would look for, {}; it does not check that it has room for them",
+        "{}: {} channels are more than NCCL {} would search for, {}; NCCL does not check whether it supports them",
         scenario.file, channels, library.version, most));
   out.text = blaming(scenario, scenario.main().pointer, [&] {
     // Trees take the rings that are searched for, also if rings cross NICs.

@@ -22,8 +22,8 @@ NodeId gpu_named(const Topology& topology, const std::string& name, const std::s
   const auto node = topology.find(name);
   if (node && topology.node(*node).kind == NodeKind::gpu) return *node;
   throw InputError(
-      pointer, fmt::format("expected the name of a gpu, found \"{}\"", name),
-      fmt::format("gpus are named {} to {}; `ringsim topology show` lists them",
+      pointer, fmt::format("expected the name of a GPU, found \"{}\"", name),
+      fmt::format("GPUs are named {} to {}; `ringsim topology show` lists them",
                   topology.node(topology.ranks().front()).name, topology.node(topology.ranks().back()).name));
 }
 
@@ -55,7 +55,7 @@ std::string put_in_best_ring(const Topology& topology, const Transport& transpor
   }
   ranks = std::move(ordered);
   return fmt::format("{}{}, narrowest hop {}{}", text, topology.node(ranks.front()).name, format(ring.narrowest),
-                     ring.is_best ? "" : " (the search was broken off before a wider one was ruled out)");
+                     ring.is_best ? "" : " (the search stopped before ruling out a wider one)");
 }
 
 /// Rings for the channels of a library's call: of the graph that it takes, or found among `links`.
@@ -100,9 +100,9 @@ ReductionTree tree_for(const Job& job, const Topology& topology, const std::vect
   if (is == wanted) return tree;
   const auto differs = [&](const std::string& expected, const std::string& found) {
     return InputError("",
-                      fmt::format("expected switches that join the ranks as {} has it, {}, found {}",
+                      fmt::format("expected switches that connect the ranks as in {}, {}, found {}",
                                   job.arguments.file->name, expected, found),
-                      "take the topology and the order of ranks that the schedule was made for");
+                      "use the topology and the order of ranks that the schedule was made for");
   };
   if (is.size() != wanted.size())
     throw differs(fmt::to_string(wanted.size() - ranks.size()), fmt::to_string(is.size() - ranks.size()));
@@ -378,7 +378,7 @@ LinkId link_over(const Topology& topology, const std::string& name) {
   const std::vector<LinkId> links = links_named(topology, name, "");
   if (topology.link_name(links.front()) == name) return links.front();
   throw InputError("", fmt::format("expected a link, FROM -> TO, found the node \"{}\"", name),
-                   fmt::format("for example \"{}\"", topology.link_name(links.front())));
+                   fmt::format("such as \"{}\"", topology.link_name(links.front())));
 }
 }  // namespace
 

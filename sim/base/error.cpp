@@ -28,7 +28,7 @@ void fail_invariant(std::string_view law) { throw InvariantError("invariant brok
 
 void fail_too_large(std::string_view what) {
   throw SettingError(SettingError::Setting::scale, "too large: " + std::string(what),
-                     "smaller sizes, fewer ranks, shorter latencies or faster links");
+                     "use smaller sizes, fewer ranks, shorter latencies or faster links");
 }
 
 }  // namespace ringsim

@@ -19,9 +19,9 @@ Picoseconds transfer_time(Bytes size, Bandwidth rate) {
   return Picoseconds{static_cast<std::int64_t>(quotient)};
 }
 
-void fail_too_many_bytes() { fail_too_large("more bytes than can be counted (9,223,372 TB)"); }
+void fail_too_many_bytes() { fail_too_large("more bytes than the supported maximum (9,223,372 TB)"); }
 
-void fail_too_long() { fail_too_large("it takes longer than simulated time can count (106 days)"); }
+void fail_too_long() { fail_too_large("it takes longer than the maximum simulated time (106 days)"); }
 
 double gigabytes_per_second(Bytes size, Picoseconds time) {
   if (time.count() <= 0) return 0.0;

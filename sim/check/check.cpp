@@ -22,25 +22,25 @@ std::string to_string(const Proof& proof) {
   std::string how;
   switch (proof.by) {
     case Proof::By::all_ranks:
-      how = "every operation of every actor was followed";
+      how = "every operation of every actor was checked";
       break;
     case Proof::By::symmetry:
-      how = "one chunk represents all; the symmetry was checked at every step of every rank";
+      how = "one chunk represents all chunks; the symmetry was checked at every step of every rank";
       break;
     case Proof::By::symmetry_samples:
-      how = "one chunk represents all; the symmetry was checked at sampled ranks";
+      how = "one chunk represents all chunks; the symmetry was checked at sampled ranks";
       break;
     case Proof::By::parts:
-      how = "each call was proved by itself, then their order, their data and what lies between them";
+      how = "each call was proved separately, then the order of the calls, their data and everything between them";
       break;
     case Proof::By::matching:
-      how = "matching only: every message is received and nothing waits for ever, but no regions are named";
+      how = "matching only: every message is received and nothing waits forever, but there are no regions";
       break;
   }
   const std::string slots =
       proof.slots_needed == Proof::any_number ? "any number of" : fmt::to_string(proof.slots_needed);
   if (!proof.from.empty()) {
-    std::string made = proof.copies_first ? "each rank first copies what it contributes" : "";
+    std::string made = proof.copies_first ? "each rank first copies its contribution" : "";
     if (proof.pieces > 1)
       made += fmt::format("{}{} pieces share no chunk and no connection", made.empty() ? "" : ", ", proof.pieces);
     how = fmt::format("by construction from the proof of {}: {}; in it {}", proof.from, made, how);
@@ -124,12 +124,12 @@ void check_structure(const Schedule& schedule, Actor actor, Lane lane, int i, co
     const Actor other = wait.of(actor);
     if (other != actor && (!schedule.process || schedule.process(other) != schedule.process(actor)))
       refuse(schedule,
-             fmt::format("{}, lane {}, step {}: waits for {}, which is of another process", name_of(schedule, actor),
-                         lane, i, name_of(schedule, other)),
-             "only a message tells another process that something is done");
+             fmt::format("{}, lane {}, step {}: waits for {}, which belongs to another process",
+                         name_of(schedule, actor), lane, i, name_of(schedule, other)),
+             "only a message can notify another process");
     if (wait.lane < 0 || wait.lane >= schedule.lanes || wait.steps < 0 ||
         wait.steps > schedule.n_steps(other, wait.lane))
-      refuse(schedule, fmt::format("{}, lane {}, step {}: waits for {} steps of lane {}, which does not have them",
+      refuse(schedule, fmt::format("{}, lane {}, step {}: waits for {} steps of lane {}, which does not have that many",
                                    name_of(schedule, actor), lane, i, wait.steps, wait.lane));
   }
   for (int k = 0; k < static_cast<int>(step.ops.size()); ++k) {
@@ -140,16 +140,16 @@ void check_structure(const Schedule& schedule, Actor actor, Lane lane, int i, co
     if (is_message) shape.widest = std::max(shape.widest, op.region.count);
     shape.numbers = std::max(shape.numbers, op.channel + 1);
     if (is_message && (op.peer < 0 || op.peer >= schedule.actors || op.peer == actor))
-      refuse(schedule, place() + fmt::format(": its peer is no other actor of 0..{}", schedule.actors - 1));
+      refuse(schedule, place() + fmt::format(": its peer is not another actor in 0..{}", schedule.actors - 1));
     if (op.what != Do::compute && !exists(schedule, op.region))
-      refuse(schedule, place() + fmt::format(": {} lies outside its buffer of {} chunks", to_string(op.region),
+      refuse(schedule, place() + fmt::format(": {} is outside its buffer of {} chunks", to_string(op.region),
                                              schedule.layout[static_cast<std::size_t>(op.region.buffer)].n_chunks()));
     const bool has_operand = op.what == Do::receive_add && op.operand.count > 0;
     if (op.what == Do::copy || op.what == Do::add || has_operand) {
       if (!exists(schedule, op.operand))
-        refuse(schedule, place() + fmt::format(": {} lies outside its buffer", to_string(op.operand)));
+        refuse(schedule, place() + fmt::format(": {} is outside its buffer", to_string(op.operand)));
       if (op.operand.count != op.region.count || schedule.size(op.operand) != schedule.size(op.region))
-        refuse(schedule, place() + ": the two regions differ in size");
+        refuse(schedule, place() + ": the two regions have different sizes");
       if (op.operand.buffer == op.region.buffer && op.operand.first < op.region.first + op.region.count &&
           op.region.first < op.operand.first + op.operand.count)
         refuse(schedule, place() + ": the two regions overlap");
@@ -159,8 +159,10 @@ void check_structure(const Schedule& schedule, Actor actor, Lane lane, int i, co
     auto& known = op.what == Do::send ? lanes.sends : lanes.receives;
     const auto [entry, is_new] = known.try_emplace(connection_key(actor, op), lane);
     if (!is_new && entry->second != lane)
-      refuse(schedule, place() + fmt::format(": the connection's {} are in lane {} too; they must all be in one lane",
-                                             op.what == Do::send ? "sends" : "receives", entry->second));
+      refuse(
+          schedule,
+          place() + fmt::format(": the {} of this connection are in lane {} as well, but they must all be in one lane",
+                                op.what == Do::send ? "sends" : "receives", entry->second));
   }
 }
 
@@ -293,7 +295,7 @@ class SumRun {
   void matched(const Message<Note>& message, std::uint32_t& /*kept*/) {
     const Region &source = message.source.region, &target = message.target.region, &operand = message.target.operand;
     if (source.count != target.count || schedule_.size(source) != schedule_.size(target))
-      refuse(schedule_, fmt::format("{} and {}: the message has {} chunks ({}), the room for it {} ({})",
+      refuse(schedule_, fmt::format("{} and {}: the message has {} chunks ({}), but the receiver expects {} ({})",
                                     check_detail::describe(schedule_, message.sender),
                                     check_detail::describe(schedule_, message.receiver), source.count,
                                     schedule_.size(source).count, target.count, schedule_.size(target).count));
@@ -370,7 +372,7 @@ class SumRun {
       refuse(schedule_,
              fmt::format("{}: reads {}[{}] before anything has arrived there", check_detail::describe(schedule_, place),
                          to_string(region.buffer), region.first + i),
-             "a chunk must be received, or be the rank's own input, before it is sent");
+             "before it is sent, a chunk must be received or be part of the rank's own input");
     return {values_[*at], true};
   }
 
@@ -421,7 +423,7 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
   for (;;) {
     const Actor actor = lanes.actor(lane);
     if (std::find(chain.begin(), chain.end(), lane) != chain.end()) {
-      return text + fmt::format("; and so back to {}, lane {}: a cycle of waits",
+      return text + fmt::format("; which waits for {}, lane {}: a cycle of waits",
                                 check_detail::name_of(schedule_, actor), lanes.lane_of(lane));
     }
     chain.push_back(lane);
@@ -455,7 +457,7 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
           break;
         }
       }
-      ensure(waits, "a lane that stands still waits for something");
+      ensure(waits, "a blocked lane waits for something");
     }
     if (chain.size() == 16) return text + "; and so on";
     lane = next;
@@ -480,7 +482,7 @@ std::unique_ptr<SumRun> run_with_fewest_slots(const Schedule& schedule, const Ch
     proof.shape.keeps_chunks = run->keeps_chunks();
     return run;
   }
-  refuse(schedule, stuck, "no order of its messages lets the schedule finish");
+  refuse(schedule, stuck, "the schedule cannot finish with any order of its messages");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class CountRun {
       refuse(schedule_, fmt::format("{}: the contribution of rank {} is added twice, by {}", where, held.twice->first,
                                     describe(schedule_, held.twice->second)));
     const std::string last =
-        held.last ? ", last changed by " + describe(schedule_, *held.last) : ", to which no operation brings anything";
+        held.last ? ", last changed by " + describe(schedule_, *held.last) : ", which no operation changes";
     for (Actor rank = 0; rank < schedule_.collective.ranks; ++rank) {
       const bool wanted = expected.who == Content::Who::all || expected.rank == rank;
       const auto found = held.counts.find(rank);
@@ -55,11 +55,11 @@ class CountRun {
       if (wanted && count == 0)
         refuse(schedule_, fmt::format("{}: the contribution of rank {} is missing{}", where, rank, last));
       if (!wanted && count > 0)
-        refuse(schedule_,
-               fmt::format("{}: holds the contribution of rank {}, which does not belong there{}", where, rank, last));
+        refuse(schedule_, fmt::format("{}: contains the contribution of rank {}, which does not belong there{}", where,
+                                      rank, last));
     }
-    refuse(schedule_,
-           fmt::format("{}: holds another chunk's contributions; expected {}{}", where, text_of(expected), last));
+    refuse(schedule_, fmt::format("{}: contains the contributions of another chunk; expected {}{}", where,
+                                  text_of(expected), last));
   }
 
   struct Note {

@@ -148,10 +148,10 @@ class Races {
       if (!conflict(before.kind, kind) || before.step < clock[static_cast<std::size_t>(before.lane)]) continue;
       if (before.lane == lane && before.step == step && before.op == op) continue;  // one operation reads and adds
       refuse(schedule_,
-             fmt::format("{} and {}: both touch {}[{}], one of them writes, and nothing orders them",
+             fmt::format("{} and {}: both access {}[{}], at least one of them writes, and nothing orders them",
                          describe(schedule_, actor_, before.lane, before.step, before.op),
                          describe(schedule_, actor_, lane, step, op), to_string(region.buffer), region.first + c),
-             "put one of them into a later step of the lane, or add a wait");
+             "move one of them to a later step of the lane, or add a wait");
     }
     if (own == known.end() || own->lane != lane || own->kind != kind) own = known.insert(own, {lane, kind, step, op});
     own->step = step;
@@ -212,11 +212,11 @@ void check_steps(const Schedule& schedule, Actor actor, const LookAt& look_at) {
           std::size_t buffer = 0;
           while (access.first >= base[buffer + 1]) ++buffer;
           refuse(schedule,
-                 fmt::format("{} and {}: both touch {}[{}], one of them writes, and nothing orders them",
+                 fmt::format("{} and {}: both access {}[{}], at least one of them writes, and nothing orders them",
                              describe(schedule, actor, 0, i, std::min(other->op, access.op)),
                              describe(schedule, actor, 0, i, std::max(other->op, access.op)),
                              to_string(static_cast<Buffer>(buffer)), access.first - base[buffer]),
-                 "put one of them into a later step of the lane, or add a wait");
+                 "move one of them to a later step of the lane, or add a wait");
         }
       }
       auto& kept = farthest[static_cast<std::size_t>(access.kind)];

@@ -39,10 +39,10 @@ void PacketNetwork::size_buffers() {
           fmt::format("expected buffers of the network model packet of at least {} B ({}), found {} B", least,
                       has_credits_
                           ? "one packet"
-                          : fmt::format("what still comes over {} when it is paused, and {} packets",
+                          : fmt::format("the data still in flight on {} when it is paused, plus {} packets",
                                         topology_.link_name({l}), packets_still_coming + packets_between_stop_and_go),
                       state.buffer),
-          "leave the size of the buffers out: it then follows from each link's latency");
+          "remove the buffer size: it then follows from the latency of each link");
     const std::int64_t stop_above = state.buffer - on_the_way - packets_still_coming * mtu;
     thresholds_.push_back({.stop_above = stop_above, .go_below = stop_above - packets_between_stop_and_go * mtu});
   }

@@ -38,12 +38,11 @@ void PacketNetwork::explain_stall() const {
   if (channels.empty()) return;
   std::vector<std::string> names;
   for (const Index channel : channels) names.push_back(topology_.link_name(channels_[channel].link));
-  throw InputError(
-      "",
-      fmt::format("the network is deadlocked at {} us: the buffers of these links are full, and each waits "
-                  "for room in the next, the last for the first: {}",
-                  microseconds(engine_.now().time_since_epoch()), fmt::join(names, ", ")),
-      "the routes need more virtual lanes than network.packet.lanes, or larger buffers");
+  throw InputError("",
+                   fmt::format("the network is deadlocked at {} us: the buffers of these links are full, and each link "
+                               "waits for room in the buffer of the next, the last one for the first: {}",
+                               microseconds(engine_.now().time_since_epoch()), fmt::join(names, ", ")),
+                   "the routes need larger buffers, or more virtual lanes than network.packet.lanes");
 }
 
 }  // namespace ringsim

@@ -29,9 +29,8 @@ std::uint32_t Shares::weight_number(double weight) {
   const auto [entry, is_new] = weight_numbers_.try_emplace(weight, static_cast<std::uint32_t>(weights_.size()));
   if (is_new) weights_.push_back(weight);
   if (weights_.size() > 1U << 16)
-    throw InputError("",
-                     "expected at most 65536 different shares of a message that links and devices carry, found more",
-                     "give fewer different rates to devices, or spread messages over fewer ways");
+    throw InputError("", "expected links and devices to carry at most 65536 different shares of a message, found more",
+                     "use fewer different device rates, or spread messages over fewer paths");
   return entry->second;
 }
 

@@ -51,7 +51,7 @@ bool is_index(int i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(
 void check_task(const Program& program, const TaskPlace& place, const std::vector<Actor>& its_actors) {
   const Program::Task& task = at(program, place);
   const auto fail = [&](const std::string& what) { refuse_program(program, describe(program, place) + ": " + what); };
-  if (task.time.count() < 0) fail("it takes less than no time");
+  if (task.time.count() < 0) fail("it takes a negative time");
   if (task.call != -1 && !is_index(task.call, program.calls.size()))
     fail(fmt::format("there is no call {}", task.call));
   for (const Program::After& after : task.after) {
@@ -59,7 +59,7 @@ void check_task(const Program& program, const TaskPlace& place, const std::vecto
     if (after.actor >= program.actors || after.actor < -1) fail(fmt::format("there is no actor {}", after.actor));
     for (const Actor actor : its_actors)
       if (after.actor >= 0 && program.process(actor) != program.process(after.actor))
-        fail(fmt::format("it waits for actor {}, which is of another process", after.actor));
+        fail(fmt::format("it waits for actor {}, which belongs to another process", after.actor));
     const Program::Role& role =
         after.actor < 0 ? program.roles[static_cast<std::size_t>(place.role)] : program.role(after.actor);
     const std::size_t n = role.streams[static_cast<std::size_t>(after.stream)].size();
@@ -71,7 +71,7 @@ void check_task(const Program& program, const TaskPlace& place, const std::vecto
   for (const Program::Touch& touch : task.touches)
     if (!is_index(touch.variable, program.variables.size()) ||
         (touch.as == Program::Touch::As::apply && !is_index(touch.to, program.variables.size())))
-      fail("it touches a variable that does not exist");
+      fail("it accesses a variable that does not exist");
   for (const Program::Touch& touch : task.touches)
     if (touch.as == Program::Touch::As::divide && touch.divisor < 1) fail("it divides by less than 1");
 }
@@ -223,7 +223,7 @@ void check_members(const Program& program, const Program::Call& call, const std:
                                       actor < program.ranks ? fmt::format("rank {}", actor)
                                                             : fmt::format("helper {}", actor - program.ranks),
                                       is_member ? "never calls" : "calls", call.name,
-                                      is_member ? "though it is a member" : "of which it is no member"));
+                                      is_member ? "although it is a member" : "although it is not a member"));
 }
 
 /// 1. [call] its places, one for each role that calls it.
@@ -241,10 +241,11 @@ std::vector<std::vector<TaskPlace>> check_calls(const Program& program, WatchedW
           refuse_program(program, fmt::format("{} calls {} a second time in one iteration", describe(program, place),
                                               program.calls[static_cast<std::size_t>(call)].name));
         if (!known.empty() && known.front().stream != place.stream)
-          refuse_program(program,
-                         fmt::format("{} and {}: one call on two streams", describe(program, known.front()),
-                                     describe(program, place)),
-                         "calls on different streams use different channels: call it on the same stream everywhere");
+          refuse_program(
+              program,
+              fmt::format("{} and {}: one call on two streams", describe(program, known.front()),
+                          describe(program, place)),
+              "calls on different streams use different channels; issue the call on the same stream on all ranks");
         known.push_back(place);
       }
   const std::vector<std::vector<Actor>> actors_of = actors_of_roles(program);
@@ -354,13 +355,13 @@ class OrderSearch {
               fmt::format("{} comes after {}", describe(program_, place), program_.name_of(at(program_, before))));
           node = node_of(before);
         });
-      ensure(found, "a task that never comes waits for one that never comes");
+      ensure(found, "a task that never runs waits for a task that never runs");
     }
     const auto begin = static_cast<std::size_t>(std::find(chain.begin(), chain.end(), node) - chain.begin());
     std::string all;
     for (std::size_t i = begin; i < text.size(); ++i) all += (all.empty() ? "" : "; ") + text[i];
-    refuse_program(program_, all + ": a circle of waits",
-                   "calls must come in the same order on every rank, and no task may wait for what comes after it");
+    refuse_program(program_, all + ": a cycle of waits",
+                   "calls must be in the same order on every rank, and no task may wait for a later one");
   }
 
   const Program& program_;

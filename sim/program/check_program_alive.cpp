@@ -29,10 +29,11 @@ void check_alive(const Program& program, WatchedWork* work) {
       }
     }
     if (most != alive.most)
-      refuse_program(program,
-                     fmt::format("{} keeps the activations of {} passes at a time, expected {}",
-                                 first_of(program, alive.role), most, alive.most),
-                     "memory is counted for as many; the order of passes decides how many there are");
+      refuse_program(
+          program,
+          fmt::format("{} keeps the activations of {} passes at the same time, expected {}",
+                      first_of(program, alive.role), most, alive.most),
+          "the memory is computed for the expected number; the order of the passes determines the actual number");
   }
 }
 

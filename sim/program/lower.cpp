@@ -197,7 +197,7 @@ struct LoweredProgram::Parts {
         throw InputError(
             "",
             fmt::format("program {}: {} iterations have more than 2^31 - 1 steps", program.name, program.iterations),
-            "take fewer iterations");
+            "use fewer iterations");
       first.push_back(first.back() + static_cast<int>(steps));
     }
     return first;
@@ -384,7 +384,7 @@ void too_many_channels(int channel, int most) {
       SettingError::Setting::scale,
       fmt::format("expected at most {} channels of each of the calls that may run at the same time, found {}", most,
                   channel + 1),
-      "fewer jobs, or fewer transport.channels");
+      "use fewer jobs or fewer transport.channels");
 }
 
 Schedule lowered(const Program& program) {

@@ -41,9 +41,9 @@ LinkStates::LinkStates(const Topology& topology, const std::vector<LinkChange>& 
       const Bandwidth nominal = topology.link(link).bandwidth;
       if (change.of(nominal).bytes_per_second >= 1 && change.of(nominal) <= nominal) continue;
       throw InputError("",
-                       fmt::format("expected at most the bandwidth that {} has without faults, {}, found {}",
+                       fmt::format("expected at most the bandwidth of {} without faults, {}, found {}",
                                    topology.link_name(link), format(nominal), format(change.of(nominal))),
-                       "a fault takes bandwidth away; set a higher bandwidth in the topology");
+                       "a fault can only reduce bandwidth; set a higher bandwidth in the topology");
     }
   }
 }

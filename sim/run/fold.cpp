@@ -56,7 +56,7 @@ Doing doing_in(const Step& step, const Schedule& schedule, const Symmetry& symme
   // All ranks are in this step: what did not meet here could never meet, and the schedule is known to finish.
   ensure(sent != nullptr && received != nullptr && sent->channel == received->channel &&
              symmetry.subtract(0, sent->peer) == received->peer,
-         "ranks in lockstep receive in a step what they send in it");
+         "ranks in lockstep receive in each step what they send in it");
   doing.peer = sent->peer;
   doing.channel = sent->channel;
   doing.size = schedule.size(sent->region);
@@ -216,7 +216,7 @@ class Paths {
       const Path here = path(a, stride), there = path(a, first);
       const auto same = [](const Leg& x, const Leg& y) { return x.links == y.links; };
       if (!std::equal(here.legs.begin(), here.legs.end(), there.legs.begin(), there.legs.end(), same))
-        refuse("channels {} and {} of {} take unlike paths", first.channel, stride.channel, pair(a, stride));
+        refuse("channels {} and {} of {} take different paths", first.channel, stride.channel, pair(a, stride));
       for (const Leg& leg : here.legs)
         for (const LinkId id : leg.links) link_bytes_[id.value] += carried;
     }
@@ -297,7 +297,7 @@ std::string follow_paths(const Topology& topology, const RunOptions& options, co
       first = stride;
     }
   }
-  return "the paths of their messages are alike and share no link";
+  return "the paths of their messages are identical in kind and share no link";
 }
 
 /// "{2,3}"; "{2^16}" for sixteen twos.
@@ -327,7 +327,7 @@ std::string about_symmetry(const CheckedSchedule& checked) {
   const Proof& proof = checked.proof();
   const bool is_program = proof.by == Proof::By::parts;
   const bool everywhere = is_program ? proof.repeated.at_every_rank : proof.by == Proof::By::symmetry;
-  return fmt::format("{} {} of {} was checked at {}, its chunks are equal",
+  return fmt::format("{} {} of {} was checked at {}, and its chunks are equal",
                      is_program ? "they do the same tasks in the same time, the symmetry" : "the symmetry",
                      text_of(proof.symmetry), is_program ? "each collective" : checked.schedule().algorithm,
                      everywhere ? "every step of every rank" : "samples");
@@ -340,7 +340,7 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
   const Schedule& schedule = checked.schedule();
   return unless_refused(why_not, [&] {
     if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic)
-      refuse("every message is recorded");
+      refuse("every message is being recorded");
     if (moves_packets(options.model))
       refuse("in the model {} messages may meet where none shares a link", to_string(options.model));
     expect_symmetry(checked);
@@ -352,7 +352,7 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
     const std::string about = follow_paths(topology, options, checked, placement, lanes, made.link_bytes);
     made.peers = lanes.take_peers();
     made.why =
-        fmt::format("{} ranks are one: {}, {}and {}", made.ranks, about_symmetry(checked),
+        fmt::format("one rank represents {}: {}, {}and {}", made.ranks, about_symmetry(checked),
                     lanes.n_lanes() > 1 ? fmt::format("its {} lanes do the same, ", lanes.n_lanes()) : "", about);
     return made;
   });

@@ -19,27 +19,27 @@ FoldingByStandIns folded_alike(const Topology& topology, const CheckedSchedule& 
                                const std::vector<NodeId>& placement) {
   const Schedule& schedule = checked.schedule();
   if (moves_packets(options.model) || !shares_all_links(options.model))
-    refuse("the model is {}", to_string(options.model));
+    refuse("the network model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)
     refuse("messages are spread over several ways");
   if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic ||
       options.on_compute)
-    refuse("every message is recorded");
+    refuse("every message is being recorded");
   RunOptions placed = options;
   placed.placement = placement;
   const ToldApart actors{.ranks = schedule.collective.ranks,
                          .roles = std::vector<int>(placement.size()),
                          .schedules = {[&checked] { return checked; }}};
   std::shared_ptr<const StandIns> stand_ins = find_stand_ins(topology, placed, actors);
-  if (stand_ins == nullptr) refuse("too few ranks do the same over links that carry the same");
+  if (stand_ins == nullptr) refuse("too few ranks do the same over equally loaded links");
   std::int64_t n_classes = 0;
   for (Actor actor = 0; actor < schedule.actors; ++actor) n_classes += stand_ins->actor(actor) == actor ? 1 : 0;
   FoldingByStandIns made{.stand_ins = stand_ins, .some = schedule, .why = {}};
   made.some.n_steps = [stand_ins, all = schedule.n_steps](Actor actor, Lane lane) {
     return stand_ins->actor(actor) == actor ? all(actor, lane) : 0;
   };
-  made.why = fmt::format("{} of {} ranks represent all: the others do the same over links that carry the same",
-                         n_classes, schedule.actors);
+  made.why = fmt::format("{} of {} ranks represent all: the others do the same over equally loaded links", n_classes,
+                         schedule.actors);
   return made;
 }
 

@@ -25,7 +25,7 @@ class EqualChannels {
   void expect() {
     const auto is_first = [&](const Cast& cast) { return cast.rank == made_.casts.front().rank; };
     if (!std::all_of(made_.casts.begin(), made_.casts.end(), is_first))
-      refuse("ranks have other places in one channel than in another");
+      refuse("ranks have different positions in different channels");
     for (std::size_t b = 0; b < n_buffers; ++b) compare_chunks(b);
     for (Actor actor = 0; actor < schedule_.actors; ++actor) {
       refuse_if_stopped(options_);
@@ -85,7 +85,7 @@ class EqualChannels {
     const int fills = protocol_.slots_of(protocol_.on_wire(schedule_.size(op.region)));
     const bool is_same = fills_.try_emplace({op.peer, op.channel}, fills).first->second == fills;
     if (fills > protocol_.slots || protocol_.slots % fills != 0 || !is_same)
-      refuse("a message may start with some of its {} slots before it has all", protocol_.name);
+      refuse("a message can start before it has all of its {} slots", protocol_.name);
   }
 
   const Schedule& schedule_;
@@ -106,20 +106,19 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
   const Proof& proof = checked.proof();
   if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
     refuse("the schedule is not proved from that of one channel");
-  if (moves_packets(options.model)) refuse("the model is {}", to_string(options.model));
+  if (moves_packets(options.model)) refuse("the network model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed ||
       options.plans.front().transport.nics == Transport::Nics::per_channel)
-    refuse("the way of a message may depend on its channel");
-  if (topology.has_channel_rates()) refuse("channels of a device have a rate, each its own");
-  if (options.record_path) refuse("the critical path is recorded");
-  if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");
+    refuse("the path of a message may depend on its channel");
+  if (topology.has_channel_rates()) refuse("each channel of a device has its own rate");
+  if (options.record_path) refuse("the critical path is being recorded");
+  if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is being recorded");
   EqualChannels(schedule, made, options).expect();
-  FoldingByChannels folding{
-      .channels = made.channels,
-      .why = fmt::format("one of {} channels represents all: they do the same, which follows from "
-                         "how {} is made and proved, and their messages share links alike",
-                         made.channels, schedule.algorithm),
-      .one = schedule};
+  FoldingByChannels folding{.channels = made.channels,
+                            .why = fmt::format("one of {} channels represents all: by the construction and proof of "
+                                               "{}, they do the same, and their messages share links in the same way",
+                                               made.channels, schedule.algorithm),
+                            .one = schedule};
   folding.one.lanes = made.plain.lanes;
   return folding;
 }

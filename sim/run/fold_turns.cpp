@@ -132,7 +132,7 @@ std::vector<Sending> sendings(const Schedule& schedule, int simulated, const Run
           if (protocol.slots == 0) continue;
           const int fills = protocol.slots_of(protocol.on_wire(schedule.size(op.region)));
           if (fills > protocol.slots || protocol.slots % fills != 0 || (slots != 0 && slots != fills))
-            refuse("a message may start with some of its {} slots before it has all", protocol.name);
+            refuse("a message can start before it has all of its {} slots", protocol.name);
           slots = fills;
         }
       }
@@ -227,7 +227,7 @@ class TurningLinks {
     for (std::size_t l = 0; l < leg.links.size(); ++l)
       for (std::size_t k = 0; k < l; ++k)
         if (at(leg.links[k]).orbit == at(leg.links[l]).orbit)
-          refuse("the path of {} takes like links twice", pair(from, to));
+          refuse("the path of {} uses similar links twice", pair(from, to));
   }
   void expect_own_resource(LinkId link) const {
     if (topology_.resource(topology_.link(link).resource).shared)
@@ -250,7 +250,7 @@ class TurningLinks {
       first = std::min(first, image);
     }
     if (other.orbit != expected.orbit || other.turn != expected.turn)
-      refuse("{} is in use by ranks that are {} apart in unlike ways", topology_.link_name(image), by_);
+      refuse("{} is used in different ways by ranks that are {} apart", topology_.link_name(image), by_);
   }
 
   Place& at(LinkId link) { return place_[link.value]; }
@@ -283,13 +283,13 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
   const Schedule& schedule = checked.schedule();
   TurningSchedule turning(checked, *options.plans.front().protocol);
   if (moves_packets(options.model) || !shares_all_links(options.model))
-    refuse("the model is {}", to_string(options.model));
+    refuse("the network model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)
     refuse("messages are spread over several ways");
-  if (options.record_path) refuse("the critical path is recorded");
-  if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is recorded");
+  if (options.record_path) refuse("the critical path is being recorded");
+  if (options.record_spans || options.on_message || options.on_traffic) refuse("every message is being recorded");
   TurningLinks links(topology, options, placement);
-  std::string why_not = "no smaller number of ranks divides theirs";
+  std::string why_not = "no smaller number of ranks divides the number of ranks";
   bool schedule_turns = false;  // by some number of ranks
   for (int by = 1; by <= schedule.actors / 2; ++by) {
     if (schedule.actors % by != 0) continue;
@@ -306,8 +306,8 @@ FoldingByTurns folded_by_turns(const Topology& topology, const CheckedSchedule& 
       for (std::size_t i = 0; i < sending.size(); ++i)
         made.peers.push_back(sending[i].to >= 0 ? sending[i].to : static_cast<Actor>(i) / schedule.lanes);
       made.why = fmt::format(
-          "{} of {} ranks represent all: rank r + {} does what r does, which follows from how {} is made and proved, "
-          "over links that are used alike",
+          "{} of {} ranks represent all: rank r + {} does what r does, by the construction and proof of {}, over "
+          "identically used links",
           by, schedule.actors, by, schedule.algorithm);
       return made;
     } catch (const Refusal& refusal) {

@@ -33,7 +33,7 @@ LinkFaults::LinkFaults(const Topology& topology, const RunOptions& options, int 
         throw InputError(
             "",
             fmt::format("links that go down cannot be combined with the network model {}", to_string(options.model)),
-            "packets cannot be removed from the buffers in which they wait: use the model fair");
+            "packets cannot be removed from the buffers that they wait in: use the model fair");
 }
 
 void LinkFaults::begin() {
@@ -305,11 +305,11 @@ void LinkFaults::fail_stranded() {
     if (n > 4) all.resize(3);
     return fmt::format("{}{}", fmt::join(all, ", "), n > 4 ? fmt::format(" and {} more", n - 3) : "");
   };
-  throw StrandedError(
-      "",
-      fmt::format("no way is left at {} us for {}: down for good {} {}", microseconds(engine_.now().time_since_epoch()),
-                  few(pairs), links.size() == 1 ? "is" : "are", few(links)),
-      "restore the link (then messages wait for it), or add another path to the topology");
+  throw StrandedError("",
+                      fmt::format("no path is left at {} us for {}: permanently down {} {}",
+                                  microseconds(engine_.now().time_since_epoch()), few(pairs),
+                                  links.size() == 1 ? "is" : "are", few(links)),
+                      "restore the link, so that messages wait for it, or add another path to the topology");
 }
 
 }  // namespace ringsim

@@ -72,9 +72,9 @@ void LinkUse::add(const Traffic& traffic) {
 std::vector<LinkUse::Series> LinkUse::finish(const Timeline& timeline, bool spread) {
   if (is_full_)
     throw InputError("",
-                     fmt::format("expected steps so long that all links together have at most {}, found {}", most_cells,
-                                 format(step_)),
-                     "without a step ringsim chooses one");
+                     fmt::format("expected an interval that gives all links together at most {} samples, found {}",
+                                 most_cells, format(step_)),
+                     "without an interval, ringsim chooses one");
   const auto n_steps = [&] { return step_at(timeline.finish - Picoseconds{1}, step_) + 1; };
   while (chooses_ && n_steps() >= most_fine_steps) widen(10);
   const auto most = static_cast<std::int64_t>(most_steps);

@@ -148,8 +148,8 @@ class PathRecord {
   [[noreturn]] static void refuse() {
     throw SettingError(
         SettingError::Setting::scale,
-        fmt::format("the critical paths of this run have more than {} elements, as many as are recorded", most),
-        "choose a run of fewer ranks or messages; `ringsim run --explain` without --phases records no elements");
+        fmt::format("the critical paths of this run have more than {} elements, the maximum that is recorded", most),
+        "use fewer ranks or messages; `ringsim run --explain` without --phases records no elements");
   }
 
   std::vector<Node> nodes_;   // number n is nodes_[n - 1]

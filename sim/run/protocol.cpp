@@ -13,9 +13,9 @@ constexpr Picoseconds ns(std::int64_t value) { return Picoseconds{value * 1000};
 // for each of 640 threads in all steps. Simple has 4 MiB in all.
 constexpr std::int64_t steps = 8;
 constexpr std::array all = {
-    Protocol{.name = "none", .doc = "the textbooks' model: both ends wait for each other, every byte is payload"},
+    Protocol{.name = "none", .doc = "the textbook model: both ends wait for each other, and every byte is payload"},
     Protocol{.name = "ll",
-             .doc = "NCCL's LL: a flag for each 4 bytes, half of the bandwidth, the least latency",
+             .doc = "NCCL's LL: a flag for every 4 bytes, half the bandwidth, the lowest latency",
              .slots = steps,
              .slot = {512L * 8 * 16},
              .done_when_left = true,
@@ -34,7 +34,7 @@ constexpr std::array all = {
              .network = ns(4000 - 2700),
              .launch = ns(14000)},
     Protocol{.name = "simple",
-             .doc = "NCCL's Simple: every byte is payload, the most latency",
+             .doc = "NCCL's Simple: every byte is payload, the highest latency",
              .slots = steps,
              .slot = {4L * 1024 * 1024 / steps},
              .done_when_left = true,

@@ -40,13 +40,12 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
   if (checked.proof().slots_needed > protocol.slots)
     throw SettingError(
         SettingError::Setting::protocol,
-        fmt::format(
-            "the schedule {} needs messages that run ahead of their receiver; protocol {} has {} slots for them "
-            "({})",
-            checked.schedule().algorithm, protocol.name,
-            protocol.slots == 0 ? "no" : fmt::format("only {}", protocol.slots), to_string(checked.proof())),
-        "it is right, but written for a protocol whose senders run ahead, such as NCCL's; without slots both "
-        "ends of a message must begin their step");
+        fmt::format("the schedule {} needs messages that are sent ahead of their receiver, but protocol {} has {} "
+                    "slots for them ({})",
+                    checked.schedule().algorithm, protocol.name,
+                    protocol.slots == 0 ? "no" : fmt::format("only {}", protocol.slots), to_string(checked.proof())),
+        "the schedule is correct, but written for a protocol that sends ahead, such as those of NCCL; without slots, "
+        "both ends of a message must have started their step");
 }
 
 bool has_many_messages(const CheckedSchedule& checked, const RunOptions& options) {
@@ -58,9 +57,10 @@ std::string why_whole(const RunOptions& options) {
   if (options.enough) return "the run ends by count";
   if (options.courses != nullptr || options.stand_ins != nullptr || options.on_end || !options.paths_of.empty())
     return "ends of its parts are asked for, or known";
-  if (options.longer) return "what computes takes longer while messages are under way";
+  if (options.longer) return "computations take longer while messages are in flight";
   if (!options.jobs.empty()) return "several jobs share the run";
-  if (!options.disturbance.empty()) return "something disturbs the run, so that ranks need not do the same at one time";
+  if (!options.disturbance.empty())
+    return "something disturbs the run, so ranks may do different things at the same time";
   return "";
 }
 
@@ -70,7 +70,7 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
   if (options.may_post(topology))
     why_not = "devices post messages one after another";
   else if (topology.has_work_rates())
-    why_not = "devices add or copy at a rate, which all of them would have to share alike";
+    why_not = "devices add or copy at a rate";
   else if (options.plans.size() > 1)
     why_not = "calls differ in protocol or links";
   if (!why_not.empty()) return std::nullopt;
@@ -78,9 +78,9 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
   const Protocol& protocol = *options.plans.front().protocol;
   const bool may_run_ahead = protocol.done_when_left;
   if (may_run_ahead)
-    why_not = fmt::format("under protocol {} ranks may run ahead of each other", protocol.name);
+    why_not = fmt::format("with protocol {}, ranks can run ahead of each other", protocol.name);
   else if (topology.has_channel_rates())
-    why_not = "channels of a device have a rate, each its own";
+    why_not = "each channel of a device has its own rate";
   else if (const auto folding = fold(topology, checked, options, placement, why_not))
     return folding->unfold(simulate(topology, checked, options, placement, {.folding = &*folding}));
 
@@ -94,7 +94,7 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
   }
   // If ranks have their own positions, fold() has said enough.
   if (may_run_ahead || checked.proof().positions.claimed())
-    why_not += fmt::format("; nor do the first ranks represent all: {}", no_turns);
+    why_not += fmt::format("; the first ranks do not represent all ranks either: {}", no_turns);
 
   std::string no_channels;
   if (const auto folding = fold_channels(topology, checked, options, no_channels)) {
@@ -104,7 +104,8 @@ std::optional<Timeline> run_part(const Topology& topology, const CheckedSchedule
       no_channels = unsure.why;
     }
   }
-  if (!no_channels.empty()) why_not += fmt::format("; nor does one channel represent all: {}", no_channels);
+  if (!no_channels.empty())
+    why_not += fmt::format("; one channel does not represent all channels either: {}", no_channels);
   return std::nullopt;
 }
 
@@ -143,7 +144,7 @@ std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedu
   std::string no_stand_ins;
   if (const auto folding = fold_alike(topology, checked, options, placement, no_stand_ins))
     return folding->unfold(simulate(topology, checked, options, placement, {.alike = &*folding}));
-  why_not += (why_not.empty() ? "" : "; nor do some ranks represent all: ") + no_stand_ins;
+  why_not += (why_not.empty() ? "" : "; some ranks do not represent all ranks either: ") + no_stand_ins;
   return std::nullopt;
 }
 

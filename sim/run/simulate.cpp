@@ -568,11 +568,11 @@ class Run final : public OperationEnds {
       throw SettingError(
           SettingError::Setting::protocol,
           fmt::format(
-              "under protocol {} messages of up to {} do not run ahead of their receivers as far as the "
-              "schedule {} needs them to: a connection has {} slots of {}, and at {} us all wait for each other",
+              "with protocol {}, messages of up to {} are not sent as far ahead of their receivers as the schedule {} "
+              "requires: a connection has {} slots of {}, and at {} us all ranks wait for each other",
               protocol.name, format(largest), schedule_.algorithm, protocol.slots, format(protocol.slot),
               microseconds(engine_.now().time_since_epoch())),
-          "cut it into smaller chunks, or take smaller sizes");
+          "cut the message into smaller chunks, or use smaller sizes");
     }
     for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
       if (!lanes_.is_through(lane))

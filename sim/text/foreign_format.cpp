@@ -22,17 +22,17 @@ constexpr const char* times_instead =
 constexpr const char* profiles_instead =
     "`ringsim trace show` reads it; `ringsim trace compare` compares its collectives with predictions";
 constexpr const char* astra_instead =
-    "`ringsim topology import network.yml --system system.json --bytes 64MiB -o scenario.json` makes a scenario out of "
-    "it";
+    "to convert it to a scenario, run `ringsim topology import network.yml --system system.json --bytes 64MiB -o "
+    "scenario.json`";
 constexpr const char* nsight_export =
     "`nsys export --type sqlite --include-blobs=true REPORT.nsys-rep` writes the SQLite file that `ringsim trace show` "
     "reads";
 constexpr const char* chakra_instead =
-    "`ringsim trace show` reads it; to simulate it on any machine, write a scenario with \"trace\": {\"files\": "
+    "`ringsim trace show` reads it; to simulate it on a machine, write a scenario with \"trace\": {\"files\": "
     "\"job.{rank}.et\"}";
 constexpr const char* scenario_instead =
-    "describe the machine and the collective in a scenario: `ringsim schema` lists its keys, and "
-    "`ringsim list topologies` lists the fabrics";
+    "describe the machine and the collective in a scenario: `ringsim list keys` lists the keys, and `ringsim list "
+    "topologies` the fabrics";
 
 ForeignFormat not_yet(const std::string& name, const std::string& instead) {
   return {name + ", which ringsim does not read yet", instead};
@@ -46,16 +46,16 @@ struct Magic {
   const char* instead;
 };
 
-constexpr const char* unpack = "unpack it, and give the file in it";
+constexpr const char* unpack = "unpack it and use the file inside";
 constexpr std::array magics = std::to_array<Magic>({
     {std::string_view("PK\3\4", 4), 0, "a zip archive", unpack},
     {"\x1f\x8b", 0, "a gzip file inside a gzip file", unpack},  // the outer one is unpacked already
-    {"\x28\xB5\x2F\xFD", 0, "a file packed by zstd", unpack},
-    {std::string_view("\xFD\x37zXZ\0", 6), 0, "a file packed by xz", unpack},
-    {"BZh", 0, "a file packed by bzip2", unpack},
+    {"\x28\xB5\x2F\xFD", 0, "a file compressed with zstd", unpack},
+    {std::string_view("\xFD\x37zXZ\0", 6), 0, "a file compressed with xz", unpack},
+    {"BZh", 0, "a file compressed with bzip2", unpack},
     {"ustar", 257, "a tar archive", unpack},
-    {"PAR1", 0, "a Parquet table", "write it as CSV"},
-    {"\x89HDF\r\n\x1a\n", 0, "an HDF5 file", "write its table as CSV"},
+    {"PAR1", 0, "a Parquet table", "convert it to CSV"},
+    {"\x89HDF\r\n\x1a\n", 0, "an HDF5 file", "convert its table to CSV"},
 });
 
 bool is_at(std::string_view text, const Magic& magic) {
@@ -71,7 +71,8 @@ std::optional<ForeignFormat> nsight(std::string_view text) {
   if (!text.starts_with(std::string_view("SQLite format 3\0", 16))) return std::nullopt;
   for (const char* table : {"CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"})
     if (has_bytes(text, table)) return ForeignFormat{"an Nsight Systems report exported to SQLite", profiles_instead};
-  return ForeignFormat{"an SQLite database", "write its table as CSV; of results `ringsim merge -o FILE.csv` does"};
+  return ForeignFormat{"an SQLite database",
+                       "convert its table to CSV; for ringsim results, use `ringsim merge -o FILE.csv`"};
 }
 
 /// A pickle begins with its protocol from protocol 2 on, then a frame from protocol 4 on (Python's pickletools). Flight
@@ -81,9 +82,9 @@ std::optional<ForeignFormat> pickle(std::string_view text) {
   if (text[1] >= 4 && text[2] != '\x95') return std::nullopt;
   return ForeignFormat{
       "a Python pickle (such as a PyTorch Flight Recorder dump)",
-      "a pickle can run code, so ringsim opens none, and you should open only your own; write a dump of your own as "
-      "JSON: python3 -c 'import json, pickle, sys; json.dump(pickle.load(open(sys.argv[1], \"rb\")), "
-      "open(sys.argv[1] + \".json\", \"w\"))' FILE; `ringsim trace show` reads that"};
+      "a pickle can run code, so ringsim never opens one, and you should open only your own; to convert your own dump "
+      "to JSON, which `ringsim trace show` reads, run: python3 -c 'import json, pickle, sys; "
+      "json.dump(pickle.load(open(sys.argv[1], \"rb\")), open(sys.argv[1] + \".json\", \"w\"))' FILE"};
 }
 
 /// Reads fields of a protobuf message, one after another.
@@ -176,10 +177,10 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
     return not_yet("a trace in Chrome's trace event format", times_instead);
   if (keys.all({"schema"}) && (keys.all({"nodes"}) || has_bytes(keys.value("schema"), "chakra")))
     return not_yet("a Chakra execution trace (JSON)",
-                   "chakra_converter makes a .et out of it, which `ringsim trace show` reads");
+                   "convert it to .et with chakra_converter; `ringsim trace show` reads that");
   if (keys.all({"entries"}) && keys.some({"pg_config", "pg_status", "nccl_comm_state"}))
     return ForeignFormat{"a PyTorch Flight Recorder dump",
-                         "`ringsim trace show` of the dumps of all ranks says why the job hangs"};
+                         "to find out why the job hangs, run `ringsim trace show` on the dumps of all ranks"};
   const bool inspects = keys.some({"inspector_output_format_version", "coll_perf", "p2p_perf"}) ||
                         has_bytes(keys.value("metadata"), "inspector_output_format_version");
   if (inspects) return ForeignFormat{"output of NCCL Inspector", profiles_instead};

@@ -41,16 +41,17 @@ void Gunzip::feed(std::string_view packed, std::string& out) {
       inflateReset(stream_.get());
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       throw InputError(name_,
-                       fmt::format("expected a gzip file that can be unpacked, found damage: {}",
+                       fmt::format("expected a valid gzip file, found a damaged one: {}",
                                    stream_->msg == nullptr ? "no reason given" : stream_->msg),
-                       "`gzip -t` checks it");
+                       "check it with `gzip -t`");
     }
   } while (stream_->avail_in > 0 || stream_->avail_out == 0);
 }
 
 void Gunzip::end() const {
   if (within_)
-    throw InputError(name_, "expected a whole gzip file, found one that ends too early", "it was cut; copy it again");
+    throw InputError(name_, "expected a complete gzip file, found one that ends too early",
+                     "it is truncated; copy it again");
 }
 
 }  // namespace ringsim

@@ -411,7 +411,7 @@ void write(const Json& value, int indent, int depth, std::string& out) {
     if (indent > 0) out += '\n' + std::string(static_cast<std::size_t>(indent * level), ' ');
   };
   if (value.is_number_float()) {
-    ensure(std::isfinite(value.get<double>()), "JSON has no word for a number that is not finite");
+    ensure(std::isfinite(value.get<double>()), "JSON cannot represent a number that is not finite");
     // nlohmann's dump() is not always the shortest text that reads back to the same double; fmt's is.
     const std::string text = fmt::format("{}", value.get<double>());
     out += text.find_first_of(".en") == std::string::npos ? text + ".0" : text;

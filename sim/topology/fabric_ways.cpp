@@ -68,7 +68,7 @@ FabricWays::Crossing FabricWays::across(NodeId port, NodeId far, NodeId from, No
     for (const Share& each : *ways) {
       const Node& next = topology_.node(topology_.link(each.link).to);
       if (topology_.link(each.link).to == far || next.kind != NodeKind::gpu) continue;
-      fail_path(topology_, from, to, "data rests in " + next.name + " on its way and cannot be spread by packet",
+      fail_path(topology_, from, to, "data is staged in " + next.name + " on the way and cannot be spread by packet",
                 "take a policy other than packet_spray");
     }
     const bool has_choice = std::any_of(ways->begin(), ways->end(), [](const Share& each) { return each.share < 1; });
@@ -144,10 +144,10 @@ std::optional<LinkId> FabricWays::listed_link(NodeId at, NodeId far) const {
 void FabricWays::fail_across(NodeId from, NodeId to, NodeId port, NodeId far) const {
   if (port == from && far == to)
     fail_path(topology_, from, to, "no chain of links leads there",
-              "add a link on the way; a one-way link is not used backwards, and data never passes through memory");
+              "add a link on the path; a one-way link is not used backwards, and data never passes through memory");
   fail_path(topology_, from, to,
-            "the fabric does not join " + topology_.node(port).name + " and " + topology_.node(far).name,
-            "cable both NICs to switches that are joined");
+            "the fabric does not connect " + topology_.node(port).name + " and " + topology_.node(far).name,
+            "cable both NICs to switches that are connected");
 }
 
 std::vector<Share> chain(const Way& way) {

@@ -84,7 +84,7 @@ struct Routes::Impl {
     }
     const std::optional<Way>& way = hosts.pcie(from, to);
     if (!way) {
-      fail(from, to, "no chain of PCIe switches and CPUs joins them, and at most one GPU may relay over NVLink",
+      fail(from, to, "no chain of PCIe switches and CPUs connects them, and at most one GPU may relay over NVLink",
            "add the PCIe links of this host");
     }
     path.type = hosts.type_of(from, *way);
@@ -96,7 +96,7 @@ struct Routes::Impl {
     const auto [memory, from_memory] = hosts.nearest_memory(to, false);
     const auto to_memory = memory == no_node ? std::nullopt : hosts.pcie(from, memory);
     if (!to_memory) {
-      fail(from, to, "they have no peer access, and no host memory is within the reach of both",
+      fail(from, to, "they have no peer access, and there is no host memory that both can reach",
            "add host memory, or raise p2p_level or the machine's peer_access");
     }
     path.legs = {leg(chain(*to_memory)), leg(chain(from_memory))};
@@ -159,7 +159,7 @@ struct Routes::Impl {
     if (memory == no_node) fail_without_memory(from, to, from, gate.nic);
     const std::optional<Way>& onward = hosts.pcie(memory, gate.nic);
     if (!onward)
-      fail(from, to, "no chain of links joins " + name(memory) + " and " + name(gate.nic), "add the missing link");
+      fail(from, to, "no chain of links connects " + name(memory) + " and " + name(gate.nic), "add the missing link");
     path.legs.push_back(leg(chain(way)));
     return chain(*onward);
   }
@@ -172,14 +172,15 @@ struct Routes::Impl {
     if (memory == no_node) fail_without_memory(from, to, to, gate.nic);
     const std::optional<Way>& before = hosts.pcie(gate.nic, memory);
     if (!before)
-      fail(from, to, "no chain of links joins " + name(gate.nic) + " and " + name(memory), "add the missing link");
+      fail(from, to, "no chain of links connects " + name(gate.nic) + " and " + name(memory), "add the missing link");
     last = leg(chain(way));
     return chain(*before);
   }
 
   [[noreturn]] void fail_without_memory(NodeId from, NodeId to, NodeId device, NodeId nic) const {
     const bool denied = gdr_level_of(transport, topology.node(device), topology.node(nic)) != transport.gdr_level;
-    fail(from, to, "data must rest in host memory, and " + name(device) + "'s host has none within its reach",
+    fail(from, to,
+         "data must be staged in host memory, but the host of " + name(device) + " has none that it can reach",
          denied ? "add host memory; " + name(topology.node(nic).gpudirect ? device : nic) + " has no GPUDirect"
                 : "add host memory, or let gdr_level (now " + std::string(to_string(transport.gdr_level)) +
                       ") reach the NIC");
@@ -197,7 +198,7 @@ struct Routes::Impl {
     std::vector<Gate> ins = choice.gates(to, false);
     for (const NodeId end : {from, to}) {
       if (!(end == from ? outs : ins).empty()) continue;
-      fail(from, to, "no NIC of " + name(end) + "'s host is both cabled to the fabric and within its reach",
+      fail(from, to, "no NIC of the host of " + name(end) + " is both cabled to the fabric and reachable",
            "give the node a NIC and a fabric");
     }
     // The receiver's own choice comes first.
@@ -209,8 +210,8 @@ struct Routes::Impl {
         if ((best == nullptr || key(out) < key(*best)) && fabric.are_joined(out.nic, in.nic)) best = &out;
       if (best != nullptr) return {*best, in};
     }
-    fail(from, to, "the fabric joins no NIC of " + name(from) + "'s host to one of " + name(to) + "'s",
-         "cable both to switches that are joined; where only rails are joined, allow PXN");
+    fail(from, to, "the fabric connects no NIC of the host of " + name(from) + " to one of " + name(to) + "'s",
+         "cable both to connected switches; if only rails are connected, allow PXN");
   }
 
   static std::vector<Gate> by_number(std::vector<Gate> gates) {

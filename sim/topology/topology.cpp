@@ -175,7 +175,7 @@ std::string Topology::resource_name(ResourceId id) const {
 NodeId TopologyBuilder::add_node(std::string name, NodeKind kind, std::optional<std::uint32_t> host) {
   const NodeId id{static_cast<std::uint32_t>(made_.nodes_.size())};
   if (!by_name_.emplace(name, id).second) {
-    throw InputError("", "two nodes are called \"" + name + "\"", "give every node a name of its own");
+    throw InputError("", "two nodes are named \"" + name + "\"", "give every node a unique name");
   }
   made_.nodes_.push_back({.name = std::move(name), .kind = kind, .host = host});
   if (host && *host >= made_.hosts_.size()) made_.hosts_.resize(*host + 1);

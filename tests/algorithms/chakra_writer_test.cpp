@@ -109,7 +109,8 @@ TEST_CASE("exported ids ascend along dependencies, all of which are there, and e
   // A second time nothing is replaced.
   const auto again = run_command({"trace", "export", (folder / "s.json").string(), to});
   CHECK(again.code == 3);
-  CHECK(has(again.err, "job.0.et: expected the name of a new file, found a file\n  hint: --force replaces it"));
+  CHECK(has(again.err,
+            "job.0.et: expected the name of a new file, found an existing file\n  hint: use --force to overwrite it"));
   CHECK(run_command({"trace", "export", (folder / "s.json").string(), to, "--force"}).code == 0);
   std::filesystem::remove_all(folder);
 }
@@ -142,7 +143,7 @@ TEST_CASE("comm_size is what goes in at one rank: of an all_gather its part, as 
 TEST_CASE("a note says what ASTRA-sim does with tasks of the CPU") {
   if (!traces::has_chakra()) return;
   const std::filesystem::path folder = fresh_folder("export");
-  const std::string note = "its statistics do not know tasks of the CPU";
+  const std::string note = "its statistics do not include CPU tasks";
   const auto said = [&](const std::string& scenario, const std::string& to) {
     const auto outcome = run_command({"trace", "export", scenario, (folder / to).string()});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
@@ -167,8 +168,8 @@ TEST_CASE("what a trace cannot have is refused at its place") {
   Json gossip = ddp(4);
   gossip["training"]["regime"] = "gossip";
   const std::string found =
-      "/training: expected collectives that a trace may have, found send_recv\n  hint: the format "
-      "has sends and receives between two ranks, and no shifts around a ring";
+      "/training: expected collectives that a trace can contain, found send_recv\n  hint: the format supports sends "
+      "and receives between two ranks, but not shifts around a ring";
   CHECK(has(said(gossip), found + "\n"));
   Json ring = plan();
   ring["training"]["parallel"] = {{"tensor", 2}, {"context", 2}, {"cp_comm", "p2p"}};

@@ -55,9 +55,9 @@ TEST_CASE("a buffer is cut into the fewest pieces of at most a chunk, as many in
   CHECK(cut(1001_B, 2, 250_B) == std::pair(2, 3));  // one channel has 501 bytes
   CHECK(cut(1000_B, 2, 1_MiB) == std::pair(2, 1));
   CHECK(cut(0_B, 2, 1_B) == std::pair(2, 1));
-  CHECK_THROWS_WITH_AS(
-      cut({1LL << 40}, 1, 1_B),
-      "expected at most 2^27 pieces, found 1099511627776 for each channel\n  hint: let pieces be larger", InputError);
+  CHECK_THROWS_WITH_AS(cut({1LL << 40}, 1, 1_B),
+                       "expected at most 2^27 pieces, found 1099511627776 for each channel\n  hint: use larger pieces",
+                       InputError);
 }
 
 TEST_CASE("chunks that nobody owns are cut into stretches: a channel's pieces are a contiguous run") {
@@ -278,9 +278,9 @@ TEST_CASE("orders that are no permutation, helpers and other ops are refused; a 
   CHECK(refused(ring, {{0, 1, 2, 4}}) == "expected an order that names each of 4 ranks once, found rank 4");
   CHECK(refused(ring, {{0, 1, 2}}) == "expected an order of 4 ranks, found one of 3");
   CHECK(refused(direct_send_recv(4, 100_B), {{0, 1, 2, 3}}) ==
-        "expected an op of rings or trees, to be run in other orders, found send_recv");
+        "expected an operation of rings or trees for another order of ranks, found send_recv");
   CHECK(refused(sharded_parameter_server(3, 90_B, 2), {{0, 1, 2}}) ==
-        "expected ranks only, to be put in other orders, found parameter_server with 2 helpers");
+        "expected an algorithm without helpers for another order of ranks, found parameter_server with 2 helpers");
   // The root 2 is at position 2 of every ring, so that it sends first.
   const Schedule chain = over_channels(ring_broadcast(4, 1200_B, 2, 4), {.channels = 1}, {{2, 0, 3, 1}});
   CHECK(ops_of(chain, 2, 0, 0).front().peer == 0);
@@ -289,12 +289,12 @@ TEST_CASE("orders that are no permutation, helpers and other ops are refused; a 
 
 TEST_CASE("a barrier, and more pieces than can be counted, are refused") {
   const Algorithm& dissemination = *find_algorithm("dissemination");
-  CHECK_THROWS_WITH_AS(
-      make_schedule(dissemination, {.op = CollectiveOp::barrier, .ranks = 4, .channels = 2}, {}),
-      "expected a collective that moves data, found a barrier\n  hint: a barrier has nothing to be cut", InputError);
+  CHECK_THROWS_WITH_AS(make_schedule(dissemination, {.op = CollectiveOp::barrier, .ranks = 4, .channels = 2}, {}),
+                       "expected a collective that moves data, found a barrier\n  hint: a barrier has no data to cut",
+                       InputError);
   CHECK_THROWS_WITH_AS(
       make_schedule(*find_algorithm("ring"), {.ranks = 4, .bytes = {1LL << 30}, .chunk = Bytes{16}}, {}),
-      "expected at most 2^27 chunks, found 67108864 pieces of 4\n  hint: let pieces be larger, or fewer channels",
+      "expected at most 2^27 chunks, found 67108864 pieces of 4 chunks\n  hint: use larger pieces or fewer channels",
       InputError);
 }
 
@@ -374,7 +374,8 @@ TEST_CASE("the closed form says r rounds where all ranks go in step, equals the 
   CHECK(of("halving_doubling", {.ranks = 6, .bytes = 1_MiB, .chunk = 256_KiB}).because ==
         std::vector<std::string>{"4 pieces, one after the other"});
   CHECK(of("ring", {.ranks = 4, .bytes = {1001}, .channels = 2}).because ==
-        std::vector<std::string>{"the channels' pieces differ by a byte: channels that share ports get out of step"});
+        std::vector<std::string>{
+            "the pieces of the channels differ by a byte, so channels that share ports get out of step"});
 }
 
 }  // namespace channels_test

@@ -314,12 +314,12 @@ TEST_CASE("grids that do not fit are refused by name, and the topology's are tak
     CHECK(refusal("bucket", {.ranks = 12, .bytes = 1_KiB}, text(odd)) ==
           std::string("bucket: expected dimensions such as \"4x4x2\", found \"") + odd + "\"");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB}, {}) ==
-        "hierarchical: expected the setting \"group\", the number of ranks per node, found none");
+        "hierarchical: expected the parameter \"group\", the number of ranks per node, found none");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB}, {.numbers = {{"group", 5}}}) ==
         "hierarchical: expected nodes of equal size, found 12 ranks in groups of 5");
   CHECK(refusal("hierarchical", {.ranks = 12, .bytes = 1_KiB, .grid = {4, 3}},
                 {.texts = {{"inner", "halving_doubling"}}}) ==
-        "halving_doubling reduce_scatter needs a power of two of ranks, found 3");
+        "halving_doubling reduce_scatter needs a power-of-two number of ranks, found 3");
   const Algorithm& torus = *find_algorithm("torus");
   CHECK(torus.make({.ranks = 12, .bytes = 1_KiB, .grid = {3, 4}}, {}).algorithm == "torus dimensions=3x4");
   CHECK(torus.make({.ranks = 12, .bytes = 1_KiB, .grid = {3, 4}}, text("12")).n_steps(0, 0) == 22);

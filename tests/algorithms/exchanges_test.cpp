@@ -259,18 +259,18 @@ TEST_CASE("what needs a power of two says so by name") {
       return error.message();
     }
   };
-  CHECK(refused("swing", CollectiveOp::all_reduce) == "swing needs a power of two of ranks, found 12");
+  CHECK(refused("swing", CollectiveOp::all_reduce) == "swing needs a power-of-two number of ranks, found 12");
   CHECK(refused("halving_doubling", CollectiveOp::reduce_scatter) ==
-        "halving_doubling reduce_scatter needs a power of two of ranks, found 12");
+        "halving_doubling reduce_scatter needs a power-of-two number of ranks, found 12");
   CHECK(refused("halving_doubling", CollectiveOp::all_gather) ==
-        "halving_doubling all_gather needs a power of two of ranks, found 12");
+        "halving_doubling all_gather needs a power-of-two number of ranks, found 12");
   CHECK(refused("recursive_doubling", CollectiveOp::all_gather) ==
-        "recursive_doubling all_gather needs a power of two of ranks, found 12");
+        "recursive_doubling all_gather needs a power-of-two number of ranks, found 12");
   CHECK(refused("halving_doubling", CollectiveOp::all_reduce) == "accepted");
   const Algorithm& halving = *find_algorithm("halving_doubling");
   CHECK_THROWS_WITH_AS(
       halving.make({.op = CollectiveOp::all_gather, .ranks = 8, .bytes = 1_KiB}, {.texts = {{"fold", "naive"}}}),
-      "halving_doubling: fold is a setting of all_reduce, not of all_gather\n  hint: leave fold out", InputError);
+      "halving_doubling: fold applies to all_reduce, not to all_gather\n  hint: remove fold", InputError);
 }
 
 TEST_CASE("binary blocks beat either fold where the blocks are of similar size, and not where one rank is left") {

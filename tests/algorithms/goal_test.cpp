@@ -126,10 +126,8 @@ TEST_CASE(
 TEST_CASE("cpu and nic are not taken over, and said so") {
   CHECK(import_goal(ping_pong(), "x.goal").warnings.empty());
   const auto warnings = import_goal(replaced(ping_pong(), "cpu 0", "cpu 1"), "x.goal").warnings;
-  CHECK(warnings ==
-        std::vector<std::string>{
-            "x.goal: cpu and nic are not taken over: calculations of one rank may overlap, and a rank's messages "
-            "take the NIC that the topology says"});
+  CHECK(warnings == std::vector<std::string>{"x.goal: cpu and nic are ignored: calculations of a rank may overlap, and "
+                                             "its messages use the NIC that the topology determines"});
 }
 
 TEST_CASE("sends that nothing orders share the port with a warning, or leave in turn, as in LogGOPSim") {
@@ -152,8 +150,8 @@ TEST_CASE("sends that nothing orders share the port with a warning, or leave in 
   };
   CHECK(stored(false).warnings ==
         std::vector<std::string>{
-            "x.goal: nothing orders some sends of a rank, rank 0 is the first: they start at once and share its port, "
-            "where in LogGOPSim they leave one after another; sends in_turn orders them"});
+            "x.goal: some sends of a rank are unordered (first at rank 0); they start together and share the rank's "
+            "port, while LogGOPSim runs them one after another; to do the same, set sends to in_turn"});
   CHECK(stored(true).warnings.empty());
   // At once: rank 0 has three messages (3 p/b), then rank 4 two, then rank 6 one.
   CHECK(time(false) == Picoseconds{(3000 + 2000 + 1000 + 3) * std::int64_t{1'000'000}});
@@ -165,9 +163,8 @@ TEST_CASE("what does not match, or waits for ever, is refused though no region i
   CHECK(complaint(ping_pong()) == "");
   CHECK(complaint(replaced(ping_pong(), "recv 4096b", "recv 4095b")) ==
         "schedule goal all_reduce of 2 ranks: rank 0, lane 3, step 0, operation 0 (send scratch[2] to actor 1) and "
-        "rank 1, lane "
-        "2, step 0, operation 0 (receive scratch[1] from actor 0): the message has 1 chunks (4096), the room for it 1 "
-        "(4095)");
+        "rank 1, lane 2, step 0, operation 0 (receive scratch[1] from actor 0): the message has 1 chunks (4096), but "
+        "the receiver expects 1 (4095)");
   CHECK(complaint(replaced(ping_pong(), "recv 4096b from 0\n", "")).find("is never received") != std::string::npos);
   // Both receive before they send.
   const std::string stuck =
@@ -206,7 +203,7 @@ TEST_CASE("a compute of other than whole nanoseconds is refused when it is writt
   t.step(0).compute(Picoseconds{2000});
   CHECK(export_goal(t.schedule()) == "num_ranks 1\n\nrank 0 {\nl1: calc 2\n}\n");
   t.step(0).compute(Picoseconds{1500});
-  CHECK_THROWS_WITH_AS(export_goal(t.schedule()), "GOAL counts whole nanoseconds; by hand computes for 1500 ps",
+  CHECK_THROWS_WITH_AS(export_goal(t.schedule()), "GOAL uses whole nanoseconds, but by hand computes for 1500 ps",
                        InputError);
 }
 

@@ -147,15 +147,15 @@ TEST_CASE("a switch of one child is passed through, not asked to add") {
 
 TEST_CASE("where no switches join the ranks in_switch is refused") {
   CHECK(refusal(build(Ring{4, cable})) ==
-        "in_switch: expected switches that join all ranks, found none between gpu0 and gpu1");
+        "in_switch: expected switches that connect all ranks, found none between gpu0 and gpu1");
   CHECK(refusal(build(cluster_of("dgx-1v"))) ==
-        "in_switch: expected switches that join all ranks, found none between node0.gpu0 and node0.gpu1");
+        "in_switch: expected switches that connect all ranks, found none between node0.gpu0 and node0.gpu1");
   // A switch a rail: with spines they are joined, without them no switch sees all.
   const auto rails = [](int spines) {
     return build(cluster_of("hgx-h100", 2, RailFabric{.nodes_per_group = 2, .spines = spines, .link = cable}));
   };
   CHECK(refusal(rails(0)) ==
-        "in_switch: expected switches that join all ranks, found none between node0.gpu0 and node1.gpu7");
+        "in_switch: expected switches that connect all ranks, found none between node0.gpu0 and node1.gpu7");
   CHECK(refusal(rails(1)) == "found");
   CHECK(reduction_tree(rails(1), rails(1).ranks()).switches.size() == 9);
   CHECK(refusal(build(Star{3, cable})) == "found");

@@ -124,7 +124,7 @@ TEST_CASE("the switches of a file are a tree of its helpers, or refused at the p
   CHECK(with("[4, 4, 5, -1, 6, 6, -1]") == "x.json: /tree/3: expected a helper, found -1");
   CHECK(with("[4, 4, 5, 5, 6, 3, -1]") == "x.json: /tree/5: expected a helper, or -1 for the root, found 3");
   CHECK(with("[4, 4, 5, 5, -1, 6, -1]") == "x.json: /tree: expected one root, -1, found 2");
-  CHECK(with("[4, 4, 5, 5, 5, 4, -1]") == "x.json: /tree/4: expected a way to the root, found a way round");
+  CHECK(with("[4, 4, 5, 5, 5, 4, -1]") == "x.json: /tree/4: expected a path to the root, found a cycle");
   CHECK(with("[4, 4, 5, 5, 6, 6, 7]") == "x.json: /tree/6: expected a whole number from -1 to 6, found 7");
 }
 

@@ -299,7 +299,7 @@ TEST_CASE("additions to one chunk come one after the other, or are refused: a th
   }
   check(t.schedule());
   CHECK(refusal(t.schedule())
-            .starts_with("MSCCL XML cannot hold by hand: additions to one chunk are not ordered, and its own are "
+            .starts_with("MSCCL XML cannot represent by hand: additions to the same chunk are unordered, and they are "
                          "not atomic: rank 0, lane 0, step 0"));
 }
 
@@ -326,18 +326,17 @@ TEST_CASE("a server's answers wait for all that came; a nop holds the second wai
 
 TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
   CHECK(refusal(sharded_parameter_server(4, 64_B, 2)) ==
-        "MSCCL XML cannot hold parameter_server: 2 helpers take part, and it knows only gpus that are ranks");
+        "MSCCL XML cannot represent parameter_server: it has 2 helpers, but the format supports only gpus that are "
+        "ranks");
   CHECK(refusal(ring_broadcast(4, 64_B, 0, 4)) ==
-        "MSCCL XML cannot hold ring: it has no name for broadcast, or does not state its root\n  hint: --to json "
-        "holds every "
-        "collective");
-  CHECK(
-      refusal(halving_doubling(256, 1_KiB, Fold::naive)) ==
-      "MSCCL XML cannot hold halving_doubling: rank 0 moves 128 chunks in one operation; its runtime takes at most 71");
+        "MSCCL XML cannot represent ring: the format has no name for broadcast or does not state its root\n  hint: "
+        "--to json supports every collective");
+  CHECK(refusal(halving_doubling(256, 1_KiB, Fold::naive)) ==
+        "MSCCL XML cannot represent halving_doubling: rank 0 moves 128 chunks in one operation, but the runtime "
+        "supports at most 71");
   // One send, the last receive, and between them 2(n-1)-1 that receive and send: one more than fit.
   CHECK(refusal(ring_all_reduce(129, 1_KiB)) ==
-        "MSCCL XML cannot hold ring: thread block 0 of gpu 0 has 257 steps; its runtime "
-        "takes at most 256");
+        "MSCCL XML cannot represent ring: thread block 0 of gpu 0 has 257 steps, but the runtime supports at most 256");
   CHECK(refusal(ring_all_reduce(128, 1_KiB)) == "written");
 
   WrittenSchedule t(all_reduce(2, 12_B), 2, 1, 2);
@@ -349,10 +348,10 @@ TEST_CASE("what MSCCL XML cannot hold is refused by its name") {
     t.steps[static_cast<std::size_t>(r)][0].back().receive(1 - r, chunk(1 - r));
   }
   CHECK(refusal(t.schedule()) ==
-        "MSCCL XML cannot hold by hand: its chunks have sizes of their own\n  hint: --to json holds them");
+        "MSCCL XML cannot represent by hand: its chunks have individual sizes\n  hint: --to json supports them");
   t.like.layout[0] = Layout::near_equal(12_B, 2);
   t.step(1).compute(Picoseconds{1});
-  CHECK(refusal(t.schedule()) == "MSCCL XML cannot hold by hand: rank 1 computes");
+  CHECK(refusal(t.schedule()) == "MSCCL XML cannot represent by hand: rank 1 computes");
 }
 
 TEST_CASE("what needs more than eight messages on their way is not written for connections with eight slots") {
@@ -365,9 +364,8 @@ TEST_CASE("what needs more than eight messages on their way is not written for c
     for (int c = 0; c < 9; ++c) t.step(r).receive(1 - r, chunk(9 * (1 - r) + c));
   }
   CHECK(refusal(t.schedule()) ==
-        "MSCCL XML cannot hold by hand: one operation after the other, it needs more messages on their way than the 8 "
-        "slots "
-        "of a connection");
+        "MSCCL XML cannot represent by hand: with one operation after another, it needs more messages in flight than "
+        "the 8 slots of a connection");
 }
 
 TEST_CASE("a name keeps what XML has signs for") {

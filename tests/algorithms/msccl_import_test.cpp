@@ -142,11 +142,10 @@ TEST_CASE("in place, an all-gather's input lies within its output, at the gpu's 
 
 TEST_CASE("a size that the chunks do not divide is refused where buffers are cut differently, and taken where not") {
   const auto parts = std::make_shared<const StoredSchedule>(import_msccl(text_of("reduce-scatter-3.xml"), "r.xml"));
-  CHECK_THROWS_WITH_AS(
-      schedule_of(parts, Bytes{13}),
-      "expected a size that the 3 chunks of parts divide, found 13 B\n  hint: the next one is 15 B; MSCCL's "
-      "own runtime takes no other sizes either",
-      InputError);
+  CHECK_THROWS_WITH_AS(schedule_of(parts, Bytes{13}),
+                       "expected a size that the 3 chunks of parts divide, found 13 B\n  hint: the next valid size is "
+                       "15 B; MSCCL's own runtime has the same restriction",
+                       InputError);
   const auto pair = std::make_shared<const StoredSchedule>(import_msccl(text_of("pair-2.xml"), "pair-2.xml"));
   CHECK_NOTHROW(check(schedule_of(pair, Bytes{13})));
   CHECK_NOTHROW(check(schedule_of(pair, Bytes{0})));
@@ -157,7 +156,7 @@ TEST_CASE("three mutilated files are refused with the place") {
   const std::string pair = text_of("pair-2.xml");
   const std::size_t line = pair.find("      <step s=\"1\""), end = pair.find('\n', line) + 1;
   CHECK(complaint(pair.substr(0, line) + pair.substr(end)) ==
-        "x.xml:5: expected the steps of a thread block in their order, here 1, found 2");
+        "x.xml:5: expected the steps of a thread block in order, with 1 here, found 2");
   // The end lost.
   CHECK(complaint(pair.substr(0, pair.find("</tb>"))) == "x.xml:7: not XML: Start-end tags mismatch");
   // A chunk's number wrong: well-formed, but another chunk is then added twice or never.
@@ -212,7 +211,7 @@ TEST_CASE("elements that MSCCL's loader skips are left out with a warning each, 
   CHECK(complaint(with_copy) == "");
   const StoredSchedule s = import_msccl(with_copy, "x.xml");
   CHECK(same_schedule(s, import_msccl(chain(), "x.xml")));
-  CHECK(s.warnings == std::vector<std::string>{"x.xml:4: <copy> within <gpu> is skipped, as MSCCL's loader does"});
+  CHECK(s.warnings == std::vector<std::string>{"x.xml:4: <copy> within <gpu> is skipped, as it is by MSCCL's loader"});
   // A step that is skipped is missing: the proof says so.
   const std::string renamed = replaced(chain(), "<step s=\"0\"", "<copy s=\"0\"");
   CHECK(complaint(renamed) != "");
@@ -220,7 +219,7 @@ TEST_CASE("elements that MSCCL's loader skips are left out with a warning each, 
 
 TEST_CASE("an attribute that is not known is not used, and said so once") {
   const StoredSchedule s = import_msccl(replaced(chain(), "<gpu id", "<gpu color=\"red\" id"), "x.xml");
-  CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute color of <gpu> is not known, and not used"});
+  CHECK(s.warnings == std::vector<std::string>{"x.xml:3: the attribute color of <gpu> is unknown and ignored"});
 }
 
 }  // namespace msccl_import_test

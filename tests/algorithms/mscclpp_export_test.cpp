@@ -250,15 +250,16 @@ TEST_CASE("a lane of more operations than a thread block holds goes on in the ne
 
 TEST_CASE("what a plan cannot hold is refused by its name") {
   CHECK(refusal(sharded_parameter_server(4, 64_B, 2)) ==
-        "an MSCCL++ plan cannot hold parameter_server: 2 helpers take part, and it knows only gpus that are ranks");
+        "an MSCCL++ plan cannot represent parameter_server: it has 2 helpers, but the format supports only gpus that "
+        "are ranks");
   CHECK(refusal(ring_broadcast(4, 64_B, 0, 4)) ==
-        "an MSCCL++ plan cannot hold ring: it has no name for broadcast, or does not state its root\n  hint: --to json "
-        "holds every collective");
+        "an MSCCL++ plan cannot represent ring: the format has no name for broadcast or does not state its root\n  "
+        "hint: --to json supports every collective");
   CHECK(refusal(ring_all_reduce(64, 64_KiB)) == "written");
   // 4 steps of a ring of 3, each 217 times: 868, of which a thread block holds 8. With 216 slices 108 blocks do.
   CHECK(refusal(in_pieces(ring_all_reduce(3, 1_MiB), {.slices = 216})) == "written");
   CHECK(refusal(in_pieces(ring_all_reduce(3, 1_MiB), {.slices = 217}))
-            .find("needs 109 thread blocks, and 108 can be on an A100 at the same time") != std::string::npos);
+            .find("needs 109 thread blocks, but only 108 fit on an A100 at the same time") != std::string::npos);
   // Both send before they receive: with memory channels each would wait for the other.
   WrittenSchedule ahead(ring_all_gather(2, 8_B));
   for (auto& lanes : ahead.steps) {
@@ -283,8 +284,8 @@ TEST_CASE("what a plan cannot hold is refused by its name") {
     t.step(r).receive(0, chunk(0));
   }
   CHECK(refusal(t.schedule())
-            .starts_with("an MSCCL++ plan cannot hold by hand: additions to one chunk are not ordered, "
-                         "and its own are not atomic: rank 0, lane 0, step 0"));
+            .starts_with("an MSCCL++ plan cannot represent by hand: additions to the same chunk are unordered, and "
+                         "they are not atomic: rank 0, lane 0, step 0"));
 }
 
 }  // namespace mscclpp_export_test

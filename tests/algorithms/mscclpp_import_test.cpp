@@ -132,7 +132,7 @@ TEST_CASE("the sizes for which a plan is meant are read, kept when it is written
   for (const Bytes bytes : {4095_B, 65537_B}) {
     CAPTURE(bytes.count);
     CHECK(outside_of_range(stored, bytes) ==
-          fmt::format("{} is meant for 4096 to 65536 B; it is timed for {} B anyway", stored.name, bytes.count));
+          fmt::format("{} is intended for 4096 to 65536 B; it is timed for {} B anyway", stored.name, bytes.count));
   }
   StoredSchedule made = store(ring_all_reduce(4, 4096_B));
   CHECK(import_mscclpp(export_mscclpp(made), "again.json").min_bytes == 0);
@@ -174,14 +174,13 @@ TEST_CASE("mistakes of a plan are named at their place") {
   const std::vector<Mistake> mistakes{
       {"read-and-put-2", R"("collective": "allreduce")", R"("collective": "broadcast")",
        "plan.json: /collective: expected allreduce, allgather, reducescatter, alltoall or sendrecv, found "
-       "\"broadcast\"\n"
-       "  hint: what another collective must deliver is not said by the file, so that it cannot be proved"},
+       "\"broadcast\"\n  hint: the file does not define the result of other collectives, so they cannot be proved"},
       {"read-and-put-2", R"("inplace": true)", R"("inplace": 1)",
        "plan.json: /inplace: expected true or false, found 1"},
       {"read-and-put-2", R"("input_chunks": 2)", R"("input_chunks": 99999999999)",
        "plan.json: /gpus/0/input_chunks: expected a whole number from 0 to 1048576, found 99999999999"},
       {"read-and-put-2", R"("input_chunks": 2)", R"("input_chunks": 3)",
-       "plan.json: /gpus/0: expected input_chunks and output_chunks as all_reduce of 2 gpus has them, found 3 and 2"},
+       "plan.json: /gpus/0: expected the input_chunks and output_chunks of all_reduce on 2 gpus, found 3 and 2"},
       {"packets-2", R"("max_message_size": 65536)", R"("min_message_size": 9, "max_message_size": 8)",
        "plan.json: /min_message_size: expected at most max_message_size, 8, found 9"},
       {"read-and-put-2", R"("name": "rres")", R"("name": "rrres")",
@@ -197,12 +196,11 @@ TEST_CASE("mistakes of a plan are named at their place") {
       {"read-and-put-2", R"("connected_to": [1])", R"("connected_to": [7])",
        "plan.json: /gpus/0/channels/0/connected_to/0: expected a whole number from 0 to 1, found 7"},
       {"read-and-put-2", R"("channel_type": "memory", "connected_to")", R"("channel_type": "switch", "connected_to")",
-       "plan.json: /gpus/0/channels/0/channel_type: expected memory or port, found switch\n  hint: what a switch adds "
-       "or "
-       "multicasts is not read: ringsim's in_network algorithms time it"},
+       "plan.json: /gpus/0/channels/0/channel_type: expected memory or port, found switch\n  hint: additions and "
+       "multicasts in switches are not supported in files; to time them, use ringsim's in_network algorithms"},
       {"read-and-put-2", R"("name": "nop")", R"("name": "pipeline")",
-       "plan.json: /gpus/0/threadblocks/0/ops/2/name: expected another operation, found a pipeline\n  hint: how many "
-       "rounds it has depends on the size of the message; a schedule has the same steps for all"},
+       "plan.json: /gpus/0/threadblocks/0/ops/2/name: expected another operation, found a pipeline\n  hint: its number "
+       "of rounds depends on the message size, but a schedule has the same steps for all sizes"},
       {"read-and-put-2", R"("index": 0, "size": 1}, {"buffer_id": 0)", R"("index": 2, "size": 1}, {"buffer_id": 0)",
        "plan.json: /gpus/0/threadblocks/0/ops/3/src_buff/0: expected chunks within buffer i of 2, found 1 starting at "
        "2"},
@@ -225,11 +223,11 @@ TEST_CASE("mistakes of a plan are named at their place") {
 
 TEST_CASE("a plan that waits for what never comes is refused, and so is one whose order is not decided") {
   // No signal from rank 0: rank 1 waits for it.
-  CHECK(
-      against(replaced(sample("read-and-put-2"), R"({"name": "signal", "channel_ids": [0], "channel_type": "memory"},)",
-                       "")) ==
-      "plan.json: /gpus/1/threadblocks/0/ops/8: gpu 1, thread block 0 waits for a signal of gpu 0 on its channel 0 to "
-      "gpu 1, which never comes\n  hint: no other thread block can go on either, or it has no such operation left");
+  CHECK(against(replaced(sample("read-and-put-2"),
+                         R"({"name": "signal", "channel_ids": [0], "channel_type": "memory"},)", "")) ==
+        "plan.json: /gpus/1/threadblocks/0/ops/8: gpu 1, thread block 0 waits for a signal of gpu 0 on its channel 0 "
+        "to gpu 1, which never comes\n  hint: no other thread block can continue either, or none has a matching "
+        "operation left");
   // Each waits first: a circle.
   std::string circle = sample("read-and-put-2");
   for (int rank = 0; rank < 2; ++rank)
@@ -243,12 +241,12 @@ TEST_CASE("a plan that waits for what never comes is refused, and so is one whos
                          R"({"name": "cpkt", "src_buff": [{"type": "i", "index": 0, "size": 1}],
            "dst_buff": [{"type": "s", "index": 0, "size": 1}]},
           {"name": "ppkt")"))
-            .find("expected each packet to be written once, found chunk 0 of gpu 0's scratch again") !=
+            .find("expected each packet to be written only once, found chunk 0 of the scratch of gpu 0 again") !=
         std::string::npos);
   CHECK(against(replaced(sample("ports-and-barriers-2"), R"({"name": "sem_acquire", "semaphore_ids": [0]},)",
                          R"({"name": "sem_release", "semaphore_ids": [0]},
           {"name": "sem_acquire", "semaphore_ids": [0]},)"))
-            .find("expected one thread block by which this channel or semaphore is counted up, found 1 and 0") !=
+            .find("expected one thread block in which this channel or semaphore is counted up, found 1 and 0") !=
         std::string::npos);
 }
 
@@ -258,7 +256,7 @@ TEST_CASE("a signal that nobody waits for is warned of") {
   const StoredSchedule stored = import_mscclpp(more, "plan.json");
   REQUIRE(stored.warnings.size() == 1);
   CHECK(stored.warnings[0] ==
-        "plan.json: on 1 channel a signal is left that no rank waits for; the plan's next run would find it there");
+        "plan.json: on 1 channel, no rank waits for a signal, which would remain for the next run of the plan");
 }
 
 TEST_CASE("a damaged plan is read or refused, in words") {

@@ -82,9 +82,9 @@ TEST_CASE("missing nodes are dropped and counted by id; more than 1 % of them ar
   CHECK(counts.missing_known == 3);
   const ExecutionTrace cut = read({{.id = 10, .data = {12}}, {.id = 14, .data = {10, 12}}});
   CHECK(complaint([&] { rank_trace(cut); }) ==
-        "t.et: expected at most 1 % of the dependencies on nodes that are not there, found 2 of 3, not counting those "
-        "on nodes before the first\n"
-        "  hint: the trace is cut, or filtered; \"missing\": \"drop\" drops these dependencies");
+        "t.et: expected at most 1 % of the dependencies to refer to missing nodes, found 2 of 3, not counting nodes "
+        "before the first one\n  hint: the trace is truncated or filtered; to drop these dependencies, set "
+        "\"missing\": \"drop\"");
   CHECK(rank_trace(cut, {.drop_missing = true}).counts.missing_all == 2);
 }
 
@@ -99,18 +99,17 @@ TEST_CASE("control dependencies in a cycle are dropped and counted, data depende
   CHECK(tasks.counts.dropped_control == 2);
   CHECK(tasks.counts.dropped_self == 1);
   CHECK(length(tasks) == 9 * us);
-  CHECK(
-      complaint([] {
-        rank_trace(read({{.id = 1, .data = {3}, .name = "a"},
-                         {.id = 2, .data = {1}, .name = "b"},
-                         {.id = 3, .data = {2}, .name = "c"}}));
-      }) ==
-      "t.et: expected data dependencies without a circle, found node 1 (a) waits for node 3 (c) waits for node 2 (b), "
-      "which waits for node 1 (a)\n"
-      "  hint: only control dependencies in a cycle are dropped; convert the trace again");
+  CHECK(complaint([] {
+          rank_trace(read({{.id = 1, .data = {3}, .name = "a"},
+                           {.id = 2, .data = {1}, .name = "b"},
+                           {.id = 3, .data = {2}, .name = "c"}}));
+        }) ==
+        "t.et: expected data dependencies without cycles, found node 1 (a) waits for node 3 (c) waits for node 2 (b), "
+        "which waits for node 1 (a)\n  hint: only control dependencies can be dropped from a cycle; convert the trace "
+        "again");
   CHECK(complaint([] {
           rank_trace(read({{.id = 1, .name = "a"}, {.id = 1, .name = "b"}}));
-        }) == "t.et: expected nodes of different ids, found node 1 (a) and node 1 (b)");
+        }) == "t.et: expected nodes with different ids, found node 1 (a) and node 1 (b)");
 }
 
 TEST_CASE("nodes of a stream run in the order of their starts, as far as dependencies allow") {

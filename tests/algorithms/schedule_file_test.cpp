@@ -111,12 +111,12 @@ TEST_CASE("the content of the file is part of the hash, its name is not") {
 TEST_CASE("a file that does something else, or at another number of ranks or bytes, is refused or said") {
   CHECK(complaint(scenario("chain-3.xml", "broadcast")) ==
         "expected the collective of chain, all_reduce, found broadcast");
-  CHECK(complaint(scenario("chain-3.xml", "all_reduce", 4)) == "expected as many gpus as chain has ranks, 3, found 4");
+  CHECK(complaint(scenario("chain-3.xml", "all_reduce", 4)) == "expected as many GPUs as chain has ranks, 3, found 4");
   CHECK(complaint(scenario("reduce-scatter-3.xml", "reduce_scatter", 3, "7 B")) ==
         "expected a size that the 3 chunks of parts divide, found 7 B");
   const Scenario small = ScenarioFile::load(scenario("pair-2.xml", "all_reduce", 2, "8 kB")).point(0);
   REQUIRE(small.warnings.size() == 1);
-  CHECK(small.warnings[0].ends_with("pair & back is meant for 2 to 4096 B; it is timed for 8000 B anyway"));
+  CHECK(small.warnings[0].ends_with("pair & back is intended for 2 to 4096 B; it is timed for 8000 B anyway"));
 }
 
 TEST_CASE("a file's buffers are its own: in_place is refused both ways, also where it says what the op has anyhow") {
@@ -130,7 +130,7 @@ TEST_CASE("a file's buffers are its own: in_place is refused both ways, also whe
     } catch (const InputError& error) {
       CHECK(error.where().ends_with("/collective/in_place"));
       CHECK(error.message() ==
-            "expected in_place only for what can be put into other buffers, found a schedule from a file");
+            "expected in_place only for a collective that can use other buffers, found a schedule from a file");
     }
   }
 }
@@ -138,14 +138,13 @@ TEST_CASE("a file's buffers are its own: in_place is refused both ways, also whe
 TEST_CASE("run refuses what needs slots, though it is proved") {
   const std::string message = complaint(scenario("pair-2.xml", "all_reduce", 2, "2 B"));
   CHECK(message ==
-        "the schedule pair & back needs messages that run ahead of their receiver; protocol none has no slots for them "
-        "(8 "
-        "operations, 1 slots needed: every operation of every actor was followed)");
+        "the schedule pair & back needs messages that are sent ahead of their receiver, but protocol none has no slots "
+        "for them (8 operations, 1 slots needed: every operation of every actor was checked)");
   const Outcome proved = run_command({"schedule", "check", (schedules() / "pair-2.xml").string()});
   CHECK(proved.code == 0);
   CHECK(proved.out ==
         "pair & back all_reduce, 2 ranks: proved; 8 operations, 1 slots needed: every operation of every\n"
-        "  actor was followed\n");
+        "  actor was checked\n");
 }
 
 TEST_CASE("a faulty schedule file is refused with the scenario, the place in it, the file and its line") {
@@ -185,7 +184,7 @@ TEST_CASE("sends of a GOAL file may leave in turn; other formats order theirs th
   CHECK(complaint(with_sends(text, "in_turn")) == "");
   CHECK(complaint(with_sends(text, "in_order")).find("in_turn") != std::string::npos);
   const std::string chain = test::read_file(scenario("chain-3.xml"));
-  CHECK(complaint(with_sends(chain, "in_turn")).starts_with("expected sends only for a file in GOAL, found "));
+  CHECK(complaint(with_sends(chain, "in_turn")).starts_with("expected sends only for a GOAL file, found "));
   const std::string goal = (schedules() / "ping-pong.goal").string(), xml = (schedules() / "chain-3.xml").string();
   CHECK(run_command({"schedule", "import", goal, "--sends-in-turn", "-o", temporary_file("g.json", "")}).code == 0);
   CHECK(run_command({"schedule", "import", xml, "--sends-in-turn", "-o", temporary_file("x.json", "")})
@@ -214,7 +213,8 @@ TEST_CASE("a GOAL file may stand for any collective, and the result says that it
   CHECK(json.code == 0);
   CHECK(json.out.find("\"proof\": \"matching only\"") != std::string::npos);
   const Outcome table = run_command({"run", scenario("ping-pong.goal", "broadcast", 2)});
-  CHECK(table.out.find("matching only: file name=goal names no regions; that it is the collective is not proved\n") !=
+  CHECK(table.out.find(
+            "matching only: file name=goal has no regions, so it is not proved that it implements the collective\n") !=
         std::string::npos);
 }
 
@@ -233,21 +233,21 @@ TEST_CASE("import, export and check go round: scenario, MSCCL XML, JSON, scenari
   CHECK(imported.code == 0);
   CHECK(imported.err ==
         "ringsim: ring all_reduce, 4 ranks: proved; 48 operations, 1 slots needed: every operation of every actor was "
-        "followed\n");
+        "checked\n");
   const std::string again = temporary_file("ring.json", imported.out);
   CHECK(run_command({"schedule", "check", again}).code == 0);
   // The JSON of the scenario itself keeps its symmetry, and needs no slots.
   const Outcome direct = run_command({"schedule", "check", temporary_file("direct.json", exported("json"))});
   CHECK(direct.out ==
-        "ring all_reduce, 4 ranks: proved; 48 operations, 0 slots needed: one chunk represents all; the\n"
-        "  symmetry was checked at every step of every rank\n");
+        "ring all_reduce, 4 ranks: proved; 48 operations, 0 slots needed: one chunk represents all chunks;\n"
+        "  the symmetry was checked at every step of every rank\n");
   const Outcome goal = run_command({"schedule", "check", temporary_file("ring.goal", exported("goal"))});
   CHECK(goal.out.find("matching only") != std::string::npos);
   const Outcome helpers = run_command({"schedule", "export", star, "--to", "msccl", "--set",
                                        R"(collective.algorithm={"name": "parameter_server", "servers": 2})"});
   CHECK(helpers.code == 3);
   CHECK(helpers.out == "");
-  CHECK(helpers.err.find("2 helpers take part") != std::string::npos);
+  CHECK(helpers.err.find("it has 2 helpers") != std::string::npos);
   const std::string same = temporary_file("same.json", "");  // the input by another name
   std::filesystem::remove(same);
   std::filesystem::create_symlink(xml, same);
@@ -292,7 +292,7 @@ TEST_CASE("a schedule that adds up in switches takes the same time from its file
        {"from": "s0", "to": "s1", "bandwidth": "1 GB/s", "latency": "0 us"}]})");
   const Outcome refused = run_command({"run", two, "--set", "collective.algorithm={\"file\": \"" + file + "\"}"});
   CHECK(refused.code == 3);
-  CHECK(refused.err.find("expected switches that join the ranks as in_switch segments=64 has it, 1, found 2") !=
+  CHECK(refused.err.find("expected switches that connect the ranks as in in_switch segments=64, 1, found 2") !=
         std::string::npos);
 }
 
@@ -301,13 +301,9 @@ TEST_CASE("schedule show draws ranks as rows and steps as columns, of scenarios 
                                        "--set", "topology.ranks=3", "--set", "collective.algorithm=\"ring\"", "--set",
                                        "collective.bytes=\"1 KiB\"", "--set", "network.model=\"fair\""});
   CHECK(outcome.out ==
-        "ring all_reduce, 3 ranks, 1 KiB\n"
-        "2>1: chunk 2 goes to rank 1; 2<1: it comes from rank 1; 2+1: and is added to what is there\n"
-        "\n"
-        "rank | 0       | 1       | 2       | 3\n"
-        "0    | 0>1 2+2 | 2>1 1+2 | 1>1 0<2 | 0>1 2<2\n"
-        "1    | 1>2 0+0 | 0>2 2+0 | 2>2 1<0 | 1>2 0<0\n"
-        "2    | 2>0 1+1 | 1>0 0+1 | 0>0 2<1 | 2>0 1<1\n");
+        "ring all_reduce, 3 ranks, 1 KiB\n2>1: chunk 2 is sent to rank 1; 2<1: chunk 2 is received from rank 1; 2+1: "
+        "it is received and added\n\nrank | 0       | 1       | 2       | 3\n0    | 0>1 2+2 | 2>1 1+2 | 1>1 0<2 | 0>1 "
+        "2<2\n1    | 1>2 0+0 | 0>2 2+0 | 2>2 1<0 | 1>2 0<0\n2    | 2>0 1+1 | 1>0 0+1 | 0>0 2<1 | 2>0 1<1\n");
   const Outcome file = run_command({"schedule", "show", (schedules() / "chain-3.xml").string(), "--picture"});
   CHECK(file.out.find("1.0       | s0-1=0-1+0 | s0-1>2\n") != std::string::npos);
   CHECK(file.out.find("1.1       | @0:2 0-1<2 | 0-1>0\n") != std::string::npos);
@@ -317,13 +313,13 @@ TEST_CASE("schedule show draws ranks as rows and steps as columns, of scenarios 
 }
 
 TEST_CASE("other text is no schedule") {
-  CHECK_THROWS_WITH_AS(
-      read_schedule("", "x"),
-      "x: expected a schedule, found an empty file\n  hint: MSCCL XML, MSCCL++ and ringsim's JSON, and GOAL are read",
-      InputError);
+  CHECK_THROWS_WITH_AS(read_schedule("", "x"),
+                       "x: expected a schedule, found an empty file\n  hint: supported formats: MSCCL XML, MSCCL++ "
+                       "JSON, ringsim JSON and GOAL",
+                       InputError);
   CHECK_THROWS_WITH_AS(
       read_schedule("hello", "x"),
-      "x: expected MSCCL XML (<algo ...), MSCCL++'s or ringsim's JSON ({...) or GOAL (num_ranks ...), found other text",
+      "x: expected MSCCL XML (<algo ...), MSCCL++ or ringsim JSON ({...) or GOAL (num_ranks ...), found other text",
       InputError);
   CHECK_FALSE(is_schedule("// a question\n{\"version\": 1}"));
   CHECK_FALSE(is_schedule(R"({"name": "threadblocks", "version": 1})"));  // a plan has it as key

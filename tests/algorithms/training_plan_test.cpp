@@ -299,17 +299,16 @@ TEST_CASE("mutations of a plan are refused by name") {
     std::swap(tasks[2], tasks[3]);
     std::swap(tasks[4], tasks[5]);
     for (const std::size_t m : {2U, 3U}) ++program.roles[0].streams[1][m].after.begin()->tasks;  // what F2, F3 hand on
-    CHECK(verdict_of(program) == "rank 0 keeps the activations of 2 passes at a time, expected 3");
+    CHECK(verdict_of(program) == "rank 0 keeps the activations of 2 passes at the same time, expected 3");
   }
   SUBCASE("two micro-batches swapped at one end of a cut") {
     Program program = good;
     std::vector<Program::Task>& in = program.roles[1].streams[2];
     REQUIRE(program.name_of(in[0]) == "send on micro-batch 0");
     std::swap(in[0].call, in[1].call);
-    CHECK(
-        verdict_of(program) ==
-        "rank 4, stream 2, task 1 (send on micro-batch 0) comes after send on micro-batch 1; rank 0, stream 2, task 1 "
-        "(send on micro-batch 1) comes after send on micro-batch 0: a circle of waits");
+    CHECK(verdict_of(program) ==
+          "rank 4, stream 2, task 1 (send on micro-batch 0) comes after send on micro-batch 1; rank 0, stream 2, task "
+          "1 (send on micro-batch 1) comes after send on micro-batch 0: a cycle of waits");
   }
   SUBCASE("a reduce before the last micro-batch") {
     Program program = good;
@@ -334,7 +333,7 @@ TEST_CASE("mutations of a plan are refused by name") {
     // The calls are left out, too: numbers of the others do not change, because gathers of a stage are its last calls.
     for (Program::Call& call : program.calls)
       if (call.name == "gather bucket 0") call.name = "never made";
-    CHECK(verdict_of(program) == "rank 0 never calls never made, though it is a member");
+    CHECK(verdict_of(program) == "rank 0 never calls never made, although it is a member");
     std::vector<int> number(program.calls.size());
     std::vector<Program::Call> kept;
     for (std::size_t c = 0; c < program.calls.size(); ++c) {
@@ -416,7 +415,7 @@ TEST_CASE("mutations of passes for weights are refused by name") {
   }
   SUBCASE("a pass for weights that comes later, so that more is kept") {
     std::rotate(tasks.begin() + 6, tasks.begin() + 7, tasks.begin() + 8);
-    CHECK(verdict_of(program) == "rank 4 keeps the activations of 4 passes at a time, expected 3");
+    CHECK(verdict_of(program) == "rank 4 keeps the activations of 4 passes at the same time, expected 3");
   }
 }
 

@@ -357,7 +357,8 @@ TEST_CASE("mutations of DataParallel are refused, and by name") {
   Program apart = data_parallel_program(launched, 4, 1ms, master_of(4, 1, 4000_B, 400_B));
   CHECK(verdict_of(apart) == "accepted");
   apart.process_of = {0, 0, 0, 1};  // rank 3 is another process, and no thread of the master launches there
-  CHECK(verdict_of(apart) == "rank 3, stream 0, task 0 (forward a): it waits for actor 1, which is of another process");
+  CHECK(verdict_of(apart) ==
+        "rank 3, stream 0, task 0 (forward a): it waits for actor 1, which belongs to another process");
   Program early = good;  // role 0 is the master's
   task_named(early, 0, "loss").after.clear();
   CHECK(verdict_of(early).find("(loss) and rank 1, stream 1, task 2 (gather the outputs): both touch the outputs") !=

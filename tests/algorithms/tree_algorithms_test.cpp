@@ -158,14 +158,14 @@ TEST_CASE("a dissemination barrier takes ceil(log2 n) steps, each a signal to r 
     }
     Schedule shorter = barrier;
     shorter.n_steps = [m](Actor, Lane) { return m - 1; };
-    CHECK(verdict(shorter).find("is missing, to which no operation brings anything") != std::string::npos);
+    CHECK(verdict(shorter).find("is missing, which no operation changes") != std::string::npos);
   }
 }
 
 TEST_CASE("a dissemination barrier of more ranks than can be proved is refused by name") {
   CHECK_THROWS_WITH_AS(dissemination_barrier(16385),
-                       "dissemination: expected at most 16384 ranks, found 16385\n  hint: its proof follows a token of "
-                       "each rank to each; binomial_tree needs one for all",
+                       "dissemination: expected at most 16384 ranks, found 16385\n  hint: its proof follows a token "
+                       "from every rank to every rank; binomial_tree needs only one token in total",
                        InputError);
 }
 
@@ -180,8 +180,8 @@ TEST_CASE("a barrier from which a rank may go before all have come is refused") 
   t.step(0).send(2, chunk(0));
   t.step(2).receive(0, chunk(0));
   CHECK(verdict(t) ==
-        "schedule by hand barrier of 3 ranks: rank 1, data[0]: the contribution of rank 0 is missing, to which no "
-        "operation brings anything");
+        "schedule by hand barrier of 3 ranks: rank 1, data[0]: the contribution of rank 0 is missing, which no "
+        "operation changes");
   t.steps[0][0][1].send(1, chunk(0));
   t.step(1).receive(0, chunk(0));
   CHECK(verdict(t) == "accepted");
@@ -337,8 +337,8 @@ TEST_CASE("a ring in pieces sends what the plain one does, in more steps, each r
   CHECK(in_pieces(ring_all_reduce(4, 1_KiB), {}).algorithm == "ring");
   CHECK(in_pieces(ring_all_reduce(5, 1_KiB), {.rings = 2, .slices = 3}).algorithm == "ring rings=2 slices=3");
   CHECK_THROWS_WITH_AS(in_pieces(ring_all_reduce(6, 1_KiB), {.rings = 3}),
-                       "ring: 6 ranks make 2 different rings, found rings 3\n  hint: each goes round with a stride of "
-                       "its own, which shares no factor with the number of ranks",
+                       "ring: 6 ranks make 2 different rings, found rings 3\n  hint: each ring needs its own stride, "
+                       "which must not have a common factor with the number of ranks",
                        InputError);
   CHECK_THROWS_WITH_AS(in_pieces(ring_all_reduce(65536, 1_KiB), {.rings = 64, .slices = 1024}),
                        "ring: 65536 ranks, 64 rings and 1024 slices make more than 2^27 chunks", InputError);
@@ -348,12 +348,11 @@ TEST_CASE("the catalog refuses settings that an op has no use for, and a barrier
   const Algorithm& ring = *find_algorithm("ring");
   CHECK_THROWS_WITH_AS(
       ring.make({.op = CollectiveOp::broadcast, .ranks = 4}, {.numbers = {{"slices", 2}}, .texts = {}}),
-      "ring: slices is a setting of all_reduce, reduce_scatter and all_gather, not of broadcast\n  "
-      "hint: leave slices out",
+      "ring: slices applies to all_reduce, reduce_scatter and all_gather, not to broadcast\n  hint: leave slices out",
       InputError);
   CHECK_THROWS_WITH_AS(find_algorithm("direct")->make({.op = CollectiveOp::gather, .ranks = 4},
                                                       {.numbers = {{"shots", 1}}, .texts = {}}),
-                       "direct: shots is a setting of all_reduce, not of gather\n  hint: leave shots out", InputError);
+                       "direct: shots applies to all_reduce, not to gather\n  hint: leave shots out", InputError);
   for (const char* name : {"dissemination", "binomial_tree"})
     CHECK_THROWS_WITH_AS(find_algorithm(name)->make({.op = CollectiveOp::barrier, .ranks = 4, .bytes = 1_KiB}, {}),
                          "a barrier moves no data: expected 0 B, found 1024 B", InputError);

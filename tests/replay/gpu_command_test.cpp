@@ -118,7 +118,7 @@ TEST_CASE("every failure of a GPU is reported, with exit code 5; our own misuse 
   expect("absent", 5, "ringsim: error: looking for GPUs: no GPU is faked\n  hint: ");
   expect("memory", 5, "allocating 64 KiB in GPU 0 for rank 0: the fake GPU is full\n  hint: ");
   expect("lost", 5, "the fake GPU was set to fail\n  hint: ");
-  expect("stall", 5, "run 1 of 2: the GPU was not done within 50 ms: given up\n  hint: --timeout allows more");
+  expect("stall", 5, "run 1 of 2: the GPU did not finish within 50 ms\n  hint: to wait longer, use --timeout");
   expect("misuse", 4, "the fake GPU was set to fail");
 }
 

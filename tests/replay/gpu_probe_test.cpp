@@ -153,23 +153,22 @@ TEST_CASE("the table has a line a sample, with what was measured in its own word
 
 TEST_CASE("a probe that fails says what it was measuring; one whose rates cannot be told makes no scenario") {
   FakeDevice small({.elements = 100});
-  CHECK_THROWS_WITH_AS(
-      probe(small, short_probe()),
-      "measuring copy of 4 kB: the fake GPU is full\n"
-      "  hint: smaller messages, fewer ranks, or what else occupies the GPU gone: `nvidia-smi` shows it",
-      EnvironmentError);
+  CHECK_THROWS_WITH_AS(probe(small, short_probe()),
+                       "measuring copy of 4 kB: the fake GPU is full\n  hint: use smaller messages or fewer ranks, or "
+                       "stop other processes on the GPU; `nvidia-smi` lists them",
+                       EnvironmentError);
   CHECK(small.held() == 0);
   FakeDevice stands({.stalls_after = 20});
   ProbeOptions options = short_probe();
   options.patience = 20ms;
   CHECK_THROWS_WITH_AS(probe(stands, options),
-                       "the GPU was not done within 20 ms: given up\n  hint: --timeout allows more", EnvironmentError);
+                       "the GPU did not finish within 20 ms\n  hint: to wait longer, use --timeout", EnvironmentError);
   FakeDevice device({});
   options = short_probe();
   options.sizes = {4000_B};
   CHECK_THROWS_WITH_AS(to_scenario(probe(device, options), 2, "today"),
-                       "measuring add: the larger of the two largest sizes took no longer\n"
-                       "  hint: larger sizes, more repeats, or a machine that does nothing else",
+                       "measuring add: the larger of the two largest sizes did not take longer\n  hint: use larger "
+                       "sizes, more repeats or an otherwise idle machine",
                        EnvironmentError);
 }
 

@@ -240,8 +240,8 @@ TEST_CASE("a GPU without room says how much was asked for, where, for whom, and 
   const Schedule schedule = stretched(ring_all_reduce(4, {1024}), element_bytes);
   FakeDevice device({.elements = 3000});
   CHECK(failure(device, schedule, once(true)) ==
-        "allocating 4 KiB in GPU 0 for rank 2: the fake GPU is full\n"
-        "  hint: smaller messages, fewer ranks, or what else occupies the GPU gone: `nvidia-smi` shows it");
+        "allocating 4 KiB in GPU 0 for rank 2: the fake GPU is full\n  hint: use smaller messages or fewer ranks, or "
+        "stop other processes on the GPU; `nvidia-smi` lists them");
   CHECK(device.held() == 0);
 }
 
@@ -253,7 +253,7 @@ TEST_CASE("a GPU that stands still is given up within the time-out, and not wait
     FakeDevice device({.stalls_after = operations});
     const auto begin = std::chrono::steady_clock::now();
     CHECK(failure(device, schedule, options) ==
-          "run 1 of 1: the GPU was not done within 20 ms: given up\n  hint: --timeout allows more");
+          "run 1 of 1: the GPU did not finish within 20 ms\n  hint: to wait longer, use --timeout");
     CHECK(std::chrono::steady_clock::now() - begin < 5s);
     CHECK(device.abandoned());
   }

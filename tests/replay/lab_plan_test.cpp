@@ -173,7 +173,7 @@ TEST_CASE("what namespaces cannot be is refused") {
   twice.add_cable(gpu, bridge, link);
   CHECK(
       refusal(twice.build()) ==
-      "/topology: expected one cable of both directions between two nodes, found another number of links with g -> s");
+      "/topology: expected one cable in both directions between two nodes, found another number of links with g -> s");
   TopologyBuilder loop;  // three switches in a circle
   std::vector<NodeId> switches;
   for (const char* name : {"s0", "s1", "s2"}) switches.push_back(loop.add_node(name, NodeKind::network_switch));
@@ -190,8 +190,8 @@ TEST_CASE("what namespaces cannot be is refused") {
         "/topology: expected switches that are one tree, found 2 switches and 0 cables between them");
   const Topology topology = star_of(2);
   CHECK_THROWS_WITH_AS(plan_lab(topology, {*topology.find("switch0")}, {}, {}),
-                       "/collective: expected actors at endpoints, found one in the switch switch0\n"
-                       "  hint: bridges add nothing up",
+                       "/collective: expected actors only at endpoints, found one in the switch switch0\n  hint: "
+                       "bridges cannot add data",
                        InputError);
 }
 

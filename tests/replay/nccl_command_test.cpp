@@ -101,9 +101,9 @@ TEST_CASE("a rank needs a GPU for itself: fewer are an error that says what to d
   const Outcome outcome = on_gpus(3, {});
   CHECK(outcome.code == 5);
   CHECK(outcome.out == "");
-  CHECK_MESSAGE(
-      outcome.err.find("rank 0 and rank 3 would share GPU 0: NCCL wants a GPU for each\n  hint: ") != std::string::npos,
-      outcome.err);
+  CHECK_MESSAGE(outcome.err.find("rank 0 and rank 3 would share GPU 0, but NCCL requires separate GPUs\n  hint: ") !=
+                    std::string::npos,
+                outcome.err);
 }
 
 TEST_CASE("every failure of NCCL or a GPU is reported, with exit code 5, and nothing waits forever") {
@@ -117,7 +117,7 @@ TEST_CASE("every failure of NCCL or a GPU is reported, with exit code 5, and not
   expect("absent", "ringsim: error: looking for GPUs: no GPU is faked\n  hint: ");
   expect("no library", "ringsim: error: loading NCCL: none is faked\n  hint: ");
   expect("network", "the fake NCCL was set to fail\n  hint: ");
-  expect("stall", "not done within 50 ms: given up");
+  expect("stall", "not finished within 50 ms");
   expect("lost", "the fake GPU was set to fail\n  hint: ");
 }
 
@@ -133,8 +133,7 @@ TEST_CASE("what NCCL cannot do is refused: servers on CPUs, several jobs, faults
       {"--set",
        R"(jobs=[{"name": "second", "collective": {"op": "barrier", "algorithm": "dissemination", "bytes": "0 B"}}])"},
       "/jobs: expected one collective, found 2");
-  expect({"--set", R"(faults=[{"link": "gpu0", "bandwidth": "50%"}])"},
-         "/faults: expected a run that nothing disturbs");
+  expect({"--set", R"(faults=[{"link": "gpu0", "bandwidth": "50%"}])"}, "/faults: expected a run without disturbances");
   expect({"--library", "--set", "collective.op=all_to_all", "--set", "collective.algorithm=pairwise"}, "all_to_all");
   const Outcome on_cpus = run_on_fake_gpu(
       {"replay", source_dir() + "/scenarios/examples/algorithms/cpu-servers.json", "--backend", "nccl"});

@@ -117,43 +117,41 @@ TEST_CASE("a wrong root or a wrong place of the library's collective is seen as 
 
 TEST_CASE("what the library has no collective for is refused with what it has") {
   const std::string ops =
-      "expected an op that NCCL has: all_reduce, reduce_scatter, all_gather, broadcast or reduce; found ";
-  const std::string hint = "\n  hint: its schedule can be replayed: without --library";
+      "expected an operation that NCCL has (all_reduce, reduce_scatter, all_gather, broadcast or reduce), found ";
+  const std::string hint = "\n  hint: to replay its schedule, remove --library";
   CHECK(refused(elements(direct_all_to_all(4, {8}))) == ops + "all_to_all" + hint);
   CHECK(refused(elements(direct_send_recv(4, {8}))) == ops + "send_recv" + hint);
   CHECK(refused(elements(direct_scatter(4, {8}, 0))) == ops + "scatter" + hint);
   CHECK(refused(dissemination_barrier(4)) == ops + "barrier" + hint);
   CHECK(refused(elements(ring_reduce_scatter(3, {17}))) ==
-        "expected as many elements for each rank, as NCCL's reduce_scatter has them; found 17 for 3 ranks\n"
-        "  hint: a multiple of 12 bytes");
+        "expected the same number of elements for each rank, as in NCCL's reduce_scatter; found 17 for 3 ranks\n  "
+        "hint: a multiple of 12 bytes");
   CHECK(refused(elements(ring_all_gather(3, {17}))) ==
-        "expected as many elements for each rank, as NCCL's all_gather has them; found 17 for 3 ranks\n"
-        "  hint: a multiple of 12 bytes");
+        "expected the same number of elements for each rank, as in NCCL's all_gather; found 17 for 3 ranks\n  hint: a "
+        "multiple of 12 bytes");
   CHECK(refused(elements(ring_all_reduce(3, {17}))).empty());
 }
 
 TEST_CASE("buffers that are laid out otherwise than the library's are refused, each rank's") {
-  const std::string hint = "\n  hint: its schedule can be replayed: without --library";
+  const std::string hint = "\n  hint: to replay its schedule, remove --library";
   // Blocks the other way round: rank 0 has the last.
   Schedule gather = elements(ring_all_gather(3, {6}));
   gather.collective.before = [](Actor rank, Buffer buffer, std::uint32_t chunk) {
     const bool own = buffer == Buffer::data && static_cast<Actor>(chunk) == 2 - rank;
     return own ? Content{Content::Who::one, rank, chunk} : Content{};
   };
-  CHECK(
-      refused(gather) ==
-      "expected buffers laid out as NCCL's all_gather has them: element i of rank r's block is element i of block r of "
-      "all results; found rank 0's otherwise" +
-          hint);
+  CHECK(refused(gather) ==
+        "expected the buffer layout of NCCL's all_gather: element i of rank r's block is element i of block r of all "
+        "results; found another layout on rank 0" +
+            hint);
   // A rank's result begins with another chunk of the sum.
   Schedule reduced = elements(ring_all_reduce(2, {6}));
   reduced.collective.after = [](Actor, Buffer buffer, std::uint32_t chunk) {
     return buffer == Buffer::data ? Content{Content::Who::all, -1, 1 - chunk} : Content{};
   };
   CHECK(refused(reduced) ==
-        "expected buffers laid out as NCCL's all_reduce has them: element i of one buffer is, or is added to, element "
-        "i of "
-        "the other; found rank 0's otherwise" +
+        "expected the buffer layout of NCCL's all_reduce: element i of one buffer is, or is added to, element i of the "
+        "other; found another layout on rank 0" +
             hint);
   // Chunks that are not blocks: four of them for two ranks, of 1, 2, 2 and 1 elements, so that the blocks are of 3
   // each: fine; of 2, 2, 1 and 1 one lies in both blocks.

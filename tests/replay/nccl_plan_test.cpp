@@ -172,8 +172,8 @@ TEST_CASE(
   plan.communicators.resize(1);
   for (Command& command : plan.commands) command.communicator = 0;
   const std::string stalled =
-      "run 1 of 1: the GPU, or a peer that it waits for, was not done within 50 ms: given up\n"
-      "  hint: --timeout allows more";
+      "run 1 of 1: the GPU, or a peer that it waits for, did not finish within 50 ms\n  hint: to wait longer, use "
+      "--timeout";
   for (const bool graph : {false, true}) CHECK(outcome(schedule, plan, graph, 0, 50ms) == stalled);
   // There is an order in which it could do: one sends first, the other receives first.
   Plan in_order = plan;

@@ -120,8 +120,8 @@ TEST_CASE("a peer that never joins is given up in time") {
   const Came came =
       ringsim::test::replay_alone(schedule, make_nccl_plan(schedule, std::array{0}), one_run(true, 100ms));
   CHECK(came.said ==
-        "joining communicator 1 of 1: not done within 100 ms: given up\n"
-        "  hint: do all processes run, and reach each other? --timeout allows more");
+        "joining communicator 1 of 1: not finished within 100 ms\n  hint: check that all processes run and can reach "
+        "each other; to wait longer, use --timeout");
   CHECK(came.aborted);
   CHECK(came.abandoned);
   CHECK(came.nothing_held);
@@ -151,8 +151,8 @@ TEST_CASE("a peer whose GPU hangs, or that fails, ends all processes: some are n
           // Those that are not notified, and one whose GPU hangs, find out by the clock.
           if (!told && !fails)
             CHECK(came[p].said ==
-                  "run 1 of 1: the GPU, or a peer that it waits for, was not done within 300 ms: given up\n"
-                  "  hint: --timeout allows more");
+                  "run 1 of 1: the GPU, or a peer that it waits for, did not finish within 300 ms\n  hint: to wait "
+                  "longer, use --timeout");
           if (told && !stalls && !fails)
             CHECK(came[p].said.find(": a peer has given up\n  hint: ") != std::string::npos);
           CHECK(came[p].aborted);

@@ -123,16 +123,15 @@ TEST_CASE("kernels that wait for ever are ended, and their GPU comes back; a GPU
     const auto begin = std::chrono::steady_clock::now();
     const Came waited = replay_alone(schedule, waits, one_run(graph, 50ms));
     CHECK(waited.said ==
-          "run 1 of 1: the GPU, or a peer that it waits for, was not done within 50 ms: given up\n"
-          "  hint: --timeout allows more");
+          "run 1 of 1: the GPU, or a peer that it waits for, did not finish within 50 ms\n  hint: to wait longer, use "
+          "--timeout");
     CHECK(waited.aborted);
     CHECK(!waited.abandoned);
     CHECK(waited.nothing_held);
     for (const int operations : {0, 5, 40}) {
       const Came stood = replay_alone(schedule, plan_of(schedule), one_run(graph, 50ms),
                                       {.device = {.stalls_after = operations}, .nccl = {}});
-      CHECK(stood.said.find("the GPU, or a peer that it waits for, was not done within 50 ms: given up") !=
-            std::string::npos);
+      CHECK(stood.said.find("the GPU, or a peer that it waits for, did not finish within 50 ms") != std::string::npos);
       CHECK(stood.aborted);
       CHECK(stood.abandoned);
       CHECK(stood.nothing_held);
@@ -171,12 +170,12 @@ TEST_CASE("each rank needs a GPU of its own, and a server's data lies on one as 
   FakeNccl nccl(device);
   const auto replay = [&](const Places& places) { replay_part(device, &nccl, schedule, plan, places, one_run(true)); };
   CHECK_THROWS_WITH_AS(replay(place_actors(schedule, 4, false)),
-                       "rank 0 and helper 4 would share GPU 0: NCCL wants a GPU for each\n"
-                       "  hint: fewer ranks, more GPUs, or --backend cuda, where ranks may share one",
+                       "rank 0 and helper 4 would share GPU 0, but NCCL requires separate GPUs\n  hint: use fewer "
+                       "ranks, more GPUs, or --backend cuda, which lets ranks share a GPU",
                        EnvironmentError);
   CHECK(complaint([&] { replay(place_actors(schedule, 4, true)); }) ==
-        "expected all actors on GPUs, found helper 3 in host memory\n"
-        "  hint: NCCL sends from GPU to GPU; `\"servers_on\": \"cpu\"` is for --backend cuda");
+        "expected all actors on GPUs, found helper 3 in host memory\n  hint: NCCL sends from GPU to GPU; for "
+        "`\"servers_on\": \"cpu\"`, use --backend cuda");
   CHECK(device.calls() == 0);
   CHECK(nccl.calls() == 0);
 }

@@ -233,7 +233,7 @@ TEST_CASE("a replay whose peers never come is given up in time, all ends aborted
   const std::string said = what_is_said([&] {
     replay_part(on.device, on.nccl.get(), schedule, plan, place_actors(schedule, 2, false), {.patience = 20ms});
   });
-  CHECK_MESSAGE(said.find("not done within 20 ms: given up") != std::string::npos, said);
+  CHECK_MESSAGE(said.find("not finished within 20 ms") != std::string::npos, said);
   CHECK(fake().open() == 0);
   const Calls all = calls();
   CHECK(std::count(all.begin(), all.end(), "abort rank 0") == 1);
@@ -280,7 +280,7 @@ TEST_CASE("communicators that cannot be left are left alone, and so is the devic
 
 TEST_CASE("a library that is too old, lacks a function or is not there is refused, with its name and what to do") {
   const std::string hint =
-      "\n  hint: install NCCL 2.23 or newer (libnccl2 of NVIDIA's packages), or let RINGSIM_NCCL_LIBRARY name a "
+      "\n  hint: install NCCL 2.23 or newer (libnccl2 from NVIDIA's packages), or set RINGSIM_NCCL_LIBRARY to a "
       "libnccl.so.2";
   NativeFake device;
   const auto said = [&](const char* file) {

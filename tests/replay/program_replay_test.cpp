@@ -284,7 +284,7 @@ TEST_CASE("no sum of a program leaves what float32 holds exactly, and numbers ar
 TEST_CASE("a program whose data a replay does not check is refused, with the reason") {
   const auto refusal = [](const Program& program) { return complaint([&] { require_replayable(program); }); };
   CHECK(refusal(ddp(3).program()) == "");
-  const std::string hint = "\n  hint: a replay checks those of ddp and of a parameter server";
+  const std::string hint = "\n  hint: a replay can check those of ddp and of a parameter server";
   CHECK(refusal(Trained(3, R"("gossip")").program()) ==
         "expected gradients that are summed over all ranks and added to weights, found weights that are averaged in "
         "gossip of layers" +
@@ -297,8 +297,8 @@ TEST_CASE("a program whose data a replay does not check is refused, with the rea
   Program many = ddp(4).program();
   many.iterations = (1 << 16) + 1;  // times 4 ranks
   CHECK(refusal(many) ==
-        "expected at most 262144 ranks times iterations, found 262148\n"
-        "  hint: float32 holds sums of different whole numbers exactly up to there: take fewer steps");
+        "expected at most 262144 ranks times iterations, found 262148\n  hint: above that, float32 cannot represent "
+        "the sums exactly: use fewer steps");
   Program divides = server(3, 1).program();
   divides.roles[1].streams[0][0].touches.push_back({Program::Touch::As::divide, 0, -1, 3});
   CHECK(refusal(divides).find("found a division in ") != std::string::npos);
@@ -429,14 +429,14 @@ TEST_CASE("replay: a training that it cannot carry out is refused, with the plac
     return outcome.err;
   };
   CHECK(has(refusal(server_file, R"(training.regime="gossip")"),
-            "replay-server.json: /training/regime: expected ddp or parameter_server, found gossip\n"
-            "  hint: a replay checks gradients that are summed over all ranks in each step\n"));
+            "replay-server.json: /training/regime: expected ddp or parameter_server, found gossip\n  hint: a replay "
+            "checks gradients, which must be summed over all ranks in each step\n"));
   CHECK(has(refusal(server_file, R"(training.regime.mode="async")"),
             "/training/regime/mode: expected sync, found async\n  hint: "));
   CHECK(has(refusal(server_file, "training.regime.servers=3"),  // 1 MiB / 3
-            "/training/regime: expected servers that have whole elements of 4 bytes, found one with 349525 B\n"));
+            "/training/regime: expected servers with whole elements of 4 bytes, found one with 349525 B\n"));
   CHECK(has(refusal(server_file, R"(training.regime="single")"), "/training/regime: expected ddp"));
-  CHECK(has(refusal(ddp_file, "topology.ranks=1"), "/training: expected several ranks, or a server, found one rank\n"));
+  CHECK(has(refusal(ddp_file, "topology.ranks=1"), "/training: expected several ranks or a server, found one rank\n"));
   CHECK(has(refusal(ddp_file, "training.slowdown=1.5"), "/training/slowdown: expected 1, found more\n"));
   const std::string odd = temporary_file("odd.json", R"({"version": 1, "name": "odd",
     "topology": {"kind": "star", "ranks": 3, "link": {"bandwidth": "1 GB/s", "latency": "0 us"}},
@@ -448,19 +448,19 @@ TEST_CASE("replay: a training that it cannot carry out is refused, with the plac
   CHECK(has(refusal(odd, "training.workload.layers.0.parameters=0"),
             "/training/workload: expected layers with parameters, found none\n"));
   CHECK(has(refusal(ddp_file, R"(faults=[{"link": "gpu0 -> switch0", "bandwidth": "50%"}])"),
-            "/faults: expected a run that nothing disturbs, found faults\n"));
+            "/faults: expected a run without disturbances, found faults\n"));
   CHECK(has(refusal(ddp_file, R"(disturbance={"late": [{"rank": 0, "by": "1 ms"}]})"), "/disturbance: expected a run"));
   CHECK(has(
       refusal(ddp_file,
               R"(jobs=[{"name": "other", "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "4 KiB"}}])"),
-      "/jobs: expected a training by itself, found other jobs\n"));
+      "/jobs: expected only a training step, found other jobs\n"));
   CHECK(has(refusal(ddp_file, "training.steps=70000"),
             "/training: expected at most 262144 ranks times iterations, found 280000\n"));
   const Outcome on_gpu = run_on_fake_gpu({"replay", ddp_file, "--backend", "cuda"});
   CHECK(on_gpu.code == 3);
   CHECK(has(on_gpu.err,
-            "/training: expected a collective, found a training step\n"
-            "  hint: GPUs replay collectives; --backend tcp and mpi also replay training steps\n"));
+            "/training: expected a collective, found a training step\n  hint: GPUs replay only collectives; --backend "
+            "tcp and --backend mpi also replay training steps\n"));
 }
 
 }  // namespace program_replay_test

@@ -100,7 +100,7 @@ TEST_CASE("compute takes its time, and a run that takes longer than the time-out
   const Schedule schedule = t.schedule();
   CHECK(replay_once({&schedule}).jobs.at(0).min >= Picoseconds(3s));
   CHECK_THROWS_WITH_AS(replay_once({&schedule}, 1s),
-                       "rank 0: the run took longer than 1 s (in run 1 of 1; still open: lane 0, step 0: compute)",
+                       "rank 0: the run took longer than 1 s (in run 1 of 1; still pending: lane 0, step 0: compute)",
                        EnvironmentError);
 }
 
@@ -167,10 +167,10 @@ TEST_CASE("replay: what it cannot do is refused before anything is started") {
   CHECK(odd.err.find("/collective/bytes: expected a multiple of 4 bytes, found 6 B") != std::string::npos);
   const Outcome fault = refused(R"(faults=[{"link": "gpu0 -> switch0", "bandwidth": "50%"}])");
   CHECK(fault.code == 3);
-  CHECK(fault.err.find("/faults: expected a run that nothing disturbs, found faults") != std::string::npos);
+  CHECK(fault.err.find("/faults: expected a run without disturbances, found faults") != std::string::npos);
   const Outcome late = refused(R"(disturbance={"late": [{"rank": 0, "by": "1 ms"}]})");
   CHECK(late.code == 3);
-  CHECK(late.err.find("/disturbance: expected a run that nothing disturbs") != std::string::npos);
+  CHECK(late.err.find("/disturbance: expected a run without disturbances") != std::string::npos);
   const Outcome backend = run_command({"replay", scenario, "--backend", "pigeons"});
   CHECK(backend.code == 2);
   const Outcome timeout = run_command({"replay", scenario, "--backend", "tcp", "--timeout", "soon"});
@@ -188,13 +188,13 @@ TEST_CASE("a hosts file names a host a process, and the port of the first") {
   };
   const auto ends_with = [](const std::string& text, const std::string& end) { return text.ends_with(end); };
   const std::string hint =
-      "\n  hint: the first process listens there for the others, say 10.0.0.1:7117 or [fd00::1]:7117";
+      "\n  hint: the first process listens there for the others, for example 10.0.0.1:7117 or [fd00::1]:7117";
   CHECK(ends_with(refusal("alpha\nbeta\n"), "hosts:1: expected HOST:PORT, found \"alpha\"" + hint));
   CHECK(ends_with(refusal("alpha:0\n"), "hosts:1: expected HOST:PORT, found \"alpha:0\"" + hint));
   CHECK(ends_with(refusal("alpha:70000\n"), "hosts:1: expected HOST:PORT, found \"alpha:70000\"" + hint));
   CHECK(ends_with(refusal("alpha:7117\nbeta:7118\n"),
-                  "hosts:2: expected one host, found \"beta:7118\"\n"
-                  "  hint: one line per process; only the first has a port"));
+                  "hosts:2: expected one host, found \"beta:7118\"\n  hint: write one line per process; only the first "
+                  "has a port"));
   CHECK(ends_with(refusal("# none\n"), "hosts: expected one host per line, found none"));
 }
 

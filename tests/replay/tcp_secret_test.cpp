@@ -81,7 +81,7 @@ TEST_CASE("a secret is a file's contents without its line end, and only its owne
   CHECK(refusal_of_secret(few) == ": expected a secret of 16 to 4096 bytes, found 15" + hint(few));
   CHECK(refusal_of_secret(many) == ": expected a secret of 16 to 4096 bytes, found more" + hint(many));
   const std::string blanks = secret_file(std::string(20, ' ') + "\t\n");
-  CHECK(refusal_of_secret(blanks) == ": expected a secret, found nothing but blanks" + hint(blanks));
+  CHECK(refusal_of_secret(blanks) == ": expected a secret, found only whitespace" + hint(blanks));
   const std::string open = secret_file(text, 0644);
   CHECK(refusal_of_secret(open) ==
         ": expected a secret that only its owner can read, found mode 644\n  hint: chmod 600 " + open);
@@ -154,8 +154,8 @@ TEST_CASE("a file of hosts has addresses that others can reach, and is not endle
     const std::string path = temporary_file("hosts", text);
     return complaint([&] { read_hosts(path); }).substr(path.size());
   };
-  const std::string hint = "\n  hint: write the address of one of its adapters";
-  const std::string expected = ":1: expected an address by which others reach the process, found ";
+  const std::string hint = "\n  hint: use the address of one of its adapters";
+  const std::string expected = ":1: expected an address at which others can reach the process, found ";
   CHECK(refusal("0.0.0.0:7117\n10.0.0.2\n") ==
         expected + "0.0.0.0, which stands for all addresses of a machine" + hint);
   CHECK(refusal("[::]:7117\n10.0.0.2\n") == expected + "::, which stands for all addresses of a machine" + hint);
@@ -166,11 +166,12 @@ TEST_CASE("a file of hosts has addresses that others can reach, and is not endle
   CHECK(refusal("255.255.255.255:7117\n10.0.0.2\n") ==
         expected + "255.255.255.255, which is a broadcast address" + hint);
   CHECK(refusal("10.0.0.1:7117\n239.1.1.1\n") ==
-        ":2: expected an address by which others reach the process, found 239.1.1.1, which is a multicast address" +
+        ":2: expected an address at which others can reach the process, found 239.1.1.1, which is a multicast address" +
             hint);
   CHECK(complaint([] {
           own_address({.hosts = {"0", "10.0.0.2"}, .port = 1, .file = "hosts"}, 0);
-        }) == "expected a host that others reach, found \"0\", 0.0.0.0, which stands for all addresses of a machine");
+        }) ==
+        "expected a host that others can reach, found \"0\", 0.0.0.0, which stands for all addresses of a machine");
   CHECK(complaint([] { read_hosts("/dev/zero"); }) ==
         "/dev/zero: expected a file of hosts of at most 1 MiB, found a larger one");
 }
@@ -194,8 +195,8 @@ TEST_CASE("a process has the address of its own line, which others have to reach
   CHECK(complaint([] {
           own_address({.hosts = {"10.0.0.1", "127.0.1.1"}, .port = 1, .file = "hosts"}, 1);
         }) ==
-        "hosts: expected addresses by which others reach each process, found 127.0.1.1 for process 1 (\"127.0.1.1\"), "
-        "which only this machine reaches\n  hint: write its address instead of its name");
+        "hosts: expected addresses at which others can reach each process, found 127.0.1.1 for process 1 "
+        "(\"127.0.1.1\"), which only this machine can reach\n  hint: use its address instead of its name");
 }
 
 }  // namespace tcp_secret_test

@@ -178,12 +178,12 @@ TEST_CASE("what differs is said") {
     return all;
   };
   CHECK(warnings(network("FullyConnected", 4), system_of("direct")) ==
-        "system.json: no effect on one collective in one dimension: scheduling-policy\n");
+        "system.json: keys without effect on one collective in one dimension: scheduling-policy\n");
   CHECK(has(warnings(network("Switch", 4), system_of("direct")),
             "messages of direct share the ports of the switch here"));
   CHECK(has(warnings(ring_of_8, system_of("direct")), "messages of direct share links here"));
   CHECK(has(warnings(network("Switch", 4), test_delay()),
-            "ASTRA-sim waits once more after the last message: 30 ns longer"));
+            "ASTRA-sim also waits after the last message, which takes 30 ns longer"));
 }
 
 TEST_CASE("what does not map is refused by key, with a way out") {
@@ -245,8 +245,8 @@ TEST_CASE("mistakes on the command line of an import of ASTRA-sim's files") {
     CHECK(outcome.code != 0);
     return outcome.err;
   };
-  CHECK(has(err({}), "--bytes: expected a size, as ASTRA-sim's files have none"));
-  CHECK(has(err({"--bytes", "1 MiB", "--like", "dgx-a100"}), "--like: expected it without an ASTRA-sim network"));
+  CHECK(has(err({}), "--bytes: expected a size, which ASTRA-sim files do not contain"));
+  CHECK(has(err({"--bytes", "1 MiB", "--like", "dgx-a100"}), "--like: expected it only without an ASTRA-sim network"));
   const test::Outcome other = run_command(
       {"topology", "import", test::temporary_file("topo.xml", "<system version=\"1\"/>"), "--bytes", "1 MiB"});
   CHECK(has(other.err, "--bytes: expected it with an ASTRA-sim network (network.yml)"));

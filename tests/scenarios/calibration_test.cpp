@@ -140,11 +140,11 @@ TEST_CASE("what is no factor is refused where it stands") {
   CHECK(refused(R"({"latency_scale": 0})") ==
         "s.json: /calibration/latency_scale: expected a number from 0.01 to 100, found 0");
   CHECK(refused(R"({"latency_scale": "2"})") ==
-        "s.json: /calibration/latency_scale: expected a number from 0.01 to 100, found \"2\"\n"
-        "  hint: write a factor without quotes: 0.9");
+        "s.json: /calibration/latency_scale: expected a number from 0.01 to 100, found \"2\"\n  hint: write the factor "
+        "without quotes: 0.9");
   CHECK(refused(R"({"efficiency_inside": 0.12345678})") ==
-        "s.json: /calibration/efficiency_inside: expected a number from 0.01 to 100, found 0.12345678\n"
-        "  hint: a factor has at most 6 decimals");
+        "s.json: /calibration/efficiency_inside: expected a number from 0.01 to 100, found 0.12345678\n  hint: a "
+        "factor can have at most 6 decimals");
   CHECK(refused(R"({"launch": 5})").starts_with("s.json: /calibration/launch: expected a time such as"));
   CHECK(refused(R"({"efficency_inside": 0.9})").find("did you mean \"efficiency_inside\"?") != std::string::npos);
   CHECK(refused(R"({"file": "no/such.json"})").starts_with("s.json: /calibration/file: expected a file"));
@@ -162,7 +162,7 @@ TEST_CASE("a calibration's file is read strictly") {
   CHECK(read(R"({"factors": {}})") == "nothing");
   const auto wrong = [&](const std::string& text) { return ringsim::test::complaint([&] { read(text); }); };
   CHECK(wrong("{}") ==
-        "c.json: expected the key \"factors\", found none\n  hint: `ringsim calibrate` writes such files");
+        "c.json: expected the key \"factors\", found none\n  hint: `ringsim calibrate` writes these files");
   CHECK(wrong(R"({"factors": {"file": "other.json"}})").starts_with("c.json: /factors/file: expected a key of"));
   CHECK(wrong(R"({"factors": {"launch": 2}})").starts_with("c.json: /factors/launch: expected a time such as"));
   CHECK(wrong(R"({"factors": {"latency_scale": 1000}})").starts_with("c.json: /factors/latency_scale: expected a nu"));
@@ -179,8 +179,8 @@ TEST_CASE("a file stands for its factors, is part of the question, and one of an
   const Scenario point = scenario(star, file).point(0);
   CHECK(predict(point).time == 1206us);
   REQUIRE(point.warnings.size() == 1);
-  CHECK(point.warnings[0] == path + ": fitted with model version " + std::to_string(model_version + 1) + ", this is " +
-                                 std::to_string(model_version) + ": calibrate again");
+  CHECK(point.warnings[0] == path + ": fitted with model version " + std::to_string(model_version + 1) +
+                                 ", but this is version " + std::to_string(model_version) + ": calibrate again");
   CHECK(point.hash != scenario(star, "").point(0).hash);
   CHECK(refused(R"({"launch": "1 us", "file": ")" + path + R"("})") ==
         "s.json: /calibration/launch: expected either a file or factors, found file and launch");

@@ -129,8 +129,7 @@ TEST_CASE("servers need CPUs, one each, and an algorithm that has servers") {
   };
   CHECK_THROWS_WITH_AS(ring(),
                        "s.json: /collective/servers_on: expected servers_on only for an algorithm with separate "
-                       "servers, found ring\n"
-                       "  hint: for example {\"name\": \"parameter_server\", \"servers\": 1}",
+                       "servers, found ring\n  hint: such as {\"name\": \"parameter_server\", \"servers\": 1}",
                        InputError);
 }
 

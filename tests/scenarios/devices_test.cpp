@@ -144,18 +144,18 @@ TEST_CASE("a rate of nothing that happens changes no picosecond, and is said to 
     return all;
   };
   const Texts gather{"collective.op=all_gather"};
-  CHECK(idle(R"({"gpu": {"reduce": "20 GB/s"}})", gather) == "no gpu adds anything up in this run");
+  CHECK(idle(R"({"gpu": {"reduce": "20 GB/s"}})", gather) == "no gpu reduces data in this run");
   CHECK(time(R"({"gpu": {"reduce": "20 GB/s"}})", gather) == time("", gather));
   CHECK(predicted(R"({"gpu": {"reduce": "20 GB/s"}})", gather).fingerprint == predicted("", gather).fingerprint);
-  CHECK(idle(R"({"cpu": {"reduce": "20 GB/s"}})") == "no cpu adds anything up in this run");
-  CHECK(idle(R"({"gpu": {"start": "2 us"}})") == "it precedes additions and copies, which have no rate");
+  CHECK(idle(R"({"cpu": {"reduce": "20 GB/s"}})") == "no cpu reduces data in this run");
+  CHECK(idle(R"({"gpu": {"start": "2 us"}})") == "it applies to additions and copies, and neither has a rate");
   CHECK(idle(R"({"gpu": {"reduce": "20 GB/s", "start": "2 us"}})").empty());
   CHECK(idle(R"({"gpu": {"post": "2 us"}})").empty());
-  CHECK(idle(R"({"cpu": {"post": "2 us"}})") == "no cpu sends anything to another host in this run");
+  CHECK(idle(R"({"cpu": {"post": "2 us"}})") == "no cpu sends data to another host in this run");
   const std::string in_one_host = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
     "collective": {"op": "all_gather", "algorithm": "ring", "bytes": "1 MiB"}, "devices": {"gpu": {"post": "2 us"}}})";
   const Prediction alone = predict(only(in_one_host)), without = predict(only(in_one_host, {"devices=null"}));
-  CHECK(alone.settings.back().idle == "no gpu sends anything to another host in this run");
+  CHECK(alone.settings.back().idle == "no gpu sends data to another host in this run");
   CHECK(alone.time == without.time);
 }
 
@@ -163,14 +163,14 @@ TEST_CASE("rates of a kind of device change nothing if each has its own, which i
   const Prediction found =
       predict(only(on_one_memory(R"({"reduce": "20 GB/s"})"), {R"(devices={"gpu": {"reduce": "1 GB/s"}})"}));
   REQUIRE(found.settings.size() == 1);
-  CHECK(found.settings.front().idle == "each gpu has rates of its own");
+  CHECK(found.settings.front().idle == "each gpu has its own rates");
 }
 
 TEST_CASE("a closed form of devices that work in no time is not compared where they take time") {
   const std::vector<Result> rows = results_of(only(on_star(R"({"gpu": {"reduce": "20 GB/s"}})")), {});
   REQUIRE(rows.front().form);
   REQUIRE(rows.front().form->because.size() == 1);
-  CHECK(rows.front().form->because[0] == "devices have rates of their own");
+  CHECK(rows.front().form->because[0] == "devices have individual rates");
 }
 
 TEST_CASE("rates that cannot be used are refused, with their place") {
@@ -186,8 +186,7 @@ TEST_CASE("rates that cannot be used are refused, with their place") {
             .find("/topology/nodes/0/rates/over: expected a link, FROM -> TO, found the node \"out\"") !=
         std::string::npos);
   CHECK(complaint(on_one_memory(R"({"start": "2 us", "over": "out -> in"})"))
-            .find("/topology/nodes/0/rates/over: expected reduce or copy next to it, found neither") !=
-        std::string::npos);
+            .find("/topology/nodes/0/rates/over: expected reduce or copy as well, found neither") != std::string::npos);
   CHECK(complaint(on_star(R"({"cpu": {"reduce": "1000001 TB/s"}})"))
             .find("/devices/cpu/reduce: expected at most 1000000 TB/s, found \"1000001 TB/s\"") != std::string::npos);
   // What a device does within itself is no link that could fail.

@@ -241,25 +241,23 @@ TEST_CASE("bad faults, disturbances and jobs are refused, each with its place") 
   }
   page.check();
   CHECK(complaint(scenario(R"("faults": [{"link": "gpu0", "state": "down", "until": "1 us"}])", "packet")) ==
-        "s.json: /faults/0/state: down cannot be combined with the network model packet\n"
-        "  hint: packets cannot be removed from the buffers in which they wait: use the model fair");
+        "s.json: /faults/0/state: down cannot be combined with the network model packet\n  hint: packets cannot be "
+        "removed from the buffers that they wait in: use the model fair");
   // The hint names no link if there is none.
   CHECK(complaint(R"({"version": 1, "topology": {"kind": "ring", "ranks": 1, "link": {"bandwidth": "10 GB/s"}},
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"},
     "faults": [{"link": "gpu0", "bandwidth": "50%"}]})") ==
-        "s.json: /faults/0/link: expected a link, FROM -> TO, or the name of a node that has links, found \"gpu0\"\n"
-        "  hint: the topology has no links: a single gpu needs none");
+        "s.json: /faults/0/link: expected a link, FROM -> TO, or the name of a node that has links, found \"gpu0\"\n  "
+        "hint: the topology has no links, because a single GPU needs none");
   // A helper needs a star, in a job as well.
-  CHECK(
-      complaint(R"({"version": 1,
+  CHECK(complaint(R"({"version": 1,
     "topology": {"kind": "ring", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"},
     "jobs": [{"name": "ps", "collective": {"op": "all_reduce", "algorithm": {"name": "parameter_server", "servers": 1},
               "bytes": "1 B"}}]})") ==
-      "s.json: /jobs/0/collective/algorithm: expected a topology of kind star, whose extra ports hold the 1 helper of "
-      "parameter_server, found ring\n"
-      "  hint: use a star, \"servers_on\": \"cpu\" where there are CPUs, or leave out the parameter that asks for "
-      "helpers");
+        "s.json: /jobs/0/collective/algorithm: expected a topology of kind star, which has extra ports for the 1 "
+        "helper of parameter_server, found ring\n  hint: use a star, set \"servers_on\": \"cpu\" if there are CPUs, or "
+        "remove the parameter that requires helpers");
 }
 
 TEST_CASE("background that repeats until the moment at which it starts is one message") {

@@ -57,14 +57,13 @@ std::string name_of(const fs::path& scenario) {
 std::string warning_of(const std::string& name) {
   static const std::map<std::string, std::string> warnings{
       {"examples/library/hyperplane-v100",
-       "/library/version: 2.4.8 is simulated by the rules of 2.8.3, the oldest release that is modeled"},
+       "/library/version: 2.4.8 is simulated with the rules of 2.8.3, the oldest release that is modeled"},
       {"questions/35-fsdp-or-tp-pp",  // one of its plans has no tensor ranks
-       "/training/parallel/sequence_parallel: has no effect: it divides what tensor parallel ranks share, and tensor "
-       "is "
-       "1 (at training.parallel.tensor=1, training.parallel.pipeline=1, training.parallel.virtual_pipeline=1, "
+       "/training/parallel/sequence_parallel: has no effect, because tensor is 1 and there are no tensor parallel "
+       "ranks (at training.parallel.tensor=1, training.parallel.pipeline=1, training.parallel.virtual_pipeline=1, "
        "training.parallel.shard=full, training.parallel.recompute=full)"},
       {"questions/37-context",  // one of its plans has no context ranks
-       "/training/parallel/cp_comm: has no effect: no ranks share samples, context is 1 (at "
+       "/training/parallel/cp_comm: has no effect, because context is 1 and no ranks share samples (at "
        "training.workload.sequence=8192, training.parallel.context=1 and at another point)"}};
   const auto found = warnings.find(name);
   if (found == warnings.end()) return "";

@@ -280,7 +280,7 @@ TEST_CASE("an `after` whose jobs share no GPU is a setting without effect") {
   const Prediction found = predict(only(apart));
   REQUIRE(found.settings.size() == 1);
   CHECK(found.settings[0].setting.ends_with("/jobs/0/after: main"));
-  CHECK(found.settings[0].idle == "no GPU of other takes part in main");
+  CHECK(found.settings[0].idle == "no GPU of other participates in main");
   CHECK(predict(only(gather_then_scatter)).settings[0].idle.empty());
 }
 
@@ -303,16 +303,17 @@ TEST_CASE("what is said of groups and of jobs after others is checked where it i
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  has(complaint(groups_of_ring, {R"(collective.split="DIV 3")"}), "/collective/split: expected groups of one size");
+  has(complaint(groups_of_ring, {R"(collective.split="DIV 3")"}), "/collective/split: expected groups of equal size");
   has(complaint(groups_of_ring, {R"(collective.split="DIV 1")", R"(collective.ranks=["gpu0", "gpu1", "gpu2", "gpu3",
         "gpu4", "gpu5", "gpu6", "gpu7", "gpu8"])"}),
       "/collective/ranks: expected at most 8 names");
   has(complaint(groups_of_ring, {R"(collective.split="DIV 0")"}), "/collective/split: expected AND, OR, MOD or DIV");
   has(complaint(groups_of_ring, {R"(collective.split="XOR 3")"}), "found \"XOR 3\"");
   has(complaint(groups_of_ring, {R"(collective.split="MOD 99999999999999999999")"}), "/collective/split: expected AND");
-  has(complaint(groups_of_ring, {groups({{0, 1}, {2}})}), "/collective/groups: expected groups of one size");
-  has(complaint(groups_of_ring, {groups({{0, 1}, {2, 1}})}), "/collective/groups/1/1: expected each GPU in one group");
-  has(complaint(groups_of_ring, {groups({{0, 1}, {2, 9}})}), "/collective/groups/1/1: expected the name of a gpu");
+  has(complaint(groups_of_ring, {groups({{0, 1}, {2}})}), "/collective/groups: expected groups of equal size");
+  has(complaint(groups_of_ring, {groups({{0, 1}, {2, 1}})}),
+      "/collective/groups/1/1: expected each GPU in only one group");
+  has(complaint(groups_of_ring, {groups({{0, 1}, {2, 9}})}), "/collective/groups/1/1: expected the name of a GPU");
   has(complaint(groups_of_ring, {groups({{0, 1}}), R"(collective.split="DIV 4")"}),
       "/collective/split: cannot be combined with groups");
   has(complaint(gather_then_scatter, {R"(jobs.0.after=["second"])"}), "/jobs/0/after/0: expected main");

@@ -188,8 +188,8 @@ TEST_CASE("memory is weights and cache, and a batch without room is refused with
   CHECK(p.training->memory.total().count == 36'329'504'768 + std::int64_t{64} * 1'024 * 81'920);
   const auto run = [](const Json& scenario) { return test::complaint([&] { predicted(scenario); }); };
   CHECK(run(changed(llama(2), {{"/inference/batch", 1'000}})) ==
-        "s.json: /inference: expected a batch that its GPUs have room for, found that rank 0 (node0.gpu0) needs 120.2 "
-        "of 85.9 GB: weights 36.3, KV cache 83.9 (1000 sequences of 1024 tokens, 81920 B per token); without "
+        "s.json: /inference: expected a batch that fits in GPU memory, found that rank 0 (node0.gpu0) needs 120.2 of "
+        "85.9 GB: weights 36.3, KV cache 83.9 (1000 sequences of 1024 tokens, 81920 B per token), excluding "
         "activations\n  hint: a batch of 590 fits; or \"memory\": \"ignore\"");
   CHECK(predicted(changed(llama(2), {{"/inference/batch", 590}})).warnings.empty());
   const Prediction ignored =
@@ -199,7 +199,7 @@ TEST_CASE("memory is weights and cache, and a batch without room is refused with
   CHECK(run(changed(llama(1), {{"/inference/workload/precision", "bf16"}}))
             .find("hint: the weights alone do not fit: use more ranks or fp8; or") != std::string::npos);
   CHECK(run(changed(llama(2), {{"/inference/context", 1'000'000}}))
-            .find("hint: not one sequence fits: take more tensor ranks, or a shorter context; or") !=
+            .find("hint: not even one sequence fits: use more tensor ranks or a shorter context; or") !=
         std::string::npos);
   CHECK(run(changed(llama(2), {{"/inference/gpu_memory", "40 GB"}, {"/inference/batch", 100}}))
             .find("needs 44.7 of 40.0 GB") != std::string::npos);
@@ -209,54 +209,52 @@ TEST_CASE("what a step of inference cannot be is refused at its place") {
   const auto refused = [](std::map<std::string, Json> values) { return refusal(changed(small(), values)); };
   const std::string at = "s.json: /inference";
   CHECK(refused({{"/inference/parallel/tensor", 3}}) ==
-        at + "/parallel/tensor: expected a number that divides the heads of the attention, 8, found 3\n"
-             "  hint: each rank has whole heads");
+        at + "/parallel/tensor: expected a number that divides the number of attention heads, 8, found 3\n  hint: each "
+             "rank needs whole heads");
   CHECK(refused({{"/inference/workload/transformer/kv_heads", 2}}) ==
-        at + "/parallel/tensor: expected a number that divides the heads of keys and values, 2, found 4\n"
-             "  hint: each rank has whole heads; copies of one head on several ranks are not modeled");
+        at + "/parallel/tensor: expected a number that divides the number of key-value heads, 2, found 4\n  hint: each "
+             "rank needs whole heads; copies of a head on several ranks are not modeled");
   CHECK(refused({{"/inference/parallel/tensor", 8}}) ==
-        at + "/parallel/tensor: expected at most the GPUs of the topology, 4, found 8\n"
-             "  hint: pipeline parallel inference is not modeled: use fewer tensor ranks");
+        at + "/parallel/tensor: expected at most the number of GPUs in the topology, 4, found 8\n  hint: pipeline "
+             "parallel inference is not modeled: use fewer tensor ranks");
   CHECK(refused({{"/inference/ranks", {"port0"}}}) ==
-        at + "/ranks: expected as many gpus as tensor times expert, 4, found 1\n"
-             "  hint: one copy of the model serves; others do the same on GPUs of their own");
+        at + "/ranks: expected tensor times expert GPUs, 4, found 1\n  hint: the simulation covers one copy of the "
+             "model; other copies do the same on other GPUs");
   CHECK(refused({{"/inference/parallel", {{"expert", 2}}}}) ==
-        at + "/parallel/expert: expected 1 with a model without experts, found 2\n"
-             "  hint: experts and top_k of the card say how many there are");
+        at + "/parallel/expert: expected 1 with a model without experts, found 2\n  hint: set experts and top_k on the "
+             "model card");
   CHECK(refused({{"/inference/workload/model", "llama3_8b"}}) ==
-        at + "/workload: expected either model or transformer, found both\n"
-             "  hint: name a model with a card, \"model\": \"llama3_70b\", or give its card, \"transformer\": {...}");
+        at + "/workload: expected either model or transformer, found both\n  hint: use a model that has a card, "
+             "\"model\": \"llama3_70b\", or give a card, \"transformer\": {...}");
   CHECK(refused({{"/inference/workload/transformer", nullptr}, {"/inference/workload/model", "resnet50"}})
-            .starts_with(at + "/workload/model: expected a transformer in inference, found resnet50\n"
-                              "  hint: those with a model card: "));
+            .starts_with(
+                at +
+                "/workload/model: expected a transformer in inference, found resnet50\n  hint: models with a card: "));
   CHECK(refused({{"/inference/workload/transformer/heads", 7}}) ==
-        at + "/workload/transformer/heads: expected a number that divides hidden, 512, found 7\n"
-             "  hint: set the size of a head with head_dim");
+        at + "/workload/transformer/heads: expected a number that divides hidden, 512, found 7\n  hint: set the head "
+             "size with head_dim");
   CHECK(refused({{"/inference/workload/compute/memory", "25 GB/s"}}) ==
         at + "/workload/compute/memory: expected a share such as \"72%\", found a rate");
   CHECK(refused({{"/inference/parallel/algorithm", {{"name", "parameter_server"}, {"servers", 1}}}}) ==
-        at + "/parallel/algorithm: expected an algorithm without servers, found parameter_server\n"
-             "  hint: servers of groups are not modeled");
+        at + "/parallel/algorithm: expected an algorithm without servers, found parameter_server\n  hint: servers are "
+             "not modeled for groups");
   CHECK(refused({{"/inference/parallel/algorithm", "bruck"}}) ==
-        at + "/parallel/algorithm: expected an algorithm for all_reduce, found bruck\n"
-             "  hint: `ringsim list algorithms` names those that do it");
+        at + "/parallel/algorithm: expected an algorithm for all_reduce, found bruck\n  hint: `ringsim list "
+             "algorithms` lists the algorithms for it");
   CHECK(refused({{"/inference/batch", 1'000'000},
                  {"/inference/context", 100'000'000},
                  {"/inference/workload/transformer/layers", 100'000}}) ==
         at + "/batch: expected a batch and a context of at most 4e18 bytes, found 2e+22\n"
              "  hint: use fewer sequences or a shorter context");
   CHECK(refused({{"/library", "nccl"}, {"/inference/parallel/algorithm", "ring"}})
-            .starts_with(at + "/parallel/algorithm: cannot be combined with a library, which decides it"));
+            .starts_with(at + "/parallel/algorithm: cannot be combined with a library, which chooses it"));
   CHECK(refused({{"/disturbance", {{"slow", {{{"rank", 1}, {"step_delay", "1 us"}}}}}}}) ==
-        "s.json: /disturbance/slow: cannot be combined with inference\n"
-        "  hint: it would delay each step of each message");
+        "s.json: /disturbance/slow: cannot be combined with inference\n  hint: it would delay every step of every "
+        "message");
   CHECK(refused({{"/collective", {{"op", "all_reduce"}, {"algorithm", "ring"}, {"bytes", "1 MiB"}}}}) ==
         "s.json: expected one of the keys \"collective\", \"training\", \"inference\" and \"trace\", found collective "
-        "and "
-        "inference\n"
-        "  hint: collective: What the GPUs do. training: What the GPUs train. inference: What the GPUs serve. trace: "
-        "What a job "
-        "did.");
+        "and inference\n  hint: collective: one collective; training: a training step; inference: an inference step; "
+        "trace: a step of a real job");
   CHECK(refused({{"/inference/phase", nullptr}}).find("expected the key \"phase\"") != std::string::npos);
   CHECK(refused({{"/inference/steps", 2}}) ==
         at + "/steps: expected a known key of inference, found \"steps\"\n  hint: did you mean training.steps?");
@@ -304,18 +302,17 @@ TEST_CASE("experts that do not fit their ranks are refused") {
   const auto refused = [](std::map<std::string, Json> values) { return refusal(changed(routed(), values)); };
   const std::string at = "s.json: /inference";
   CHECK(refused({{"/inference/parallel/expert", 3}}) ==
-        at + "/parallel/expert: expected a number that divides the experts of a layer, 8, found 3\n"
-             "  hint: each rank has equally many");
-  CHECK(refused({{"/inference/batch", 10}}) == at + "/batch: expected a multiple of expert, 4, found 10\n"
-                                                    "  hint: batch: sequences of all ranks; each has equally many");
+        at + "/parallel/expert: expected a number that divides the number of experts per layer, 8, found 3\n  hint: "
+             "each rank needs the same number");
+  CHECK(refused({{"/inference/batch", 10}}) ==
+        at + "/batch: expected a multiple of expert, 4, found 10\n  hint: batch counts the sequences of all ranks, and "
+             "each rank needs the same number");
   CHECK(refused({{"/inference/parallel", {{"expert", 2}, {"tensor", 2}}}}) ==
-        at +
-            "/parallel/expert: expected 1 with tensor 2, found 2\n"
-            "  hint: tensor ranks divide every expert; with expert each rank has all of the attention and sequences of "
-            "its own");
+        at + "/parallel/expert: expected 1 with tensor 2, found 2\n  hint: tensor ranks split every expert; with "
+             "expert parallelism, each rank has the complete attention and its own sequences");
   CHECK(refused({{"/inference/parallel/expert", 8}}) ==
-        at + "/parallel/expert: expected at most the GPUs of the topology, 4, found 8\n"
-             "  hint: one copy of the model serves: use fewer expert ranks or more nodes");
+        at + "/parallel/expert: expected at most the number of GPUs in the topology, 4, found 8\n  hint: the "
+             "simulation covers one copy of the model: use fewer expert ranks or more nodes");
 }
 
 TEST_CASE("NCCL does the all_to_alls of experts, between nodes too") {

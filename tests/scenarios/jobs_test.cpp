@@ -174,7 +174,7 @@ TEST_CASE("jobs next to training that cannot be are refused at their place") {
   has(complaint(on_trunk(""), {"training.slowdown=0.5"}), "/training/slowdown: expected a number from 1 to 1000");
   has(complaint(on_trunk(second_training(R"(["b0", "b1"])", "0 us")),
                 {"library=nccl", "training.regime=single", R"(training.ranks=["a0"])"}),
-      "/training/regime: expected a regime that exchanges, next to a library and jobs, found single");
+      "/training/regime: expected a regime that exchanges data, for use with a library and jobs, found single");
   has(complaint(on_trunk(R"({"name": "none"})")),
       "/jobs/0: expected the key \"collective\" or \"training\", found none");
 }

@@ -122,7 +122,7 @@ TEST_CASE("a list that changes nothing is warned of, and one that leaves no NIC 
         "--set library.env.NCCL_IB_HCA=nic: /library/env/NCCL_IB_HCA: it has no effect, because it selects all NICs of "
         "dgx-a100");
   CHECK(warning({"library.env.NCCL_IB_HCA=nic0", "topology.nodes=1", "topology.fabric=null"}) ==
-        "--set library.env.NCCL_IB_HCA=nic0: /library/env/NCCL_IB_HCA: it has no effect, because nothing leaves the "
+        "--set library.env.NCCL_IB_HCA=nic0: /library/env/NCCL_IB_HCA: it has no effect, because no data leaves the "
         "node");
   CHECK(test::complaint([] { point(two_dgx_a100, {"library.env.NCCL_IB_HCA=mlx5_0"}); })
             .find("expected a list that selects a NIC of dgx-a100, found \"mlx5_0\", which selects none\n"

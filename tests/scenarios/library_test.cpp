@@ -135,7 +135,8 @@ TEST_CASE("one channel brings what its thread block sends, and all of them what 
   CHECK(slope({}) == slope(faster));
   CHECK(slope({}) < a_further_GiB(24 * 20e9) * 1.4);
   CHECK(has(predicted(h100, one).bottleneck.value().link, "(channel"));
-  CHECK(has(refusal(h100, {"network.routing=flow_spray"}), "/network/routing: expected another policy"));
+  CHECK(
+      has(refusal(h100, {"network.routing=flow_spray"}), "/network/routing: expected a policy other than flow_spray"));
   CHECK(slope({"devices.gpu.channel=999999 TB/s"}) == slope(faster));  // no more than links may have
   CHECK(has(predicted(h100).bottleneck.value().link, "nvswitch"));
 }
@@ -170,7 +171,7 @@ TEST_CASE("what a proxy takes to post a message comes on top of the steps betwee
   const Prediction within = predicted(one_dgx_a100, {"devices.gpu.post=20 us"});
   CHECK(within.time == predicted(one_dgx_a100).time);
   REQUIRE_FALSE(within.settings.empty());
-  CHECK(has(within.settings.back().idle, "sends anything to another host"));
+  CHECK(has(within.settings.back().idle, "sends data to another host"));
 }
 
 TEST_CASE("PAT takes log2(n) rounds between nodes of one GPU, and three quarters of the NICs") {
@@ -228,7 +229,7 @@ TEST_CASE("what the library decides cannot be set next to it") {
        {"collective.algorithm=ring", "collective.order=best_ring", "transport.protocol=ll", "transport.launch=1 us",
         "transport.channels=4", "transport.chunk=1 MiB", "transport.nics=all"}) {
     CAPTURE(key);
-    CHECK(has(refusal(one_dgx_a100, {key}), "cannot be combined with a library, which decides it"));
+    CHECK(has(refusal(one_dgx_a100, {key}), "cannot be combined with a library, which chooses it"));
   }
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_PXN_DISABLE=1", "transport.pxn=false"}),
             "/library/env/NCCL_PXN_DISABLE: cannot be combined with /transport/pxn"));
@@ -244,7 +245,7 @@ TEST_CASE("what is not modeled is refused by name") {
     const std::string text = refusal(one_dgx_a100, {gloo});
     CHECK(has(text, R"(expected one of "nccl", "rccl", found ")"));
     CHECK(has(text, R"(", which is not modeled)"));
-    CHECK(has(text, R"(leave "library" out and name the algorithm)"));
+    CHECK(has(text, R"(remove "library" and set the algorithm)"));
     CHECK_FALSE(has(text, "did you mean"));
   }
   CHECK(has(refusal(one_dgx_a100, {"library.version=2.99.1"}), "/library/version: expected a version up to 2.30.7"));
@@ -255,7 +256,8 @@ TEST_CASE("what is not modeled is refused by name") {
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_ALGO=NVLS"}), "/library/env: expected an algorithm"));
   CHECK(has(refusal(one_dgx_a100, {"library.env.NCCL_MIN_NCHANNELS=8", "library.env.NCCL_MAX_NCHANNELS=4"}),
             "expected at most NCCL_MAX_NCHANNELS, 4, found 8"));
-  CHECK(has(refusal(one_dgx_a100, {"collective.op=barrier", "collective.bytes=0 B"}), "expected an operation of NCCL"));
+  CHECK(has(refusal(one_dgx_a100, {"collective.op=barrier", "collective.bytes=0 B"}),
+            "expected an operation that NCCL has"));
   CHECK(has(refusal(one_dgx_a100,
                     {R"(topology={"kind": "star", "ranks": 4, "link": {"bandwidth": "1 GB/s", "latency": "1 us"}})"}),
             "expected a topology of kind cluster"));
@@ -336,11 +338,11 @@ TEST_CASE("a variable of what the library has not chosen changes nothing, which 
 TEST_CASE("numbers that a release has no use for count as what NCCL takes instead, which is said") {
   const Overrides many = {"library.env.NCCL_MIN_NCHANNELS=64"};
   const Scenario capped = point(two_dgx_a100, many);  // 2.22.3: MAXCHANNELS is 32
-  CHECK(capped.warnings == std::vector<std::string>{"--set library.env.NCCL_MIN_NCHANNELS=64: "
-                                                    "/library/env/NCCL_MIN_NCHANNELS: it counts as 32: NCCL 2.22.3 has "
-                                                    "room for no more channels, found 64"});
+  CHECK(capped.warnings ==
+        std::vector<std::string>{"--set library.env.NCCL_MIN_NCHANNELS=64: /library/env/NCCL_MIN_NCHANNELS: treated as "
+                                 "32, because NCCL 2.22.3 supports no more channels; found 64"});
   CHECK(capped.main().request.channels == 32);
-  CHECK(has(point(two_dgx_a100, {"library.env.NCCL_MAX_NCHANNELS=33"}).warnings.at(0), "it counts as 32"));
+  CHECK(has(point(two_dgx_a100, {"library.env.NCCL_MAX_NCHANNELS=33"}).warnings.at(0), "treated as 32"));
   const Scenario newer = point(two_dgx_a100, {"library.env.NCCL_MIN_NCHANNELS=64", "library.version=2.25.1"});
   CHECK(newer.warnings.empty());
   CHECK(newer.main().request.channels == 64);
@@ -354,13 +356,13 @@ TEST_CASE("numbers that a release has no use for count as what NCCL takes instea
   REQUIRE(predicted(one_dgx_a100, with_threads(96)).time != predicted(one_dgx_a100, with_threads(512)).time);
   CHECK(predicted(one_dgx_a100, with_threads(100)).time == predicted(one_dgx_a100, with_threads(512)).time);
   CHECK(has(point(one_dgx_a100, with_threads(100)).warnings.at(0),
-            "/library/env/NCCL_NTHREADS: it counts as 512: NCCL accepts only multiples of 32, found 100"));
+            "/library/env/NCCL_NTHREADS: treated as 512, because NCCL accepts only multiples of 32; found 100"));
   CHECK(point(one_dgx_a100, with_threads(96)).warnings.empty());
 }
 
 TEST_CASE("a release older than all that are modeled goes by the rules of the oldest, which is said") {
   CHECK(has(point(two_dgx_a100, {"library.version=2.4.8"}).warnings.at(0),
-            "/library/version: 2.4.8 is simulated by the rules of 2.8.3, the oldest release that is modeled"));
+            "/library/version: 2.4.8 is simulated with the rules of 2.8.3, the oldest release that is modeled"));
   for (const char* version : {R"(library.version="2.8")", "library.version=2.8.3", "library.version=2.22.3"}) {
     CAPTURE(version);
     CHECK(point(two_dgx_a100, {version}).warnings.empty());
@@ -369,7 +371,7 @@ TEST_CASE("a release older than all that are modeled goes by the rules of the ol
 
 TEST_CASE("a thread calls GPUs of its own node, as many as all others") {
   CHECK(has(refusal(two_dgx_a100, {"harness.gpus_per_thread=16"}),
-            "/harness/gpus_per_thread: expected a number that divides the 8 GPUs of a node that take part, found 16"));
+            "/harness/gpus_per_thread: expected a divisor of the 8 participating GPUs of a node, found 16"));
   CHECK(has(refusal(two_dgx_a100, {"harness.gpus_per_thread=3"}), "that divides the 8 GPUs"));
   const std::string two = R"(collective.ranks=["node0.gpu0", "node0.gpu1"])";
   CHECK(has(refusal(one_dgx_a100, {two, "harness.gpus_per_thread=4"}), "that divides the 2 GPUs"));
@@ -387,7 +389,7 @@ TEST_CASE("settings of what a machine lacks or an operation leaves out change no
     std::string because;
   };
   const std::vector<Row> rows = {
-      {hgx_h100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=2"}, "NVLS may be chosen without it"},
+      {hgx_h100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=2"}, "NVLS can be chosen without it"},
       {two_dgx_a100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=0"}, "the machine has no NVLS"},
       {two_dgx_a100, "/devices/gpu/copy", {"devices.gpu.copy=1 GB/s"}, "in all_reduce no rank copies its own part"},
       {one_dgx_a100,
@@ -416,7 +418,7 @@ TEST_CASE("where the machine has none of the algorithms that are named, it is sa
     return point(two_dgx_a100, {"library.env.NCCL_ALGO=" + algorithms, "collective.bytes=" + bytes}).warnings;
   };
   CHECK(has(warnings("NVLS", "64 MiB").at(0),
-            "/library/env/NCCL_ALGO: NCCL 2.22.3 has no NVLS here and falls back to Ring"));
+            "/library/env/NCCL_ALGO: NCCL 2.22.3 does not have NVLS here and falls back to Ring"));
   CHECK(has(warnings("NVLS", "1 KiB").at(0), "falls back to Tree"));
   CHECK(has(warnings("NVLSTree", "1 KiB").at(0), "has no NVLSTree here and falls back to Ring"));
   CHECK(has(warnings("^Ring,Tree", "64 MiB").at(0), "has no NVLS, NVLSTree, PAT here and falls back to Ring"));
@@ -520,10 +522,10 @@ TEST_CASE("GPUDirect of a NIC behind a chip-to-chip link is on by the release, o
     return point(scenario, {"library.env.NCCL_NET_GDR_C2C=1"}).warnings.at(0);
   };
   CHECK(has(warning(on_star("gh200", 2, "200 Gb/s", "2.24.3", "all_reduce", "1 MiB")),
-            "it has no effect, because NCCL 2.24.3 does not know it; 2.26 is the first release that does"));
+            "it has no effect, because NCCL 2.24.3 does not support it; 2.26 is the first release that does"));
   CHECK(has(warning(on_star("dgx-a100", 2, "200 Gb/s", "2.27.3", "all_reduce", "1 MiB")),
-            "it has no effect, because no chip-to-chip link joins GPUs and CPUs here"));
-  CHECK(has(warning(one_dgx_a100), "it has no effect, because there is one node, and it applies to NICs"));
+            "it has no effect, because this machine has no chip-to-chip link between GPUs and CPUs"));
+  CHECK(has(warning(one_dgx_a100), "it has no effect, because it applies to NICs, and there is only one node"));
 }
 
 TEST_CASE("NCCL_MIN_CTAS and the older names of NCCL_MIN_NCHANNELS bound the same channels") {
@@ -545,7 +547,7 @@ TEST_CASE("NCCL_MIN_CTAS and the older names of NCCL_MIN_NCHANNELS bound the sam
             "/library/env/NCCL_MIN_CTAS: expected at most NCCL_MAX_NRINGS, 4, found 8"));
   const Overrides old = {"library.env.NCCL_MAX_CTAS=2", "library.version=2.14.3"};
   CHECK(time(old) == time({"library.version=2.14.3"}));
-  CHECK(has(point(one_dgx_a100, old).warnings.at(0), "NCCL 2.14.3 does not know it; 2.17 is the first"));
+  CHECK(has(point(one_dgx_a100, old).warnings.at(0), "NCCL 2.14.3 does not support it; 2.17 is the first"));
 }
 
 TEST_CASE("sends to other nodes take all ports of a GPU in turn: AWS's p5 has four") {
@@ -575,7 +577,7 @@ TEST_CASE("variables of sends and receives change these alone, which is said of 
     CHECK(point(sends, set).warnings.empty());
     CHECK(predicted(sends, set).time < predicted(sends).time);
     CHECK(has(point(two_dgx_a100, set).warnings.at(0),
-              "it applies to sends and receives to peers, and all_reduce uses none"));
+              "it applies to sends and receives between peers, which all_reduce does not use"));
   }
   const Overrides no_ll{"library.env.NCCL_P2P_LL_THRESHOLD=0", "collective.bytes=1 KiB"};
   CHECK(point(sends, no_ll).protocol->name == "simple");

@@ -190,14 +190,14 @@ TEST_CASE("one GPU exchanges nothing, which is said; other regimes are refused; 
   const Scenario single = point(text, {"training.regime=single"});
   CHECK(!single.library);
   CHECK(single.warnings ==
-        std::vector<std::string>{"s.json: /library: it has no effect with the regime single: nothing is exchanged"});
+        std::vector<std::string>{"s.json: /library: it has no effect with the regime single, which exchanges no data"});
   const auto refusal = [&](const Overrides& overrides) { return test::complaint([&] { point(text, overrides); }); };
   CHECK(refusal({"training.regime=parameter_server"}).find("/library: expected the regime ddp or local_sgd") !=
         std::string::npos);
   CHECK(refusal({"training.regime.algorithm=ring"}).find("/training/regime/algorithm: cannot be combined with") !=
         std::string::npos);
   CHECK(refusal({R"(training.ranks=["gpu0", "gpu1"])"})
-            .find("/training/ranks/0: expected the name of a gpu, found \"gpu0\"") != std::string::npos);
+            .find("/training/ranks/0: expected the name of a GPU, found \"gpu0\"") != std::string::npos);
   CHECK(refusal({"library=null"}).find("/training/regime: expected the key \"algorithm\"") != std::string::npos);
   CHECK(refusal({"library=gloo"}).find("/library") != std::string::npos);
 }

@@ -81,8 +81,8 @@ TEST_CASE("the measured plan has its own batch, sequence and nodes") {
 TEST_CASE("a step that no share explains is refused with the arithmetic") {
   const std::string text = refusal(scenario(own, measured("10 us")));
   CHECK(has(text,
-            "s.json: /training/workload/compute/measured/step: expected a step that matrix products at no more than "
-            "the peak explain, found 1e-05 s: with products at 100 % of the peak it takes "));
+            "s.json: /training/workload/compute/measured/step: expected a step time that is possible with matrix "
+            "products at or below the peak, found 1e-05 s: with products at 100 % of the peak, the step takes "));
   CHECK(has(text, " s computation"));
 }
 

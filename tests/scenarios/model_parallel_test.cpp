@@ -83,13 +83,13 @@ TEST_CASE("whatever the machine, the form agrees or says why it does not") {
       CHECK(two_channels.form->agrees(two_channels.prediction.time));
     }
   const Result late = result_of(four_layers(4, "2", R"(, "slow": [{"rank": 1, "factor": 2}])"));
-  CHECK(late.form->because == std::vector<std::string>{"ranks compute unequally"});
+  CHECK(late.form->because == std::vector<std::string>{"ranks compute at different speeds"});
   CHECK(late.prediction.time > result_of(four_layers(4, "2")).prediction.time);
 }
 
 TEST_CASE("what model parallelism cannot do is refused at its place") {
   CHECK(complaint_of(four_layers(5, "1")) ==
-        "t.json: /training/regime: expected at most as many GPUs as the model has layers, 4, found 5");
+        "t.json: /training/regime: expected at most as many GPUs as layers in the model, 4, found 5");
   CHECK(complaint_of(four_layers(2, "5")) ==
         "t.json: /training/regime/microbatches: expected a divisor of the samples of all GPUs, 24, found 5");
   CHECK(complaint_of(four_layers(2, "0")).find("/training/regime/microbatches") != std::string::npos);

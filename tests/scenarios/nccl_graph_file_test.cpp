@@ -169,7 +169,7 @@ TEST_CASE("with crossnic a message enters by another NIC than it leaves by") {
   CHECK(searching.main().request.channels == 8);  // a ring for each NIC: the search's
   REQUIRE(searching.warnings.size() == 1);        // and not that NCCL_CROSS_NIC has no effect
   CHECK(searching.warnings.front().ends_with(
-      "g.xml:2: <graph> of id 0 has no effect: NCCL leaves one of crossnic 1 out with NCCL_CROSS_NIC=0"));
+      "g.xml:2: <graph> of id 0 has no effect: with NCCL_CROSS_NIC=0, NCCL ignores graphs with crossnic 1"));
 }
 
 TEST_CASE("from 2.20 on NCCL exchanges pairs of rings on every second node") {
@@ -199,12 +199,11 @@ TEST_CASE("a file that is missing or does not fit the machine is refused") {
   const Folder folder;
   const std::string text = scenario_of("dgx-a100", 2, "2.22.3");
   CHECK(folder.complaint(text, {graph_file}) ==
-        "--set library.env.NCCL_GRAPH_FILE=g.xml: /library/env/NCCL_GRAPH_FILE: expected a file that the scenario "
-        "names, found no file of that name: "
-        "g.xml\n  hint: files are relative to the scenario's folder");
+        "--set library.env.NCCL_GRAPH_FILE=g.xml: /library/env/NCCL_GRAPH_FILE: expected a file named in the scenario, "
+        "found no file of that name: g.xml\n  hint: file names are relative to the folder of the scenario");
   folder.write("g.xml", one_ring({0, 1, 2, 3, 4, 5, 6, 9}, 0, 0));
   CHECK(folder.complaint(text, {graph_file})
-            .starts_with("g.xml:3: expected dev of <gpu> to be that of a GPU that takes part, found \"9\""));
+            .starts_with("g.xml:3: expected dev of <gpu> to be that of a participating GPU, found \"9\""));
   folder.write("g.xml", one_ring({0, 1, 2, 3, 4, 5, 6, 7}, 0, 8));
   CHECK(folder.complaint(text, {graph_file}).starts_with("g.xml:3: expected dev of <net> to be that of a NIC"));
 }
@@ -215,7 +214,8 @@ TEST_CASE("groups on other GPUs than those of the file are refused, for each rea
   const std::string text = scenario_of("dgx-a100", 1, "2.22.3");
   CHECK(folder.complaint(text, {graph_file, "collective.split=DIV 4"}) ==
         "s.json: /collective: expected ranks on the GPUs of g.xml, gpu0, gpu1, gpu2, gpu3, on every node, found gpu4, "
-        "gpu5, gpu6, gpu7\n  hint: a file is of one communicator; others also read it and find no such GPUs");
+        "gpu5, gpu6, gpu7\n  hint: a file describes one communicator; other communicators read it as well and do not "
+        "find their GPUs");
 }
 
 TEST_CASE("what cannot be written as a file is said") {
@@ -225,15 +225,15 @@ TEST_CASE("what cannot be written as a file is said") {
   };
   const std::string plain = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
                                 "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})";
-  CHECK(said(plain).ends_with(
-      "/library: expected a library, whose rings NCCL's graph XML holds, found none\n  hint: \"library\": \"nccl\""));
   CHECK(
-      said(scenario_of("gb200-nvl72", 2, "2.30.7"))
-          .ends_with("/library: expected at most 64 channels, for which NCCL 2.30.7 has room, found 72\n  hint: here a "
-                     "search finds one for each NIC; NCCL's own ends at half of that"));
+      said(plain).ends_with("/library: expected a library, because NCCL's graph XML contains its rings, found none\n  "
+                            "hint: \"library\": \"nccl\""));
+  CHECK(said(scenario_of("gb200-nvl72", 2, "2.30.7"))
+            .ends_with("/library: expected at most 64 channels, the limit of NCCL 2.30.7, found 72\n  hint: the search "
+                       "finds one for each NIC; NCCL's own search stops at half of that"));
   const std::string text = scenario_of("dgx-a100", 1, "2.22.3");
   folder.write("g.xml", searched(folder, text));
-  CHECK(said(text, {graph_file}).find("expected rings that are searched for, found those of ") != std::string::npos);
+  CHECK(said(text, {graph_file}).find("expected rings from a search, found those of ") != std::string::npos);
 }
 
 }  // namespace nccl_graph_file_test

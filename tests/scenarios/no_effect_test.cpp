@@ -59,11 +59,11 @@ TEST_CASE("a fault on a link that carries no message is said, whatever it does t
   for (const std::string change : {R"("bandwidth": "25%")", R"("state": "down")"}) {
     CAPTURE(change);
     CHECK(on_star(R"("faults": [{"link": "gpu3 -> switch0", )" + change + "}]", two_ranks) ==
-          Texts{"s.json: /faults/0: gpu3 -> switch0: no message of this run takes such a link"});
+          Texts{"s.json: /faults/0: gpu3 -> switch0: no message of this run uses such a link"});
   }
   // The second of two.
   CHECK(on_star(R"("faults": [{"link": "gpu0", "bandwidth": "50%"}, {"link": "gpu2", "bandwidth": "50%"}])",
-                two_ranks) == Texts{"s.json: /faults/1: gpu2: no message of this run takes such a link"});
+                two_ranks) == Texts{"s.json: /faults/1: gpu2: no message of this run uses such a link"});
 }
 
 TEST_CASE("a link that is down from the beginning has an effect if messages would take it otherwise") {
@@ -71,16 +71,16 @@ TEST_CASE("a link that is down from the beginning has an effect if messages woul
   const Texts on_the_way = on_leaves(two_leaves, "", R"(, "faults": [{"link": "spine0", "state": "down"}])");
   CHECK(on_the_way.empty());
   CHECK(on_leaves(one_leaf, "", R"(, "faults": [{"link": "spine0", "state": "down"}])") ==
-        Texts{"s.json: /faults/0: spine0: no message of this run takes such a link"});
+        Texts{"s.json: /faults/0: spine0: no message of this run uses such a link"});
 }
 
 TEST_CASE("a fault that begins when all is over, restores what was whole, or sets the rate that a link has, is said") {
   CHECK(on_star(R"("faults": [{"link": "gpu0", "state": "down", "at": "1 s"}])") ==
-        Texts{"s.json: /faults/0: gpu0: it begins when the run is over"});
+        Texts{"s.json: /faults/0: gpu0: it starts after the end of the run"});
   CHECK(on_star(R"("faults": [{"link": "gpu0 -> switch0", "bandwidth": "10 GB/s"}])") ==
-        Texts{"s.json: /faults/0: gpu0 -> switch0: the link has that bandwidth without it"});
+        Texts{"s.json: /faults/0: gpu0 -> switch0: the link has this bandwidth anyway"});
   CHECK(on_star(R"("faults": [{"link": "gpu0", "bandwidth": "50%"}])", R"(, "ranks": ["gpu0"])") ==
-        Texts{"s.json: /faults/0: gpu0: nothing moves in this run"});
+        Texts{"s.json: /faults/0: gpu0: no data moves in this run"});
 }
 
 TEST_CASE("a background message that meets no message of the run is said") {
@@ -89,7 +89,7 @@ TEST_CASE("a background message that meets no message of the run is said") {
         Texts{"s.json: /disturbance/background/0: gpu2 -> gpu3: it shares no link with the messages of this run"});
   CHECK(
       on_star(R"("disturbance": {"background": [{"from": "gpu0", "to": "gpu1", "bytes": "1 MB", "start": "1 s"}]})") ==
-      Texts{"s.json: /disturbance/background/0: gpu0 -> gpu1: it begins when the run is over"});
+      Texts{"s.json: /disturbance/background/0: gpu0 -> gpu1: it starts after the end of the run"});
 }
 
 TEST_CASE("oversubscription and figures of uplinks that no message crosses are said") {
@@ -115,10 +115,10 @@ TEST_CASE("a slow cable that messages avoid because it is slow is not said to ch
 
 TEST_CASE("routing that could choose, where every message has one way, is said") {
   CHECK(on_star(R"("network": {"routing": "ecmp", "seed": 7})") ==
-        Texts{"s.json: /network/routing: ecmp: every message of this run has one way only"});
+        Texts{"s.json: /network/routing: ecmp: every message of this run has only one path"});
   CHECK(on_leaves(two_leaves, "", R"(, "network": {"routing": "ecmp"})").empty());
   CHECK(on_leaves(one_leaf, "", R"(, "network": {"routing": "packet_spray"})") ==
-        Texts{"s.json: /network/routing: packet_spray: every message of this run has one way only"});
+        Texts{"s.json: /network/routing: packet_spray: every message of this run has only one path"});
 }
 
 TEST_CASE("PXN that no message would take, and rooms in which none rests, are said") {
@@ -141,7 +141,7 @@ TEST_CASE("PXN that no message would take, and rooms in which none rests, are sa
   // No ring takes it, but without it the search finds others.
   CHECK(on_a100(all_reduce, off, nccl).empty());
 
-  const Texts no_rooms{"s.json: /transport/staging/depth: 4: no message of this run is staged in memory"};
+  const Texts no_rooms{"s.json: /transport/staging/depth: 4: no message of this run is staged in host memory"};
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}})", nccl) == no_rooms);
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}, "gpudirect": false})", nccl).empty());
 }
@@ -154,7 +154,7 @@ TEST_CASE("ACS that no message meets is said") {
                      ranks + R"(}, "transport": {"acs": true}})");
   };
   const Texts idle{
-      "s.json: /transport/acs: true: no message of this run turns around in a PCIe switch below a root complex"};
+      "s.json: /transport/acs: true: no message of this run passes between two devices below the same PCIe switch"};
   CHECK(ring("dgx-a100", R"(["node0.gpu0", "node0.gpu1"])") == idle);  // over NVLink
   CHECK(ring("dgx-a100", R"(["node0.gpu0", "node1.gpu0"])").empty());
   CHECK(ring("gh200", R"(["node0.gpu0", "node1.gpu0"])") == idle);  // no PCIe switch between GPU and NIC

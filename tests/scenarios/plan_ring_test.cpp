@@ -132,21 +132,18 @@ TEST_CASE("NCCL decides for hops of a ring, inside a node and between nodes") {
 
 TEST_CASE("what a ring cannot do is refused by name, and a setting without effect warned of") {
   const std::string at = "s.json: /training/parallel/cp_comm: ";
-  CHECK(
-      refusal(changed(shared("p2p"), {{"/training/workload/attention", "unfused"}})) ==
-      at +
-          "expected all_gather with attention unfused, found p2p\n"
-          "  hint: a ring sums up results of its steps by the log-sum-exp of their scores, which flash kernels return; "
-          "Transformer Engine has no unfused attention of context ranks, either");
+  CHECK(refusal(changed(shared("p2p"), {{"/training/workload/attention", "unfused"}})) ==
+        at + "expected all_gather with attention unfused, found p2p\n  hint: a ring combines the results of its steps "
+             "using the log-sum-exp of the scores, which flash kernels return; Transformer Engine does not support "
+             "unfused attention with context ranks either");
   CHECK(refusal(shared("ring")) == at + "expected one of \"all_gather\", \"p2p\", found \"ring\", which is called p2p\n"
                                         "  hint: write \"p2p\", as Megatron-LM does");
-  CHECK(refusal(shared("a2a")) ==
-        at + "expected one of \"all_gather\", \"p2p\", found \"a2a\", which is not modeled yet\n"
-             "  hint: there are all_gather and p2p");
+  CHECK(refusal(shared("a2a")) == at + "expected one of \"all_gather\", \"p2p\", found \"a2a\", which is not modeled\n "
+                                       " hint: use all_gather or p2p");
   const Json alone = changed(shared("p2p"), {{"/training/parallel/context", 1}});
   const std::vector<std::string> warnings = ScenarioFile::parse(alone.dump(), "s.json").point(0).warnings;
   REQUIRE(warnings.size() == 1);
-  CHECK(warnings[0] == at + "has no effect: no ranks share samples, context is 1");
+  CHECK(warnings[0] == at + "has no effect, because context is 1 and no ranks share samples");
 }
 
 }  // namespace plan_ring_test

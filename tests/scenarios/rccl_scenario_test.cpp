@@ -75,9 +75,9 @@ TEST_CASE("two nodes: a ring's steps within nodes load each link with an eighth 
 
 TEST_CASE("each library is refused on the other's GPUs, with its name") {
   const std::string nccl = refusal(one_node, {"library=nccl"});
-  check_has(nccl, "expected GPUs of NVIDIA next to NCCL, found AMD's in mi300x");
+  check_has(nccl, "expected NVIDIA GPUs for NCCL, found AMD GPUs in mi300x");
   const std::string rccl = refusal(one_node, {"topology.node=hgx-h100"});
-  check_has(rccl, "expected GPUs of AMD next to RCCL, found NVIDIA's in hgx-h100");
+  check_has(rccl, "expected AMD GPUs for RCCL, found NVIDIA GPUs in hgx-h100");
   const auto hint = [](const std::string& text, const Overrides& overrides) -> std::string {
     try {
       point(text, overrides);
@@ -95,12 +95,12 @@ TEST_CASE("what is not modeled of RCCL is refused") {
             R"(/library/version: expected 2.21.5, the only release of RCCL that is modeled, found "2.22.3")");
   for (const char* op : {"send_recv", "gather", "scatter"})
     check_has(refusal(one_node, {std::string("collective.op=") + op}),
-              "/library: expected an operation that is modeled of RCCL on one node, found " + std::string(op));
+              "/library: expected an operation that is modeled for RCCL on one node, found " + std::string(op));
   check_has(refusal(two_nodes, {"collective.op=all_to_all"}),
-            "/library: expected an operation that is modeled of RCCL on several nodes, found all_to_all");
-  check_has(refusal(two_nodes, {"topology.nodes=3"}), "/topology: expected one node or an even number of them");
+            "/library: expected an operation that is modeled for RCCL on several nodes, found all_to_all");
+  check_has(refusal(two_nodes, {"topology.nodes=3"}), "/topology: expected one node or an even number of nodes");
   check_has(refusal(one_node, {R"(collective.ranks=["node0.gpu0", "node0.gpu1"])"}),
-            "/collective/ranks: expected all 8 GPUs of each node next to RCCL, found 2 of mi300x");
+            "/collective/ranks: expected all 8 GPUs of each node for RCCL, found 2 of mi300x");
   check_has(refusal(one_node, {"harness.gpus_per_thread=8"}),
             "/harness/gpus_per_thread: expected one GPU per thread with RCCL, found several");
   check_has(refusal(one_node, {"collective.algorithm=ring"}), "cannot be combined with a library");
@@ -125,8 +125,7 @@ TEST_CASE("variables act as in RCCL, or a warning says that they do not") {
   CHECK(point(one_node, off).main().algorithm->name == "ring");
   CHECK(warned({"library.env.NCCL_PROTO=Simple"}) ==
         "--set library.env.NCCL_PROTO=Simple: /library/env/NCCL_PROTO: it has no effect, because an MSCCL schedule "
-        "takes precedence at this size; "
-        "RCCL_MSCCL_ENABLE=0 leaves it to RCCL's tuner\n");
+        "takes precedence at this size; with RCCL_MSCCL_ENABLE=0, RCCL's tuner chooses\n");
   CHECK(warned({"library.env.NCCL_PROTO=Simple", off.front()}).empty());
   CHECK(point(one_node, {"library.env.NCCL_PROTO=Simple", off.front()}).protocol->name == "simple");
   CHECK(warned({"library.env.NCCL_ALGO=Tree", off.front(), "collective.op=all_gather"})

@@ -95,7 +95,7 @@ TEST_CASE("gdr=\"0\" in a file is as gdr_level LOC for its devices, unless gpudi
   const std::string which = "gdr=0 on 2 of 2 GPUs and 2 of 2 NICs";
   CHECK(warnings(denied, "", topology) == "m: " + what_denied_gpudirect_means(which) + "\n");
   CHECK(test::has(warnings(denied, R"("gpudirect": true)", topology),
-                  "/transport/gpudirect: m has " + which + "; they are used with GPUDirect anyway"));
+                  "/transport/gpudirect: m has " + which + "; GPUDirect is used anyway"));
   CHECK(warnings(denied, R"("gpudirect": false)", topology) == "");               // it says so itself
   CHECK(warnings(denied, "", R"({"kind": "nccl_xml", "file": "m.xml"})") == "");  // nothing leaves the node
   CHECK(warnings(pairs, R"("gpudirect": true)", topology) == "");
@@ -188,9 +188,10 @@ TEST_CASE("of a file that is of no kind that a scenario can use, no error shows 
       });
       CHECK(said.find("hunter2") == std::string::npos);
       CHECK(said.find("secret: expected ") != std::string::npos);
-      CHECK(said.find(fmt::format("found {} bytes of something else\n  hint: nothing of the file is shown, because a "
-                                  "scenario names it",
-                                  secret.size())) != std::string::npos);
+      CHECK(said.find(fmt::format(
+                "found a file of {} bytes with other contents\n  hint: the contents are not shown because the "
+                "file is named in a scenario",
+                secret.size())) != std::string::npos);
     }
 }
 
@@ -243,7 +244,7 @@ TEST_CASE("a run says each warning of a file once, on stderr, and simulates what
   const test::Outcome outcome = test::run_command({"run", scenario, "--format", "csv"});
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "ringsim: warning: " + test::sample("xgmi.xml").string() +
-                           ":10: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s\n");
+                           ":10: speed \"200000000\" Mb/s is faster than any NIC; read as kb/s: 200 Gb/s\n");
   CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 3);
 }
 

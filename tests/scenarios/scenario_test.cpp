@@ -288,8 +288,9 @@ TEST_CASE("static routing over equal ways of a graph, and parts for unequal NICs
   };
   const std::vector<std::string> warnings = parse(graph("")).point(0).warnings;
   REQUIRE(warnings.size() == 1);
-  CHECK(warnings[0].find("/network/routing: static takes the first of equally short paths, in the order of the links, "
-                         "for all messages of a graph; a to b has 2 and uses one.") != std::string::npos);
+  CHECK(warnings[0].find(
+            "/network/routing: in a graph, static routing sends all messages over the first of several equally short "
+            "paths, in link order; a to b has 2 and uses one.") != std::string::npos);
   CHECK(parse(graph(R"(, "network": {"routing": "ecmp"})")).point(0).warnings.empty());
   CHECK(parse(graph(R"(, "network": {"table": [{"at": "l", "to": "b", "via": "t"}]})")).point(0).warnings.empty());
 }

@@ -119,7 +119,7 @@ TEST_CASE("sizes of collectives are those that the format counts at one rank") {
     CHECK(predict(Traces({rank, rank, rank, rank}).point(on_star(4))).time ==
           alone(one_collective(4, size.op.c_str(), size.bytes)));
   }
-  // Ring does no all_to_all, so direct does it.
+  // Ring does no all_to_all, so so direct is used.
   const std::vector<MadeNode> rank{made_call(1, 65536, {}, 6), {.id = 2, .data = {1}}};
   const Scenario scenario = Traces({rank, rank, rank, rank}).point(on_star(4));
   CHECK(predict(scenario).time == alone(one_collective(4, "all_to_all", 65536, "direct")));
@@ -141,7 +141,7 @@ TEST_CASE("one rank's trace stands for all, in groups that are stated, and the r
   CHECK(predict(point).time ==
         3 * us + alone(one_collective(2, "all_reduce", 4096)) + alone(one_collective(4, "all_reduce", 1 << 16)));
   scenario["trace"]["groups"] = Json::parse(R"([{"name": "tp", "members": [[0, 1]]}])");
-  CHECK(files.refusal(scenario).find("expected calls of groups that rank 2 is in, found one of group tp") !=
+  CHECK(files.refusal(scenario).find("expected calls only of groups that contain rank 2, found one of group tp") !=
         std::string::npos);
 }
 
@@ -243,11 +243,11 @@ TEST_CASE("the result says which collectives nothing waits for, and sync makes a
   Json scenario = on_star(2);
   const Picoseconds call = alone(one_collective(2, "all_reduce", 1 << 20));
   const Scenario free = files.point(scenario);
-  CHECK(free.warnings.at(0).find("in the trace, nothing waits for 2 of 2 collectives") != std::string::npos);
+  CHECK(free.warnings.at(0).find("in the trace, no task waits for 2 of 2 collectives") != std::string::npos);
   CHECK(predict(free).time == 3 * us + std::max(call, 9 * us));
   scenario["trace"]["sync"] = "adam";
   const Scenario synced = files.point(scenario);
-  CHECK(synced.warnings.back().find("/trace/sync: adam waits for all collectives before it") != std::string::npos);
+  CHECK(synced.warnings.back().find("/trace/sync: adam waits for all earlier collectives") != std::string::npos);
   CHECK(predict(synced).time == 12 * us + call);
   CHECK(predict(synced).training->trace->sync == "adam");
 }
@@ -261,17 +261,17 @@ TEST_CASE("what a trace leaves open, and is assumed, is a warning") {
   };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   CHECK(has(warnings({made_call(1, 64, {}, 0, "7")}),
-            "is not listed in the traces: it is assumed to have all ranks; set \"groups\" for others"));
+            "is not listed in the traces and is assumed to have all ranks; to change this, set \"groups\""));
   CHECK(!has(warnings({made_call(1, 64)}), "is not listed"));
   MadeNode rooted = made_call(1, 64, {}, 5);
-  CHECK(has(warnings({rooted}), "1 calls do not state their root: it is assumed to be the first rank of their group"));
+  CHECK(has(warnings({rooted}), "1 calls do not state their root; the first rank of the group is assumed"));
   rooted.attributes.push_back(attribute("root", 1));
   CHECK(!has(warnings({rooted}), "their root"));
   // Ring is the default, and does no all_to_all.
-  CHECK(has(warnings({made_call(1, 64, {}, 6)}), "ring does no all_to_all: direct does it"));
+  CHECK(has(warnings({made_call(1, 64, {}, 6)}), "ring does not support all_to_all, so direct is used"));
   Json library = on_star(2);
   library["trace"]["algorithm"] = "direct";
-  CHECK(!has(warnings({made_call(1, 64, {}, 6)}, library), "direct does it"));
+  CHECK(!has(warnings({made_call(1, 64, {}, 6)}, library), "so direct is used"));
 }
 
 TEST_CASE("a job lacks no rank's file") {
@@ -280,7 +280,7 @@ TEST_CASE("a job lacks no rank's file") {
   const Traces files({rank, rank, rank, rank});
   std::filesystem::remove(std::filesystem::path(files.scenario()).parent_path() / "job.2.et");
   const std::string said = files.refusal(on_star(4));
-  CHECK(said.find("expected files numbered without a gap, found none of number 2, but job.3.et") != std::string::npos);
+  CHECK(said.find("expected files numbered without gaps, found no number 2, but job.3.et") != std::string::npos);
 }
 
 TEST_CASE("names of kernels that are no UTF-8 are printed as far as they are") {
@@ -400,7 +400,7 @@ TEST_CASE("run, explain, --report and --trace take a trace; size sweeps and repl
   const Json result = Json::parse(run.out)["results"][0];
   CHECK(result["trace"]["collectives"] == 2);
   CHECK(result["workload"] == "job.{rank}.et");
-  CHECK(result["proof"] == "calls by themselves, then their order; a trace does not have the data between them");
+  CHECK(result["proof"] == "calls separately, then their order; a trace does not contain the data between calls");
   CHECK(!result.contains("batch"));
   const Outcome explained = run_command({"explain", files.scenario()});
   CHECK(explained.code == 0);

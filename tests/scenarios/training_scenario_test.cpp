@@ -355,7 +355,7 @@ TEST_CASE("a model that GPUs have no room for is warned of, with the sum, in eve
     };
     const std::vector<std::string> warnings = warnings_with(row.room);
     REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0].find(": /training: layers with adam needs " + row.expected + "; without activations") !=
+    CHECK(warnings[0].find(": /training: layers with adam needs " + row.expected + ", excluding activations") !=
           std::string::npos);
     CHECK(warnings_with("3 GB").empty());
     CHECK(warnings_with("").empty());  // nothing is known of the GPUs of a star
@@ -492,15 +492,15 @@ TEST_CASE("settings that a regime does not have are refused, and those without e
   CHECK(complaint(R"("data_parallel")") ==
         "t.json: /training/workload: expected the key \"sample_bytes\" with the regime data_parallel, found none");
   CHECK(complaint(R"("parameter_server")", R"(, "host": {"order": "by_gpu"})") ==
-        "t.json: /training/host/order: expected order only with the regime data_parallel, found it without");
+        "t.json: /training/host/order: expected order only with the regime data_parallel, found another regime");
   CHECK(complaint(R"({"name": "parameter_server", "servers": 1, "every": 4})") ==
-        "t.json: /training/regime/every: expected every only with mode async of parameter_server, found it without");
+        "t.json: /training/regime/every: expected every only with mode async of parameter_server, found another mode "
+        "or regime");
   CHECK(complaint(R"({"name": "local_sgd", "algorithm": "ring"})") ==
         "t.json: /training/regime: expected the key \"every\", found none");
-  CHECK(
-      complaint(R"("asynchronous")") ==
-      "t.json: /training/regime: expected a name that `ringsim list regimes` shows, found \"asynchronous\", which is a "
-      "mode of parameter_server");
+  CHECK(complaint(R"("asynchronous")") ==
+        "t.json: /training/regime: expected a name from `ringsim list regimes`, found \"asynchronous\", which is a "
+        "mode of parameter_server");
   CHECK(complaint_of(
             star_scenario(3, R"({"workload": {"model": "resnet50", "global_batch": 32, "compute": {"step": "97 ms"}},
                    "regime": "parameter_server"})")) ==

@@ -35,7 +35,7 @@ Json plan_of(int ranks, const Json& parallel) {
 
 Json slowed(const Json& scenario, double factor) { return changed(scenario, {{"/training/slowdown", factor}}); }
 
-const std::string no_overlap = "no kernel runs while a collective other than a transfer between stages runs on its GPU";
+const std::string no_overlap = "no kernel overlaps with a collective on its GPU, except transfers between stages";
 
 std::string idle_of(const Prediction& prediction) {
   for (const SettingEffect& each : prediction.settings)

@@ -153,14 +153,14 @@ TEST_CASE("cards whose figures do not fit together, and sequences without one, a
             "/transformer/expert_ffn: expected expert_ffn only with experts, found none"));
   CHECK(has(refusal(card(R"("heads": 4, "experts": 4, "top_k": 2, "dense_layers": 100)")),
             "/transformer/dense_layers: expected fewer layers without experts than layers, "));
-  CHECK(has(refusal(card(R"("heads": 4, "experts": 4)")), "/transformer/experts: expected experts, and top_k of 1"));
-  CHECK(
-      has(refusal(card(R"("heads": 4, "experts": 4, "top_k": 5)")), "/transformer/top_k: expected experts, and top_k"));
+  CHECK(has(refusal(card(R"("heads": 4, "experts": 4)")), "/transformer/experts: expected experts and a top_k from 1"));
+  CHECK(has(refusal(card(R"("heads": 4, "experts": 4, "top_k": 5)")),
+            "/transformer/top_k: expected experts and a top_k"));
   CHECK(has(refusal(card(R"("heads": 4, "biases": true)")), "/transformer/biases: expected biases only without gated"));
   CHECK(has(refusal(R"("transformer": {"layers": 2, "hidden": 8, "heads": 1, "ffn": 16, "vocabulary": 5})"),
             "expected the key \"sequence\" with a transformer, found none"));
   CHECK(has(refusal(R"("model": "resnet50", "sequence": 8)"),
-            "/sequence: expected a sequence only for a transformer's card"));
+            "/sequence: expected a sequence only for a model with a transformer card"));
   CHECK(has(
       refusal(
           R"("model": "llama3_8b", "transformer": {"layers": 2, "hidden": 8, "heads": 1, "ffn": 16, "vocabulary": 5})"),

@@ -64,7 +64,7 @@ TEST_CASE("a machine by any of its names is the same question, and results have 
         const bool open = std::find(preset.taken_for.begin(), preset.taken_for.end(), name) != preset.taken_for.end();
         const Texts warnings = file.point(0).warnings;
         CHECK(std::any_of(warnings.begin(), warnings.end(), [&](const std::string& warning) {
-                return warning.starts_with("s.json: /topology/node: \"" + name + "\" is taken to be " + preset.name);
+                return warning.starts_with("s.json: /topology/node: \"" + name + "\" is assumed to be " + preset.name);
               }) == open);
       }
   }
@@ -147,7 +147,7 @@ TEST_CASE("a name alone stands for an object whose other keys may be left out, w
         "s.json: /network: expected one of \"ideal\", \"fair\", \"packet\", found \"pakcet\"\n  hint: did you mean "
         "\"packet\"?");
   CHECK(complaint({star, all_reduce, R"("network": 3)"}) ==
-        "s.json: /network: expected a text, as the key \"model\", or an object, found 3");
+        "s.json: /network: expected a string (the key \"model\") or an object, found 3");
   CHECK(complaint({star, all_reduce, R"("transport": "ll")"}) ==
         "s.json: /transport: expected an object, found \"ll\"");
 }

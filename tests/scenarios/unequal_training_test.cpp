@@ -46,7 +46,7 @@ TEST_CASE("stragglers: regimes agree with the closed form of the same draws, or 
   const Result several =
       resnet_by(R"({"name": "parameter_server", "servers": 2})", 4, R"(, "slow": [{"rank": 1, "factor": 2}])");
   CHECK(!several.form->holds());
-  CHECK(several.form->because == std::vector<std::string>{"ranks compute unequally"});
+  CHECK(several.form->because == std::vector<std::string>{"ranks compute at different speeds"});
 }
 
 // Copies of 10 MB take 0.8 ms: equal workers that start 5 ms apart never meet. 90 of 100 updates: 22.5 steps of 4
@@ -89,7 +89,8 @@ TEST_CASE("an asynchronous server agrees with its closed form where workers neve
   const Result together = of(R"("servers": 1, "start": "together")", R"("updates": 100, "warmup_updates": 12)");
   CHECK(together.prediction.time == 26'404us);
   CHECK(!together.form->holds());
-  CHECK(together.form->because == std::vector<std::string>{"workers may meet at a server's port or unit"});
+  CHECK(together.form->because ==
+        std::vector<std::string>{"several workers may use a server's port or compute unit at the same time"});
   const Result seeds[] = {of(R"("servers": 1, "start": "random")", R"("updates": 100)"),
                           of(R"("servers": 1, "start": "random", "seed": 1)", R"("updates": 100)")};
   CHECK(seeds[0].prediction.time != seeds[1].prediction.time);
@@ -152,12 +153,14 @@ TEST_CASE("settings of an asynchronous server that cannot be are refused, and th
   CHECK(complaint_of(scenario(async, R"(, "updates": -1)")) ==
         "t.json: /training/updates: expected a whole number from 1 to 1000000000, found -1");
   CHECK(complaint_of(scenario(R"("parameter_server")", R"(, "updates": 20)")) ==
-        "t.json: /training/updates: expected updates only with mode async of parameter_server, found it without");
+        "t.json: /training/updates: expected updates only with mode async of parameter_server, found another mode or "
+        "regime");
   CHECK(complaint_of(scenario(R"({"name": "ddp", "algorithm": "ring"})", R"(, "warmup_updates": 20)")) ==
-        "t.json: /training/warmup_updates: expected warmup_updates only with mode async of parameter_server, found it "
-        "without");
+        "t.json: /training/warmup_updates: expected warmup_updates only with mode async of parameter_server, found "
+        "another mode or regime");
   CHECK(complaint_of(scenario(R"({"name": "parameter_server", "servers": 1, "start": "together"})")) ==
-        "t.json: /training/regime/start: expected start only with mode async of parameter_server, found it without");
+        "t.json: /training/regime/start: expected start only with mode async of parameter_server, found another mode "
+        "or regime");
   CHECK(complaint_of(scenario(R"({"name": "ddp", "algorithm": "ring", "mode": "async"})")) ==
         "t.json: /training/regime/mode: expected a known key of ddp, found \"mode\"");
   const auto warnings = [&](const std::string& regime, const std::string& more) {
@@ -168,17 +171,18 @@ TEST_CASE("settings of an asynchronous server that cannot be are refused, and th
       warnings(async, R"(, "steps": 5)") ==
       std::vector<std::string>{"t.json: /training/steps: has no effect: mode async counts updates and warmup_updates"});
   CHECK(warnings(R"({"name": "parameter_server", "servers": 1, "mode": "async", "seed": 3})", "") ==
-        std::vector<std::string>{"t.json: /training/regime/seed: has no effect: only start random draws"});
+        std::vector<std::string>{"t.json: /training/regime/seed: has no effect: only start random uses it"});
   CHECK(ScenarioFile::parse(star_scenario(4, fmt::format(R"({{{}, "regime": {}}})", resnet, async),
                                           R"(, "transport": {"channels": 2})"),
                             "t.json")
             .point(0)
-            .warnings == std::vector<std::string>{"t.json: /transport/channels: has no effect: with mode async "
-                                                  "each shard goes in one message"});
+            .warnings ==
+        std::vector<std::string>{
+            "t.json: /transport/channels: has no effect: with mode async, each shard is sent in one message"});
   // No step is common to all workers.
-  CHECK(complaint([&] {
-          predict(ScenarioFile::parse(scenario(async), "t.json").point(0), {.explain = true});
-        }).find("t.json: /training/regime/mode: expected the mode sync to say what holds a step, found async") == 0);
+  CHECK(complaint([&] { predict(ScenarioFile::parse(scenario(async), "t.json").point(0), {.explain = true}); })
+            .find("t.json: /training/regime/mode: expected the mode sync, because asynchronous workers have no common "
+                  "step to explain, found async") == 0);
 }
 
 TEST_CASE("stragglers that cannot be are refused, and those without effect are warned of") {
@@ -197,11 +201,11 @@ TEST_CASE("stragglers that cannot be are refused, and those without effect are w
         .warnings;
   };
   CHECK(warnings(R"("slow": [{"rank": 1, "factor": 1}])") ==
-        std::vector<std::string>{"t.json: /training/slow/0: has no effect: a factor of 1 changes nothing"});
+        std::vector<std::string>{"t.json: /training/slow/0: has no effect: a factor of 1 has no effect"});
   CHECK(warnings(R"("slow": [{"rank": 1, "factor": 2, "from": 3}])") ==
         std::vector<std::string>{"t.json: /training/slow/0: has no effect: the run ends after step 2"});
   CHECK(warnings(R"("jitter": {"distribution": "uniform", "spread": "0 us"})") ==
-        std::vector<std::string>{"t.json: /training/jitter: has no effect: a spread of 0 changes nothing"});
+        std::vector<std::string>{"t.json: /training/jitter: has no effect: a spread of 0 has no effect"});
 }
 
 }  // namespace unequal_training_test

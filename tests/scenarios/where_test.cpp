@@ -97,20 +97,20 @@ TEST_CASE("a point that cannot be decoded has an id of its own") {
 
 TEST_CASE("a condition that is wrong is named with its place in the file") {
   CHECK(complaint(R"w(["topology.rank == 2"])w") ==
-        "s.json: /where/0: column 1: expected a path that a scenario can have, found \"topology.rank\": no key "
+        "s.json: /where/0: column 1: expected a valid scenario path, found \"topology.rank\": there is no key "
         "\"rank\"\n  hint: did you mean \"ranks\"?");
   CHECK(complaint(R"w(["topology.ranks == 2", "collective.bytes > 5"])w").starts_with("s.json: /where/1: column 18: "));
-  CHECK(
-      complaint(R"w(["topology.link == 2"])w")
-          .starts_with("s.json: /where/0: column 1: expected a path to one value, found \"topology.link\": an object"));
-  CHECK(complaint(R"w(["topology.ranks.x == 2"])w").find("nothing lies below /topology/ranks") != std::string::npos);
+  CHECK(complaint(R"w(["topology.link == 2"])w")
+            .starts_with(
+                "s.json: /where/0: column 1: expected a path to a single value, found \"topology.link\": an object"));
+  CHECK(complaint(R"w(["topology.ranks.x == 2"])w").find("/topology/ranks has no keys below it") != std::string::npos);
   CHECK(complaint(R"w(["topology.nodes == 2"])w") ==  // of a cluster, not of a star
-        "s.json: /where/0: column 1: expected a value of \"topology.nodes\", found none here\n"
-        "  hint: ask for what has one first: has(topology.nodes) and ...");
+        "s.json: /where/0: column 1: expected a value of \"topology.nodes\", found none here\n  hint: test first that "
+        "there is one: has(topology.nodes) and ...");
   CHECK(complaint(R"w(["topology.ranks == 3"])w") ==
-        "s.json: /where: expected conditions that hold for one point at least, found none among 12");
+        "s.json: /where: expected conditions that hold for at least one point, found none among 12");
   CHECK(complaint(R"("topology.ranks == 3")") == "s.json: /where: expected a list, found \"topology.ranks == 3\"");
-  CHECK(complaint(R"([["topology.ranks == 3"]])").starts_with("s.json: /where/0: expected text that is not empty"));
+  CHECK(complaint(R"([["topology.ranks == 3"]])").starts_with("s.json: /where/0: expected a non-empty string"));
 }
 
 }  // namespace where_test

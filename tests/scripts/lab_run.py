@@ -107,7 +107,7 @@ lasting = sorted(set(word for word in out.split() if word.startswith("ringsim-la
 check("lab up leaves it there", up.returncode == 0 and len(lasting) == 4 and set(lasting) <= set(namespaces()), out + err)
 again = start("up", star)
 _, err = again.communicate(timeout=60)
-check("twice is refused", again.returncode == 5 and "is up already" in err, err.strip())
+check("twice is refused", again.returncode == 5 and "is already up" in err, err.strip())
 before = namespaces()
 run = start("run", star, "--repeats", "1", "--warmups", "0", "--format", "jsonl")
 out, err = run.communicate(timeout=120)

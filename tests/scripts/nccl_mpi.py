@@ -75,7 +75,7 @@ class Test:
         begin = time.monotonic()
         # Each has a GPU of its own, and process 0 tells where they meet.
         done = self.replay(2, "--timeout", "1s", code=5, FAKE_GPUS="2", says=[
-            "not done within 1000 ms: given up\n", "rank 0 on GPU 0 meets", "rank 1 on GPU 1 meets"])
+            "not finished within 1000 ms\n", "rank 0 on GPU 0 meets", "rank 1 on GPU 1 meets"])
         points = re.findall(r"meets at process (\d+)\n", done.stderr)
         if len(points) != 2 or points[0] != points[1]:
             fail(f"they meet at {points}")

@@ -131,7 +131,7 @@ with socket.socket() as taken:
     taken.listen()
     hosts = file("hosts", f"127.0.0.1:{taken.getsockname()[1]}\n127.0.0.1\n127.0.0.1\n")
     process = start(LONG, "--hosts", hosts, "--rank", "0")
-    expect("a port is taken", process, 5, f"port {taken.getsockname()[1]} cannot be listened at: Address already in use",
+    expect("a port is taken", process, 5, f"cannot listen on port {taken.getsockname()[1]}: Address already in use",
            within=5)
 
 hosts = file("hosts", f"127.0.0.1:{free_port()}\n127.0.0.1\n127.0.0.1\n")
@@ -140,13 +140,13 @@ expect("the first process never comes", process, 5, "process 0 does not answer a
 
 first = start(LONG, "--hosts", hosts, "--rank", "0", "--timeout", "3s")
 second = start(LONG, "--hosts", hosts, "--rank", "1", "--timeout", "3s")
-expect("a peer never comes", first, 5, "rank 2 (127.0.0.1) did not come within 3 s", within=8)
-expect("... and the others hear why", second, 5, "process 0 says: rank 2 (127.0.0.1) did not come within 3 s", within=8)
+expect("a peer never comes", first, 5, "rank 2 (127.0.0.1) did not connect within 3 s", within=8)
+expect("... and the others hear why", second, 5, "process 0 reports: rank 2 (127.0.0.1) did not connect within 3 s", within=8)
 
 first = start(LONG, "--hosts", hosts, "--rank", "0", "--timeout", "3s")
 other = start(OTHER, "--hosts", hosts, "--rank", "1", "--timeout", "3s")
-expect("another scenario on another host", other, 5, "replays another scenario", within=8)
-expect("... is not counted", first, 5, "rank 1 (127.0.0.1), rank 2 (127.0.0.1) did not come", within=8)
+expect("another scenario on another host", other, 5, "replays a different scenario", within=8)
+expect("... is not counted", first, 5, "rank 1 (127.0.0.1), rank 2 (127.0.0.1) did not connect", within=8)
 
 parts = [start(TWO_POINTS, "--hosts", hosts, "--rank", str(rank), "--repeats", "3", "--format", "jsonl") for rank in (1, 2)]
 first = start(TWO_POINTS, "--hosts", hosts, "--rank", "0", "--repeats", "3", "--format", "jsonl")
@@ -165,7 +165,7 @@ parts = [start(LONG, "--hosts", hosts, "--rank", str(rank), "--repeats", "100000
 wait_until_at_work([*wait_for_children(first, 1, "apart"), *(part.pid for part in parts)])
 parts[1].kill()
 parts[1].communicate()
-expect("one that was started apart is killed", first, 5, "rank 2 is gone", within=5)
-expect("... and its peer hears of it", parts[0], 5, "process 0 says: rank 2 is gone", within=5)
+expect("one that was started apart is killed", first, 5, "lost rank 2", within=5)
+expect("... and its peer hears of it", parts[0], 5, "process 0 reports: lost rank 2", within=5)
 
 sys.exit(f"replay_ended: failed: {', '.join(failures)}" if failures else 0)

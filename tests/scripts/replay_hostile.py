@@ -271,7 +271,7 @@ def a_proof_again(case):
         seen.send({"challenge": DIGITS})
         line = seen.line()
         seen.close()
-        case.end(joiner, 5, "the process that leads the replay is gone")
+        case.end(joiner, 5, "lost the process that leads the replay")
         server.shutdown(socket.SHUT_RDWR)  # at once, though a process that another case starts also has it until it runs
     if SECRET.encode() in seen.heard:
         raise Wrong("sends its secret")
@@ -290,16 +290,16 @@ def rank_twice(case):
     while len(listening([leader.pid, first.pid])) < 2 and time.monotonic() < until:
         time.sleep(0.05)
     time.sleep(0.3)
-    case.end(case.start(1), 5, "a process with this --rank is there already")
+    case.end(case.start(1), 5, "another process already uses this --rank")
     err = case.complete(leader, case.start(2), first)
-    if "1 with a --rank that is there already" not in err:
+    if "1 with a --rank that is already in use" not in err:
         raise Wrong(f"does not count: {err}")
 
 
 def another_scenario(case):
     leader = case.start(0)
     case.connect().close()
-    case.end(case.start(1, scenario="other.json"), 5, "this process replays another scenario")
+    case.end(case.start(1, scenario="other.json"), 5, "this process replays a different scenario")
     case.complete(leader, case.start(1), case.start(2))
 
 
@@ -398,11 +398,11 @@ JOINED = lambda member: None
 CONNECTED = Member.connect
 BEGUN = Member.begin
 RUN = Member.run
-GONE = "rank 1 is gone: it sent what no process of a replay sends: expected"
+GONE = "lost rank 1: it sent an invalid line: expected"
 MEMBERS = {
     "nonsense": (JOINED, b"nonsense\n", GONE),
     "deep": (JOINED, DEEP, GONE),
-    "a line of 10 MB": (JOINED, b"a" * 10_000_000, "rank 1 is gone: it sent a line of more than 65536 bytes"),
+    "a line of 10 MB": (JOINED, b"a" * 10_000_000, "lost rank 1: it sent a line of more than 65536 bytes"),
     "connected without notes": (CONNECTED, {"connected": True}, GONE),
     "notes that are numbers": (CONNECTED, {"connected": True, "notes": [1, 2]}, GONE),
     "1000 notes": (CONNECTED, {"connected": True, "notes": ["a"] * 1000}, GONE),
@@ -425,7 +425,7 @@ MEMBERS = {
     "fails with a number": (BEGUN, {"failed": 1, "kind": "environment"}, GONE),
     "fails with a long text": (BEGUN, {"failed": "a" * 60000, "kind": "late"}, GONE),
     "says that this program is wrong": (BEGUN, {"failed": "all is lost", "kind": "invariant"}, "rank 1: all is lost"),
-    "hangs up": (BEGUN, None, "rank 1 is gone: End of file"),
+    "hangs up": (BEGUN, None, "lost rank 1: End of file"),
     "a note with control characters": (CONNECTED, b'{"connected":true,"notes":[' + json.dumps(EVIL).encode() + b']}\n{}\n', GONE),
 }
 
@@ -439,7 +439,7 @@ def member(case, stage, line, text):
         one.say(line)
     case.end(one.leader, 5, text)
     if one.last:
-        case.end(one.last, 5, "process 0 says: ")
+        case.end(one.last, 5, "process 0 reports: ")
 
 
 def data_of_another_size(case):
@@ -457,22 +457,22 @@ def silent_at_ctrl_c(case):
     one.say({"connected": True, "notes": []})
     one.leader.send_signal(2)
     case.end(one.leader, 130, "interrupted")
-    case.end(one.last, 5, "process 0 says: ")
+    case.end(one.last, 5, "process 0 reports: ")
 
 
 # Leaders: those that join believe nobody, and believe one with the secret only what is possible.
 
-LEAD = "the process that leads the replay is gone: it sent what no process of a replay sends: expected"
-SENT = "the process that leads sent what no process of a replay sends: expected"
+LEAD = "lost the process that leads the replay: it sent an invalid line: expected"
+SENT = "the process that leads the replay sent an invalid line: expected"
 LEADERS = {  # before it has proved the secret: what it sends at once
-    "hangs up at once": (None, "the process that leads the replay is gone: "),
+    "hangs up at once": (None, "lost the process that leads the replay: "),
     "says nothing": (b"", "took longer than 1 s"),
     "no JSON": (b"nonsense\n", LEAD),
     "a greeting of SSH": (b"SSH-2.0-OpenSSH_9.2p1\r\n", LEAD),
     "an answer of HTTP": (b"HTTP/1.1 400 Bad Request\r\n\r\n", LEAD),
     "zeros": (b"\0" * 900 + b"\n", LEAD),
     "bytes that are no UTF-8": (b"\xff\xfe" * 40 + b"\n", LEAD),
-    "a line of 10 MB": (b"a" * 10_000_000, "the process that leads the replay is gone: it sent a line of more than 1024 bytes"),
+    "a line of 10 MB": (b"a" * 10_000_000, "lost the process that leads the replay: it sent a line of more than 1024 bytes"),
     "deep": (b'{"a":' + b"[" * 1000 + b"\n", LEAD),
     "a list": (b"[]\n", LEAD),
     "an empty object": (b"{}\n", SENT),
@@ -493,7 +493,7 @@ ANSWERS = {  # to the joiner's proof
     "refuses with a list": ({"refused": []}, SENT),
     "refuses for no reason that there is": ({"refused": "mood"}, SENT),
     "an end without a welcome": ({"abort": EVIL}, SENT),
-    "hangs up instead of a welcome": (None, "the process that leads the replay is gone: "),
+    "hangs up instead of a welcome": (None, "lost the process that leads the replay: "),
 }
 LED = {  # of one that knows the secret
     "an end with control characters": ({"abort": EVIL}, "]0;owned"),

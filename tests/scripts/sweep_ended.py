@@ -96,7 +96,7 @@ class Test:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
-        if process.returncode != 130 or "--resume does the rest" not in said:
+        if process.returncode != 130 or "use --resume to finish the rest" not in said:
             fail(f"Ctrl-C: exit code {process.returncode}, expected 130\n{said}")
         if not out.read_bytes().endswith(b"\n"):
             fail("Ctrl-C left a line that is not whole")
@@ -131,7 +131,7 @@ class Test:
         running = first.poll() is None
         if first.wait() != 0:
             fail("the first of two sweeps into one file failed")
-        if running and (second.returncode != 5 or "another sweep writes into it" not in second.stderr):
+        if running and (second.returncode != 5 or "another sweep is writing to it" not in second.stderr):
             fail(f"the second of two sweeps: exit code {second.returncode}\n{second.stderr}")
         self.check_equal([out], "two sweeps at once")
         print("two sweeps into one file: the second is refused, the first equal" if running else "two sweeps: one was over")
@@ -145,7 +145,7 @@ class Test:
         other.write_text("another\n")
         other.rename(out)
         _, said = process.communicate()
-        if process.returncode != 5 or "put another file in its place" not in said:
+        if process.returncode != 5 or "removed or replaced the file" not in said:
             fail(f"a file that was taken away: exit code {process.returncode}, expected 5\n{said}")
         if out.read_text() != "another\n":
             fail("a file that took the place of a sweep's was changed")

@@ -56,7 +56,7 @@ TEST_CASE("a name that no result can have ends a sweep before its first point, a
     CHECK(!fs::exists(out));
     return outcome.err;
   };
-  const std::string usage = "usage: ringsim sweep SCENARIO [OPTIONS]; `ringsim help sweep` says more\n";
+  const std::string usage = "usage: ringsim sweep SCENARIO [OPTIONS]; run `ringsim help sweep` for details\n";
   CHECK(refused("busbw > 4") ==
         "ringsim: error: --assert \"busbw > 4\": expected a column of the results or a path that varies, found "
         "\"busbw\"\n"
@@ -68,8 +68,8 @@ TEST_CASE("a name that no result can have ends a sweep before its first point, a
   CHECK(refused("ratio < 2").find("did you mean \"closed_form.ratio\"?") != std::string::npos);
   CHECK(refused("has(inter_node.bandwidth)").find("found \"inter_node.bandwidth\"") != std::string::npos);
   CHECK(refused("xyzzy == 1")
-            .find("hint: names are the columns of the results, such as time_us and busbw_GBps, and what "
-                  "varies: collective.algorithm, collective.bytes, topology.ranks\n") != std::string::npos);
+            .find("hint: valid names are the columns of the results, such as time_us and busbw_GBps, and the varying "
+                  "paths: collective.algorithm, collective.bytes, topology.ranks\n") != std::string::npos);
   // What does not vary is no name, but a column may tell it.
   const std::string fixed = temporary_file("fixed.json", ringsim::test::replaced(eight, "[4, 8]", "8"));
   const Outcome outcome = run_command({"sweep", fixed, "--dry-run", "--assert", "topology.ranks > 1"});

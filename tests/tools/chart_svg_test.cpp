@@ -200,7 +200,7 @@ TEST_CASE("an output that is not ours stays, our own is replaced, and inputs are
   CHECK(run_command({"plot", rows, "-o", page}).code == 0);
   CHECK(run_command({"plot", rows, "-o", page}).code == 0);
   const std::string theirs = temporary_file("theirs.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");
-  CHECK(has(refused({rows, "-o", theirs}).err, "--force replaces it"));
+  CHECK(has(refused({rows, "-o", theirs}).err, "use --force to overwrite it"));
   CHECK(read_file(theirs) == "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");
   CHECK(run_command({"plot", rows, "-o", theirs, "--force"}).code == 0);
   CHECK(has(read_file(theirs), "made by ringsim"));
@@ -217,7 +217,7 @@ TEST_CASE("files that are no results are refused where they go wrong") {
   CHECK(has(said("scenario.name,bytes,time_us\n\"x\ny\",1,-1\n"), "bad.csv:2: expected time_us"));
   CHECK(has(said("scenario.name,bytes,time_us\n\"x\"y,1,1\n"), "expected a comma or the end of the line"));
   CHECK(has(said("scenario.name,bytes,time_us\n\"x,1,1\n"), "expected a quote at the end of a field"));
-  CHECK(has(said("scenario.name,bytes,bytes\n"), "expected every column once, found one twice"));
+  CHECK(has(said("scenario.name,bytes,bytes\n"), "expected every column only once, found one twice"));
   CHECK(has(said("scenario.name,bytes,time_us\n"), "expected results of ringsim, found none"));
   CHECK(has(said("{\n}\n"), "expected a document with \"results\""));
   CHECK(has(refused({"/no/such/file.csv"}, 3).err, "found no file of that name"));

@@ -87,7 +87,7 @@ TEST_CASE("a first word that is no command may be an option, a command below ano
             "hint: did you mean `ringsim trace show` or `ringsim topology show` or "
             "`ringsim schedule show`?"));
   CHECK(has(mistake({"four.json"}), "hint: did you mean `ringsim run four.json`?"));
-  CHECK(has(mistake({"--formt", "json"}), "hint: options follow the command"));
+  CHECK(has(mistake({"--formt", "json"}), "hint: put options after the command"));
 }
 
 TEST_CASE(
@@ -109,8 +109,8 @@ TEST_CASE(
 TEST_CASE("what an option needs, and what it cannot be, is said with its name") {
   const std::string file = scenario();
   CHECK(mistake({"run"}) ==
-        "ringsim: error: expected SCENARIO, found nothing\n"
-        "  hint: SCENARIO: scenario file (JSON), or the name of a machine; - reads standard input\n");
+        "ringsim: error: expected SCENARIO, found nothing\n  hint: SCENARIO: a scenario file (JSON) or the name of a "
+        "machine; - reads standard input\n");
   CHECK(mistake({"run", file, "--format", "jsn"}) ==
         "ringsim: error: --format: expected one of table, json, jsonl, csv, nccl-tests, matrix, matrix-markdown, "
         "matrix-csv, found \"jsn\"\n"
@@ -118,16 +118,16 @@ TEST_CASE("what an option needs, and what it cannot be, is said with its name") 
   CHECK(mistake({"run", file, "-j", "0"}) ==
         "ringsim: error: --jobs (-j): expected a whole number from 1 to 4096, found \"0\"\n");
   CHECK(mistake({"run", file, "--format"}) == "ringsim: error: --format: expected a value, found nothing\n");
-  CHECK(has(mistake({"run", file, "--format="}), "--format: expected a value behind \"=\", found none"));
+  CHECK(has(mistake({"run", file, "--format="}), "--format: expected a value after \"=\", found none"));
   CHECK(has(mistake({"run", file, "--format", "csv", "--format", "json"}),
             "--format: expected it once, found it 2 times"));
   CHECK(has(mistake({"run", file, "--explain=yes"}), "--explain"));
   CHECK(has(mistake({"replay", file}), "expected --backend tcp|mpi|cuda|nccl, found nothing"));
   CHECK(has(mistake({"replay", file, "--backend", "tcp", "--rank", "1"}),
-            "--rank: expected --hosts with it, found none"));
+            "--rank: expected --hosts as well, found none"));
   CHECK(has(mistake({"replay", file, "--backend", "tcp", "--timeout", "30"}), "--timeout: expected a time"));
   CHECK(has(mistake({"probe", "--most", "1 KiB"}), "--most: expected 16 KiB to"));
-  CHECK(has(mistake({"check", "--set", "topology.ranks=8"}), "--set: expected a SCENARIO to set it in"));
+  CHECK(has(mistake({"check", "--set", "topology.ranks=8"}), "--set: expected a SCENARIO to change"));
 }
 
 TEST_CASE("a change without a path or without = is a mistake of the command line") {
@@ -145,7 +145,7 @@ TEST_CASE("a percentage without its sign is answered with how to write it") {
         "ringsim: error: --max-error: expected a percentage such as 15%, found \"15\"\n  hint: write 15%\n");
   CHECK(has(mistake({"sweep", file, "--baseline", "x", "--tolerance", "2"}), "hint: write 2%"));
   CHECK(!has(mistake({"sweep", file, "--baseline", "x", "--tolerance", "two"}), "hint"));
-  CHECK(has(mistake({"sweep", file, "--tolerance", "2%"}), "--tolerance: expected --baseline with it, found none"));
+  CHECK(has(mistake({"sweep", file, "--tolerance", "2%"}), "--tolerance: expected --baseline as well, found none"));
 }
 
 TEST_CASE("mistakes that a command finds by itself are the command line's as well") {
@@ -154,7 +154,7 @@ TEST_CASE("mistakes that a command finds by itself are the command line's as wel
         "ringsim: error: --output (-o): expected a name that ends in .jsonl, .csv or .sqlite, found \"x.foo\"\n");
   CHECK(mistake({"sweep", file, "--shard", "9/4"}) ==
         "ringsim: error: --shard: expected I/N with I from 1 to N, such as 2/4, found \"9/4\"\n");
-  CHECK(mistake({"sweep", file, "--resume"}) == "ringsim: error: --resume: expected --output with it, found none\n");
+  CHECK(mistake({"sweep", file, "--resume"}) == "ringsim: error: --resume: expected --output as well, found none\n");
   CHECK(has(mistake({"sweep", file, "--resume", "-o", "-"}), "--resume: expected a file to continue, found -o -"));
   CHECK(has(mistake({"sweep", file, "--assert", "time_us >"}), "--assert"));
 }
@@ -292,8 +292,8 @@ TEST_CASE("compare and calibrate read their scenario from standard input as well
 TEST_CASE("a path that cannot be right is the input's mistake, what the machine refuses is not") {
   const std::string file = scenario();
   const std::string expected =
-      "ringsim: error: /no/such/x.jsonl: expected a file in a folder, found no folder \"/no/such\"\n"
-      "  hint: check the path, or make the folder first\n";
+      "ringsim: error: /no/such/x.jsonl: expected a file in a folder, found no folder \"/no/such\"\n  hint: check the "
+      "path, or create the folder first\n";
   for (const Words& words :
        {Words{"run", file, "-o", "/no/such/x.jsonl"}, Words{"sweep", file, "-o", "/no/such/x.jsonl"}}) {
     const Outcome outcome = run_command(words);
@@ -302,7 +302,7 @@ TEST_CASE("a path that cannot be right is the input's mistake, what the machine 
   }
   const Outcome folder = run_command({"run", file, "-o", "/tmp"});
   CHECK(folder.code == 3);
-  CHECK(folder.err == "ringsim: error: /tmp: expected the name of a file to write, found a folder\n");
+  CHECK(folder.err == "ringsim: error: /tmp: expected the name of the file to write, found a folder\n");
   CHECK(run_command({"run", file, "-o", file + "/x.json"}).code == 3);  // a file is no folder
   CHECK(run_command({"run", file, "-o", "/dev/full"}).code == 5);
   const Outcome none_made = run_command({"run", file, "-o", "/proc/x.json"});  // a folder in which nobody makes files
@@ -377,12 +377,11 @@ TEST_CASE("of many names an error offers the nearest, and where the others are")
   const auto error = [](const std::string& set) { return run_command({"run", scenario(), "--set", set}).err; };
   const std::string start = "ringsim: error: --set collective.algorithm=rign: /collective/algorithm: ";
   CHECK(error("collective.algorithm=rign") ==
-        start +
-            "expected a name that `ringsim list algorithms` shows, found \"rign\"\n  hint: did you mean \"ring\"?\n");
+        start + "expected a name from `ringsim list algorithms`, found \"rign\"\n  hint: did you mean \"ring\"?\n");
   CHECK(has(
       error(
           R"(topology={"kind":"cluster","node":"dgx1v","nodes":2,"fabric":{"kind":"star","link":{"bandwidth":"1 GB/s"}}})"),
-      "expected a name that `ringsim list nodes` shows, found \"dgx1v\"\n  hint: did you mean \"dgx-1v\"?"));
+      "expected a name from `ringsim list nodes`, found \"dgx1v\"\n  hint: did you mean \"dgx-1v\"?"));
 }
 
 TEST_CASE("list --format json has names and summaries for scripts") {
@@ -401,19 +400,20 @@ TEST_CASE("list --format json has names and summaries for scripts") {
   const auto& ring = *std::find_if(lists.at("algorithms").begin(), lists.at("algorithms").end(),
                                    [](const auto& each) { return each.at("name") == "ring"; });
   CHECK(ring.at("collectives").at(0) == "all_reduce");
-  CHECK(has(mistake({"list", "comparison", "--format", "json"}), "--format: expected text for the comparison"));
+  CHECK(has(mistake({"list", "comparison", "--format", "json"}),
+            "--format: expected the format text for the comparison"));
 }
 
 TEST_CASE("check prints its verdict; the table with -v, and of the failed rows alone without") {
   const Outcome brief = run_command({"check", scenario()});
-  CHECK(brief.out == "1 points: 1 agree with their closed form, 0 failed\n");
+  CHECK(brief.out == "1 points: 1 agree with the closed form, 0 failed\n");
   const Outcome whole = run_command({"check", scenario(), "-v"});
   CHECK(has(whole.out, "1.000000  good\n"));
   CHECK(whole.out.ends_with(brief.out));
   const std::string pairs = ringsim::test::source_dir() + "/scenarios/examples/machines/two-node-server.json";
   CHECK(run_command({"check", pairs}).out ==
-        "4 points: 0 agree with their closed form, 0 failed\n"
-        "not compared: 4 outside the assumptions of their closed form, 0 without one; -v lists them\n");
+        "4 points: 0 agree with the closed form, 0 failed\nnot compared: 4 outside the assumptions of the closed form, "
+        "0 without a closed form; use -v to list them\n");
   CHECK(has(run_command({"check", pairs, "--verbose"}).out, "not compared: the ranks are neither"));
 }
 

@@ -195,8 +195,8 @@ TEST_CASE("a rank that is no gpu of the topology is named with its place in the 
   const Outcome outcome = run_command({"run", path, "--set", "collective.ranks=[\"gpu0\",\"gpu9\"]"});
   CHECK(outcome.code == 3);
   CHECK(outcome.err ==
-        fmt::format("ringsim: error: {}: /collective/ranks/1: expected the name of a gpu, found \"gpu9\"\n"
-                    "  hint: gpus are named gpu0 to gpu7; `ringsim topology show` lists them\n",
+        fmt::format("ringsim: error: {}: /collective/ranks/1: expected the name of a GPU, found \"gpu9\"\n  hint: GPUs "
+                    "are named gpu0 to gpu7; `ringsim topology show` lists the nodes\n",
                     path));
 }
 
@@ -237,13 +237,13 @@ TEST_CASE("topology rings shows a ring per NIC of two DGX A100, and the six ways
   const std::string pair = ringsim::test::source_dir() + "/scenarios/two-dgx-a100.json";
   const Outcome two = run_command({"topology", "rings", pair});
   REQUIRE(two.code == 0);
-  CHECK(two.out.find("8 rings of 24 GB/s each, 192 GB/s in all, over 16 GPUs") == 0);
+  CHECK(two.out.find("8 rings of 24 GB/s each, 192 GB/s in total, over 16 GPUs") == 0);
   CHECK(two.out.find("all 2  nic9 (PXB)  gpu7 gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6  nic9 (PXB)") != std::string::npos);
   const Outcome each = run_command({"topology", "rings", pair, "--all"});
   CHECK(each.out.find("node1  nic9 (PXB)  gpu7 gpu0") != std::string::npos);
   const Outcome mesh =
       run_command({"topology", "rings", ringsim::test::source_dir() + "/scenarios/examples/algorithms/best-ring.json"});
-  CHECK(mesh.out.find("6 rings of 24.24 GB/s each, 145.44 GB/s in all, over 8 GPUs") == 0);
+  CHECK(mesh.out.find("6 rings of 24.24 GB/s each, 145.44 GB/s in total, over 8 GPUs") == 0);
   CHECK(mesh.out.find("node") == std::string::npos);
 }
 
@@ -252,30 +252,27 @@ TEST_CASE("topology paths explains a path leg by leg") {
   const Outcome staged =
       run_command({"topology", "paths", two, "node0.gpu0", "node1.gpu5", "--set", "transport.gpudirect=false"});
   CHECK(staged.code == 0);
-  CHECK(
-      staged.out.starts_with("node0.gpu0 to node1.gpu5: NET, 3 legs, narrowest 12 GB/s, latency 4.5 us\n"
-                             "the sender's NIC: at PIX, gdr_level LOC: too far for GPUDirect, data rests in host "
-                             "memory\n"));
-  CHECK(staged.out.find("leg 2, to node1.mem1, where data rests in 8 slots of 512 KiB\n") != std::string::npos);
+  CHECK(staged.out.starts_with(
+      "node0.gpu0 to node1.gpu5: NET, 3 legs, narrowest 12 GB/s, latency 4.5 us\nthe sender's NIC: distance PIX, "
+      "gdr_level LOC: too far for GPUDirect, so data is staged in host memory\n"));
+  CHECK(staged.out.find("leg 2, to node1.mem1, where data is staged in 8 slots of 512 KiB\n") != std::string::npos);
   const std::string denied =
       ringsim::test::temporary_file("s.json", ringsim::test::two_nodes_of(ringsim::test::temporary_file(
                                                   "pairs.xml", ringsim::test::pairs_without_gpudirect())));
   const Outcome by_file = run_command({"topology", "paths", denied, "node0.gpu0", "node1.gpu0"});
   CHECK(by_file.out.starts_with(
-      "node0.gpu0 to node1.gpu0: NET, 3 legs, narrowest 48 GB/s, latency 6.2 us\n"
-      "the sender's NIC: at PIX; node0.nic0 has no GPUDirect (gdr=0), data rests in host memory\n"
-      "the receiver's NIC: at PIX; node1.nic0 has no GPUDirect (gdr=0), data rests in host "
-      "memory\n"));
+      "node0.gpu0 to node1.gpu0: NET, 3 legs, narrowest 48 GB/s, latency 6.2 us\nthe sender's NIC: distance PIX; "
+      "node0.nic0 has no GPUDirect (gdr=0), so data is staged in host memory\nthe receiver's NIC: distance PIX; "
+      "node1.nic0 has no GPUDirect (gdr=0), so data is staged in host memory\n"));
   const Outcome said =
       run_command({"topology", "paths", denied, "node0.gpu0", "node1.gpu0", "--set", "transport.gpudirect=true"});
   CHECK(ringsim::test::has(said.out,
-                           "the sender's NIC: at PIX, gdr_level P2C: GPUDirect RDMA, no copy in host memory\n"));
+                           "the sender's NIC: distance PIX, gdr_level P2C: GPUDirect RDMA, no copy in host memory\n"));
   const Outcome wrong = run_command({"topology", "paths", two, "node0.gpu0", "node1.gpx5"});
   CHECK(wrong.code == 3);
   CHECK(wrong.err ==
-        "ringsim: note: the first of 4 points; choose another with --set\n"
-        "ringsim: error: expected the name of a device of the topology, found \"node1.gpx5\"\n"
-        "  hint: did you mean \"node1.gpu5\"?\n");
+        "ringsim: note: this is the first of 4 points; choose another with --set\nringsim: error: expected the name of "
+        "a device in the topology, found \"node1.gpx5\"\n  hint: did you mean \"node1.gpu5\"?\n");
   CHECK(run_command({"topology", "paths", two, "node0.gpu0"}).code == 2);
 }
 
@@ -304,8 +301,8 @@ TEST_CASE("a table that names no node, no neighbor, or no port of the fabric is 
   };
   CHECK(complaint("leaf0", "node2.nic1", "spine1") == "");
   CHECK(complaint("leaf0", "node2", "spine1") == "");
-  CHECK(complaint("nowhere", "*", "spine1").starts_with("at: expected the name of a node of the topology, found"));
-  CHECK(complaint("leaf0", "nowhere", "spine1").starts_with("to: expected the name of a node of the topology, found"));
+  CHECK(complaint("nowhere", "*", "spine1").starts_with("at: expected the name of a node in the topology, found"));
+  CHECK(complaint("leaf0", "nowhere", "spine1").starts_with("to: expected the name of a node in the topology, found"));
   CHECK(complaint("leaf0", "*", "leaf1").starts_with("via: expected a neighbor of leaf0, found \"leaf1\""));
   CHECK(complaint("leaf0", "node2.gpu1", "spine1")
             .starts_with("to: expected a NIC, a node or \"*\", found \"node2.gpu1\""));
@@ -313,8 +310,8 @@ TEST_CASE("a table that names no node, no neighbor, or no port of the fabric is 
   const Outcome twice = run_command({"run", file, "--set",
                                      R"(network.table=[{"at": "leaf0", "to": "node2", "via": "spine1"},)"
                                      R"({"at": "leaf0", "to": "node2", "via": "spine0"}])"});
-  CHECK(twice.err.find("/network/table/1: expected one entry at leaf0 for node2, found a second one\n"
-                       "  hint: the first is /network/table/0; leave one out") != std::string::npos);
+  CHECK(twice.err.find("/network/table/1: expected one entry at leaf0 for node2, found another\n  hint: the first is "
+                       "/network/table/0; remove one") != std::string::npos);
   CHECK(
       complaint("node0.pcie0", "*", "node0.cpu0").starts_with("at: expected a switch of the fabric, or a NIC, found"));
 }
@@ -326,10 +323,10 @@ TEST_CASE("an impossible fabric is refused with the scenario's file and pointer"
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
   const Outcome ratio = run_command({"run", file});
   CHECK(ratio.code == 3);
-  CHECK(ratio.err == "ringsim: error: " + file +
-                         ": /topology/fabric/oversubscription: expected a whole number of cables up from a switch, "
-                         "found 8 NICs * 12.5 GB/s / (3 * 12.5 GB/s) = 2.66667\n"
-                         "  hint: possible: oversubscription 2 or 4; or nodes_per_leaf 3\n");
+  CHECK(ratio.err ==
+        "ringsim: error: " + file +
+            ": /topology/fabric/oversubscription: expected a whole number of uplinks per switch, found 8 NICs * 12.5 "
+            "GB/s / (3 * 12.5 GB/s) = 2.66667\n  hint: possible: oversubscription 2 or 4; or nodes_per_leaf 3\n");
   const Outcome cable =
       run_command({"run", file, "--set", "topology.fabric.oversubscription=4", "--set",
                    R"(topology.fabric.cables=[{"from": "leaf0", "to": "spine9", "latency": "1 us"}])"});
@@ -459,7 +456,7 @@ TEST_CASE("run -o replaces results of an earlier run, but nothing else without -
     const std::string notes = temporary_file("notes", precious);
     const Outcome refused = run_command({"run", path, "-o", notes});
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("--force replaces it") != std::string::npos);
+    CHECK(refused.err.find("use --force to overwrite it") != std::string::npos);
     CHECK(run_command({"run", path, "-o", notes, "--force"}).code == 0);
   }
 }
@@ -602,7 +599,7 @@ TEST_CASE("a replay of more ranks than a machine carries processes is refused be
   const Outcome outcome =
       run_command({"replay", scenario(), "--backend", "tcp", "--set", "topology.ranks=100000"});  // 2 * 10^10 messages
   CHECK(outcome.code == 3);
-  CHECK(outcome.err.find("expected at most 1024 ranks, a process each on this machine, found 100000") !=
+  CHECK(outcome.err.find("expected at most 1024 ranks (one process per rank on this machine), found 100000") !=
         std::string::npos);
 }
 
@@ -618,7 +615,7 @@ TEST_CASE("a run that needs more memory than there is ends with code 5 and says 
           .c_str());
   CHECK(WEXITSTATUS(status) == 5);
   CHECK(ringsim::test::read_file(said) ==
-        "ringsim: error: out of memory: the scenario is too large for this machine\n");
+        "ringsim: error: out of memory: this machine is too small for the scenario\n");
 #endif
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("one GPU's path is its computation, and nothing else helps") {
   CHECK(document["why"].size() == 2);
   CHECK(document["why"][0]["task"] == "backward");
   CHECK(has(document["summary"].get<std::string>(), "limited by the backward pass for 67 %"));
-  CHECK(has(document["summary"].get<std::string>(), "all of it is computation"));
+  CHECK(has(document["summary"].get<std::string>(), "all of the time is computation"));
   CHECK(document["what_if"].size() >= 2);
   // Twice the speed: half the time, but for the picosecond to which each of 54 layers and 2 passes is rounded.
   const double twice = answer("run", file, {"--set", "training.workload.compute.flops=200 TFLOP/s"})["time_us"];
@@ -206,7 +206,7 @@ TEST_CASE("a factor on computation without training is warned of") {
   "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}, "calibration": {"scale_compute": 2}})");
   const Outcome outcome = run_command({"run", file});
   CHECK(outcome.code == 0);
-  CHECK(has(outcome.err, "/calibration/scale_compute: it has no effect, because nothing is trained"));
+  CHECK(has(outcome.err, "/calibration/scale_compute: it has no effect, because there is no training step"));
 }
 
 }  // namespace explain_training_test

@@ -92,15 +92,15 @@ TEST_CASE("two points in one cell are refused before the first run, with what sp
   CHECK(!std::filesystem::exists(out));
   CHECK(has(outcome.err,
             "ringsim: error: --format: expected one result per cell of the matrix, found two for topology.ranks 2, "
-            "collective.algorithm ring: collective.bytes is 1 KiB and 1 MiB\n"
-            "  hint: give it to --rows or --columns, or choose one value with --set collective.bytes=VALUE\n"));
+            "collective.algorithm ring: collective.bytes is 1 KiB and 1 MiB\n  hint: use it as --rows or --columns, or "
+            "choose one value with --set collective.bytes=VALUE\n"));
   // So it is by columns that are known beforehand. Nothing is simulated.
   const Outcome by_column = matrix({"--format", "matrix", "-o", out, "--rows", "ranks", "--columns", "protocol"});
   CHECK(by_column.code == 2);
   CHECK(!std::filesystem::exists(out));
   CHECK(
       has(by_column.err, "found two for ranks 2, protocol none: collective.algorithm is ring and recursive_doubling"));
-  CHECK(has(matrix(with({"--format", "matrix", "--set", "topology.ranks=[2, 2]"})).err, "the point occurs twice"));
+  CHECK(has(matrix(with({"--format", "matrix", "--set", "topology.ranks=[2, 2]"})).err, "this point occurs twice"));
 }
 
 TEST_CASE("the jobs of a scenario split a cell, and may be its rows") {
@@ -141,14 +141,14 @@ TEST_CASE("names of a matrix are known before the first point is simulated") {
   // What is fixed is a column, but no path that varies.
   CHECK(has(refused({"--format", "matrix", "--rows", "transport.protocol", "--columns", "collective.algorithm"}),
             "did you mean \"protocol\"?"));
-  CHECK(has(refused(with({"--format", "matrix", "--cell", "of_bound"})), "expected --bound with of_bound"));
+  CHECK(has(refused(with({"--format", "matrix", "--cell", "of_bound"})), "expected --bound as well for of_bound"));
   CHECK(has(refused(with({"--format", "matrix", "--cell", "measured_us"})), "--cell: expected a column"));
   CHECK(has(refused({"--format", "matrix", "--rows", "bytes"}), "--format: expected --columns with a matrix"));
-  CHECK(has(refused({"--rows", "bytes"}), "--rows: expected --format matrix, matrix-markdown or matrix-csv with it"));
+  CHECK(has(refused({"--rows", "bytes"}), "--rows: expected --format matrix, matrix-markdown or matrix-csv as well"));
   CHECK(has(refused({"--cell", "busbw_GBps"}), "--cell: expected --format matrix"));
   CHECK(has(refused({"--format", "matrix", "--rows", "bytes", "--columns", "bytes"}), "expected a name other"));
   // A column of results that these results have no value for.
-  CHECK(has(refused(with({"--format", "matrix", "--cell", "samples_per_s"})), "samples_per_s\", which none has"));
+  CHECK(has(refused(with({"--format", "matrix", "--cell", "samples_per_s"})), "samples_per_s\", which no result has"));
 }
 
 TEST_CASE("a share is a percentage in a matrix of text, and the same number in CSV") {

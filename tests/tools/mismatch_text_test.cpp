@@ -110,7 +110,8 @@ TEST_CASE("the table of rows has both times and bandwidths, the error, and the s
 TEST_CASE("the table of changes has the time at the largest size, median and 90 % of the errors, and spoiled rows") {
   const Said said;
   // |errors|: 44.84 and 45.22 %. 22.3 - 12.3 and 23 - 12.6 us.
-  const std::string small = "\n2 kB to 4 kB (2 rows), ring none: predicted 45.0 % too fast, by 10.00 to 10.40 us\n";
+  const std::string small =
+      "\n2 kB to 4 kB (2 rows), ring none: the prediction is 45.0 % too fast, by 10.00 to 10.40 us\n";
   REQUIRE(has(said.text(), small));
   // Protocols add their launch, which is 8.4 us for simple, 6.6 us for ll, 14 us for ll128. ll sends twice the bytes,
   // ll128 16/15 of them. The 90th percentile of two errors lies nine tenths of the way to the greater.
@@ -128,7 +129,7 @@ TEST_CASE("the table of changes has the time at the largest size, median and 90 
 
   // 7500 - 6012 and 15600 - 12012 us; 19.84 and 23 %.
   const std::string large =
-      "\n40 MB to 80 MB (2 rows), ring none: predicted 21.4 % too fast, by 1488.00 to 3588.00 us\n";
+      "\n40 MB to 80 MB (2 rows), ring none: the prediction is 21.4 % too fast, by 1488.00 to 3588.00 us\n";
   REQUIRE(has(said.text(), large));
   // ll128: 12 + 6400 + 14 and 12 + 12800 + 14 us, -14.32 and -17.78 %.
   CHECK(said.line("protocol ll128", large) == Cells{"protocol ll128", "ring ll128, 1 ch", "12826", "16.1 %", "17.4 %"});
@@ -138,7 +139,7 @@ TEST_CASE("the table of changes has the time at the largest size, median and 90 
   // %. At 20 kB 12 + 3 / 0.77 = 15.9 us, which is 6 % off 15; at 40 kB 19.8 us, which is 16 % off 17.
   CHECK(said.line("link at 0.77 of the rate (fitted)", large) ==
         Cells{"link at 0.77 of the rate (fitted)", "ring none, 1 ch", "15600", "2.0 %", "3.7 %", "1 of 2"});
-  CHECK(has(said.unwrapped(), "; with it, 1 of the 2 rows that agree now would not"));
+  CHECK(has(said.unwrapped(), "; with this change, 1 of the 2 rows that agree now would not"));
 }
 
 }  // namespace mismatch_text_test

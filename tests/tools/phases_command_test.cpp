@@ -81,20 +81,20 @@ TEST_CASE("--phases warns where it has no effect") {
   for (const char* format : {"csv", "nccl-tests"}) {
     const Outcome rows = run_command({"run", file, "--phases", "--format", format});
     CHECK(rows.code == 0);
-    CHECK(has(rows.err, "--phases: it has no effect on rows alone"));
+    CHECK(has(rows.err, "--phases: it has no effect on this format"));
     CHECK(rows.out == run_command({"run", file, "--format", format}).out);
   }
   const Outcome groups =
       run_command({"run", file, "--phases", "--set", R"(collective.groups=[["gpu0", "gpu1"], ["gpu2", "gpu3"]])"});
   CHECK(groups.code == 0);
-  CHECK(has(groups.err, "--phases: training steps, groups and several jobs have none"));
+  CHECK(has(groups.err, "--phases: training steps, groups and several jobs have no phases"));
 }
 
 TEST_CASE("explain always has the phases, as text and as JSON, and so has a report") {
   const std::string file = star_file();
   check_phases_of_star(json::parse(run_command({"explain", file, "--format", "json"}).out));
   CHECK(has(run_command({"explain", file}).out,
-            "The phases of the algorithm; their times on the critical path sum to 6012.0 us:"));
+            "The phases of the algorithm; the times on the critical path sum to 6012.0 us:"));
   const std::string page = temporary_file("page.html", "");
   REQUIRE(run_command({"run", file, "--report", page}).code == 0);
   const std::string text = read_file(page);

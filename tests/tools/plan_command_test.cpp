@@ -66,7 +66,7 @@ TEST_CASE("plan prints the plans, what became of the others, and commands that g
   const Outcome outcome = plan({"--within", "100000%"});
   CHECK(outcome.code == 0);
   CHECK(outcome.err == "");
-  CHECK(has(outcome.out, "6 plans in all."));  // t, p and d of 4 GPUs: 4 = 1 x 1 x 4 = ... in six orders
+  CHECK(has(outcome.out, "6 plans in total."));  // t, p and d of 4 GPUs: 4 = 1 x 1 x 4 = ... in six orders
   CHECK(has(outcome.out, "Simulated: 6."));
   CHECK(!has(outcome.out, "Not simulated"));
   const std::vector<std::string> run = run_of_first(outcome.out, small());
@@ -90,25 +90,25 @@ TEST_CASE("plan --bounds simulates nothing and shows bounds") {
   CHECK(has(outcome.out, "Not simulated: 6; each takes at least "));
   const Outcome csv = plan({"--bounds", "--format", "csv"});
   CHECK(csv.code == 2);
-  CHECK(has(csv.err, "--bounds: expected the table, found another format"));
+  CHECK(has(csv.err, "--bounds: expected the format table, found another one"));
 }
 
 TEST_CASE("plan lists plans of too many messages with their bounds, and says so") {
   const Outcome outcome = plan({"--within", "100000%", "--messages", "1"});
   CHECK(outcome.code == 0);
   CHECK(has(outcome.out, ">= "));
-  CHECK(has(outcome.out, "Too long to simulate: "));
-  CHECK(has(outcome.out, "one by one; --messages "));
+  CHECK(has(outcome.out, "Not simulated because it would take too long: "));
+  CHECK(has(outcome.out, "individual messages "));
   const Outcome rows = plan({"--within", "100000%", "--messages", "1", "--format", "csv"});
-  CHECK(has(rows.err, "Too long to simulate: "));
+  CHECK(has(rows.err, "Not simulated because it would take too long: "));
   CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1);  // the head
 }
 
 TEST_CASE("plan says that no plan fits, and what each would need") {
   const Outcome outcome = plan({"--set", "training.gpu_memory=1 MB"});
   CHECK(outcome.code == 1);
-  CHECK(has(outcome.out, "Too large for the memory of a GPU: 6; the smallest needs "));
-  CHECK(has(outcome.out, "No plan fits: take more GPUs"));
+  CHECK(has(outcome.out, "Too large for GPU memory: 6; the smallest needs "));
+  CHECK(has(outcome.out, "No plan fits. Use more GPUs"));
 }
 
 TEST_CASE("plan refuses a scenario without plans, and an output that holds something else") {
@@ -138,8 +138,8 @@ TEST_CASE("plan takes a model and a machine by their names, and the saved scenar
   // The peak is the data sheet's, the share of products that of docs/results/plans.md.
   CHECK(has(outcome.out, "matrix products reach 81 % of 312 TFLOP/s, fitted to measured steps on A100"));
   CHECK(has(outcome.out, "sequences of 8192 tokens, as on the model card (training.workload.sequence)"));
-  CHECK(!has(outcome.out, "sequences a step"));  // --batch says it
-  CHECK(has(outcome.out, "it is in " + saved));
+  CHECK(!has(outcome.out, "sequences per step"));  // --batch says it
+  CHECK(has(outcome.out, "it was saved to " + saved));
   std::vector<std::string> search = words;
   search.insert(search.end(), {"--top", "1", "--format", "jsonl"});
   const Outcome searched = run_command(search);
@@ -170,14 +170,14 @@ TEST_CASE("words that plan cannot use are refused, each with what to do") {
     CHECK(has(outcome.err, text));
   };
   refused({"llama3_8"}, 3, "llama3_8: expected a scenario file or the name of a machine, found neither");
-  refused({"llama3_8b"}, 2, "--node: expected the machine for llama3_8b, found none\n  hint: such as --node dgx-h100");
+  refused({"llama3_8b"}, 2, "--node: expected a machine for llama3_8b, found none\n  hint: such as --node dgx-h100");
   refused({"llama3_80b", "--node", "dgx-h100"}, 3, "hint: did you mean \"llama3_70b\"?");
-  refused({"resnet50", "--node", "dgx-h100"}, 3, "MODEL: expected a model that plans can divide, one of gpt3_175b, ");
+  refused({"resnet50", "--node", "dgx-h100"}, 3, "MODEL: expected a model that a plan can divide, one of gpt3_175b, ");
   refused({"llama2_7b", "--node", "dgx-h100"}, 3,
-          "hint: llama2_7b is described by its layers, which cannot be divided");
+          "hint: llama2_7b is described only by layers, which cannot be divided");
   refused({"llama3_8b", "--node", "dgx-h10"}, 3, "--node: expected the name of a machine, found \"dgx-h10\"");
   refused({"llama3_8b", "--node", "l40s-pcie"}, 3, "found l40s-pcie with L40S\n  hint: write a scenario");
-  refused({small(), "--node", "dgx-h100"}, 2, "--node: expected none with a file, found it with ");
+  refused({small(), "--node", "dgx-h100"}, 2, "--node: expected a model name with this option, found the file ");
   for (const char* option : {"--nodes", "--batch", "--sequence"})
     refused({small(), option, "2"}, 2, std::string(option) + ": expected --node as well");
   refused({small(), "--fabric", "star"}, 2, "--fabric: expected --node as well");
@@ -194,7 +194,7 @@ TEST_CASE("the picture of plan has a bar for each simulated plan, whose parts ar
   for (std::size_t at = 0; at < outcome.out.size(); at = outcome.out.find('\n', at) + 1)
     rows.push_back(nlohmann::json::parse(outcome.out.substr(at, outcome.out.find('\n', at) - at)));
   REQUIRE(rows.size() >= 2);
-  CHECK(has(svg, ">The fastest simulated of "));
+  CHECK(has(svg, ">The fastest simulated plans out of "));
   CHECK(has(svg, " on 4 GPUs</text>"));
   std::size_t bars = 0;
   for (std::size_t at = 0; (at = svg.find("<title>forward and backward: ", at)) != std::string::npos; ++at, ++bars) {
@@ -213,7 +213,7 @@ TEST_CASE("the picture of plan has a bar for each simulated plan, whose parts ar
 TEST_CASE("a picture of plans that are not simulated, or of another kind, is refused") {
   const Outcome bounds = plan({"--bounds", "--picture", "x.svg"});
   CHECK(bounds.code == 2);
-  CHECK(has(bounds.err, "--picture: expected plans that are simulated, found --bounds"));
+  CHECK(has(bounds.err, "--picture: expected simulated plans, found --bounds"));
   const Outcome ending = plan({"--picture", "x.pdf"});
   CHECK(ending.code == 2);
   CHECK(has(ending.err, "--picture: expected a name that ends in .svg or .png, found \"x.pdf\""));

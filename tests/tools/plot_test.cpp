@@ -145,8 +145,10 @@ TEST_CASE("results in a file leave standard output to the plot, and both in one 
   CHECK(lines_of(read_file(out)).size() == 8);
   const Outcome both = run_command({"run", file, "--format", "json", "--plot"});
   CHECK(both.code == 2);
-  CHECK(has(both.err, "--plot: expected --format table, or a file for the results, found both on standard output"));
-  CHECK(has(run_command({"run", file, "--y", "time_us"}).err, "--y: expected --plot or --report with it"));
+  CHECK(
+      has(both.err,
+          "--plot: expected --format table or a file for the results, because the plot also goes to standard output"));
+  CHECK(has(run_command({"run", file, "--y", "time_us"}).err, "--y: expected --plot or --report as well"));
 }
 
 TEST_CASE("the axes are what is asked for, and a name that no result has is refused before the run") {
@@ -177,7 +179,7 @@ TEST_CASE("points without a place on logarithmic axes are counted") {
   const Outcome none =
       run_command({"run", scenario(), "--plot", "--set", R"(collective.bytes=["0 B", "1 KiB", "1 MiB"])"});
   CHECK(none.code == 0);
-  CHECK(has(none.out, "\nleft out: 2 values that are not above 0, as axes are logarithmic\n"));
+  CHECK(has(none.out, "\nleft out: 2 values that are not above 0, because axes are logarithmic\n"));
   const Outcome all = run_command({"run", scenario(), "--plot", "--set", "collective.bytes=0 B"});
   CHECK(all.code == 2);
   CHECK(has(all.err, "expected a value above 0 to plot"));

@@ -142,7 +142,7 @@ TEST_CASE("a PNG of ringsim's own is replaced, another is not") {
   std::ofstream(out, std::ios::binary) << png;
   const Outcome refused = run_command({"plot", rows, "-o", out});
   CHECK(refused.code == 2);
-  CHECK(has(refused.err, "--force replaces it"));
+  CHECK(has(refused.err, "use --force to overwrite it"));
   CHECK(read_file(out) == png);
   CHECK(run_command({"plot", rows, "-o", out, "--force"}).code == 0);
 }
@@ -156,7 +156,7 @@ TEST_CASE("a picture with more pixels than a PNG may have is refused, and nothin
   const std::string file = temporary_file("long.csv", rows), out = sibling(file, "x.png");
   const Outcome refused = run_command({"plot", file, "--y", "time_us", "--by", "algorithm", "-o", out});
   CHECK(refused.code == 3);
-  CHECK(has(refused.err, "a PNG has at most 32767 pixels across and down, the picture has 1440 x "));
+  CHECK(has(refused.err, "a PNG can have at most 32767 pixels in each direction, the picture has 1440 x "));
   CHECK(!std::filesystem::exists(out));
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("a build without librsvg refuses the name of a PNG, and says what to d
     const Outcome refused = run_command(words);
     CHECK(refused.code == 2);
     CHECK(has(refused.err, "this ringsim was built without PNG"));
-    CHECK(has(refused.err, "write SVG, or install librsvg (Debian: librsvg2-dev pkg-config) and build again"));
+    CHECK(has(refused.err, "write SVG, or install librsvg (Debian: librsvg2-dev pkg-config) and rebuild ringsim"));
     CHECK(!std::filesystem::exists(out));
   }
 }

@@ -101,7 +101,7 @@ TEST_CASE("a saved scenario names the machine's file from its own folder, the pr
   // A file that exists is kept, unless --force is given.
   const Outcome again = run_with_input(saving, "", work);
   CHECK(again.code == 2);
-  CHECK(has(again.err, "--save: expected a file that is not there yet, found out/saved.json"));
+  CHECK(has(again.err, "--save: expected the name of a new file, found the existing file out/saved.json"));
   std::filesystem::remove_all(folder);
 }
 
@@ -147,12 +147,12 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   const Words words{"all_reduce", "--node", "h100", "--nodes", "4"};
   const std::string all = predict(words).out;
   const std::string heading =
-      "Assumed because no option states it; --set changes the value at the path in parentheses:\n";
+      "Assumptions, as no option states these values (change the path in parentheses with --set):\n";
   REQUIRE(has(all, heading));
-  CHECK(has(all, "  h100 is taken to be hgx-h100, "));
-  CHECK(has(all, "  the nodes are on one non-blocking switch, star (topology.fabric)\n"));
+  CHECK(has(all, "  h100 is assumed to be hgx-h100, "));
+  CHECK(has(all, "  one non-blocking switch connects the nodes (star) (topology.fabric)\n"));
   CHECK(has(all,
-            "  cables as fast as the 8 NICs of a node, 48 GB/s each, with a latency of 150 ns\n    "
+            "  each cable is as fast as the 8 NICs of a node, 48 GB/s each, with a latency of 150 ns\n    "
             "(topology.fabric.link)\n"));
   CHECK(has(all, ", the newest that is modeled (library)\n"));
   CHECK(has(all, "  five sizes (collective.bytes)\n"));
@@ -166,13 +166,13 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   const Outcome set = predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB", "--set",
                                       "topology.fabric.link.bandwidth=100 Gb/s", "--set", "network.routing=ecmp",
                                       "--set", "library.version=2.19.3", "--set", "topology.fabric.nodes_per_leaf=4"});
-  CHECK(has(set.out, "h100 is taken to be"));
-  for (const char* gone : {"cables as fast", "over the switches", "the newest", "nodes per leaf"})
+  CHECK(has(set.out, "h100 is assumed to be"));
+  for (const char* gone : {"each cable is as fast", "over the switches", "the newest", "nodes per leaf"})
     CHECK(!has(set.out, gone));
   // For programs standard output has rows alone.
   const Outcome rows = predict(words, {"--format", "csv"});
   CHECK(rows.out.starts_with("scenario.name,"));
-  CHECK(has(rows.err, "ringsim: note: assumed: the nodes are on one non-blocking switch, star (topology.fabric)\n"));
+  CHECK(has(rows.err, "ringsim: note: assumed: one non-blocking switch connects the nodes (star) (topology.fabric)\n"));
 }
 
 TEST_CASE("times have one unit, that of the shortest, and are those of the rows") {
@@ -205,11 +205,9 @@ TEST_CASE("one sentence says what limits each range of sizes, as explain does") 
     return fmt::format("{:.0f}", 100 * why["why"][part]["us"].get<double>() / why["time_us"].get<double>());
   };
   const std::string from = share("1 KiB", 0), to = share("2 KiB", 0);
-  CHECK(has(
-      out,
-      fmt::format(
-          "\n1 KiB to 2 KiB, Ring: limited by latency, as each message waits for one before it ({} % of the time)\n",
-          from == to ? from : from + " to " + to)));
+  CHECK(has(out, fmt::format("\n1 KiB to 2 KiB, Ring: limited by latency, because each message waits for the previous "
+                             "one ({} % of the time)\n",
+                             from == to ? from : from + " to " + to)));
   CHECK(has(out,
             fmt::format("\n1 GiB, Ring: limited by the nvlink links node*.gpu* -> node*.nvswitch* ({} % of the time)\n",
                         share("1 GiB", 0))));
@@ -223,7 +221,7 @@ TEST_CASE("links that are as busy as those that limit are named with them") {
           .out;
   CHECK(has(leaves, " fabric, nic, pcie "));
   CHECK(has(leaves, "\n8 GiB, NVLSTree: limited by the fabric links leaf* -> spine* ("));
-  CHECK(has(leaves, "; nic and pcie links\n  are as busy\n"));
+  CHECK(has(leaves, "; nic and pcie links\n  are equally busy\n"));
   const std::string star = predict({"all_reduce", "--node", "dgx-a100", "--bytes", "1GiB"}).out;
   CHECK_FALSE(has(star, "as busy"));
 }
@@ -271,7 +269,7 @@ TEST_CASE("GPUs of a node take part from the first on, on every node") {
   CHECK(has(outcome.out, "all_reduce, 4 GPUs on 2 x dgx-1v, nccl "));
   CHECK(json::parse(scenario_in(outcome.out))["collective"]["ranks"] ==
         json{"node0.gpu0", "node0.gpu1", "node1.gpu0", "node1.gpu1"});
-  CHECK(has(outcome.out, "  the first 2 of 8 GPUs of each node take part (collective.ranks)\n"));
+  CHECK(has(outcome.out, "  the first 2 of 8 GPUs of each node participate (collective.ranks)\n"));
   const Outcome all = predict({"all_reduce", "--node", "dgx-1v", "--gpus", "8", "--bytes", "1MiB"});
   CHECK(!json::parse(scenario_in(all.out))["collective"].contains("ranks"));
 }
@@ -279,7 +277,7 @@ TEST_CASE("GPUs of a node take part from the first on, on every node") {
 TEST_CASE("on GPUs of AMD RCCL is predicted; where it is not modeled GPUs exchange messages, which is said") {
   const Outcome outcome = predict({"all_reduce", "--node", "mi300x", "--bytes", "1MiB"});
   CHECK(has(outcome.out, "all_reduce, 8 GPUs on 1 x mi300x, rccl 2.21.5\n"));
-  CHECK(has(outcome.out, "  RCCL 2.21.5, the release that is modeled (library)\n"));
+  CHECK(has(outcome.out, "  RCCL 2.21.5, the only release that is modeled (library)\n"));
   CHECK(json::parse(scenario_in(outcome.out))["library"] == "rccl");
   CHECK(has(predict({"all_to_all", "--node", "mi300x", "--bytes", "1MiB"}).out, "\nMSCCL      Simple"));
   const auto without = [](std::vector<std::string> words, const std::string& because) {
@@ -290,8 +288,8 @@ TEST_CASE("on GPUs of AMD RCCL is predicted; where it is not modeled GPUs exchan
     CHECK(has(said, "direct, messages to all: RCCL is not modeled here, " + because + " (collective.algorithm)"));
   };
   without({"send_recv", "--gpus", "2"}, "send_recv on one node");
-  without({"all_reduce", "--gpus", "4"}, "expected all 8 GPUs of each node next to RCCL, found 4 of mi300x");
-  without({"all_reduce", "--nodes", "3"}, "expected one node or an even number of them next to RCCL, found 3");
+  without({"all_reduce", "--gpus", "4"}, "expected all 8 GPUs of each node for RCCL, found 4 of mi300x");
+  without({"all_reduce", "--nodes", "3"}, "expected one node or an even number of nodes for RCCL, found 3");
 }
 
 TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, as predict has them") {
@@ -315,10 +313,10 @@ TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, a
   const Outcome file = run_with_input({"bound", "-", "--nodes", "2"}, scenario);
   CHECK(file.code == 2);
   CHECK(has(file.err,
-            "ringsim: error: --nodes: expected a machine as SCENARIO, found -\n"
-            "  hint: --set topology.nodes=N changes a scenario\n"));
+            "ringsim: error: --nodes: expected a machine as SCENARIO, found -\n  hint: to change a scenario, use --set "
+            "topology.nodes=N\n"));
   CHECK(has(run_command({"bound", "dgx-a100", "--fabric", "star"}).err,
-            "ringsim: warning: --fabric: it has no effect on one node; --nodes sets their number\n"));
+            "ringsim: warning: --fabric: it has no effect on one node; use --nodes to set the number of nodes\n"));
 }
 
 TEST_CASE("each command that takes a scenario takes a machine by name or file, with its number of nodes") {
@@ -341,7 +339,7 @@ TEST_CASE("each command that takes a scenario takes a machine by name or file, w
     const Outcome by_name = on("dgx-1v"), by_file = on("mine.json");
     CHECK(by_name.code == 0);
     CHECK(by_file.out == by_name.out);
-    CHECK(has(by_file.err, "ringsim: note: mine.json is the file of a machine; taken as this scenario"));
+    CHECK(has(by_file.err, "ringsim: note: mine.json is a machine file; using this scenario"));
   }
   CHECK(run_with_input({"run", ringsim::test::source_dir() + "/tests/data/machines/pairs.xml"}, "", folder).code == 0);
 }

@@ -129,7 +129,7 @@ TEST_CASE("pages that cannot be written are refused before anything runs") {
     with_page.insert(with_page.end(), {"--report", theirs});
     const Outcome refused = run_command(with_page);
     CHECK(refused.code == 2);
-    CHECK(has(refused.err, "--report: expected a new file, or one with results of ringsim"));
+    CHECK(has(refused.err, "--report: expected a new file or a file with ringsim results"));
     CHECK(refused.out == "");
     CHECK(read_file(theirs) == "<!doctype html><title>mine</title>");
   }

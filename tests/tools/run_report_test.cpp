@@ -94,11 +94,11 @@ TEST_CASE("the sentence is that of the fastest point of the largest message, wit
   const std::string heading = heading_of(page);
   // The ring takes 6 (2 us + p/(4 b)): 161.073 ms of 1 GiB, recursive doubling 2 (2 us + p/b), more. No algorithm needs
   // less than 2 * 3/4 p/b, so that all but 12 us of 161073 are what the wires need.
-  CHECK(heading.starts_with(
-      "all_reduce of 1 GiB, ring, 4 ranks (&lt;img src=http://x.example/a.png&gt; &amp; &#39;b&#39;): "
-      "161 ms, 9.999 GB/s bus, 100 % of what the wires allow; "));
+  CHECK(
+      heading.starts_with("all_reduce of 1 GiB, ring, 4 ranks (&lt;img src=http://x.example/a.png&gt; &amp; "
+                          "&#39;b&#39;): 161 ms, 9.999 GB/s bus, 100 % of what the links allow; "));
   CHECK(has(heading, "of the critical path"));
-  CHECK(has(page, "Of the points in the table this is the fastest of the largest message."));
+  CHECK(has(page, "This is the fastest point in the table for the largest message."));
   const Outcome explained = run_command({"explain", scenario, "--set", "collective.algorithm=ring", "--set",
                                          "collective.bytes=1 GiB", "--format", "json"});
   REQUIRE(explained.code == 0);
@@ -151,25 +151,25 @@ TEST_CASE("a point of a sweep is explained as itself, and a run of one point has
   // The ring at 20 GB/s is the fastest of four: 6 (2 us + 256 KiB / 20 GB/s). Two servers take 2 * 2 MiB / 20 GB/s.
   const std::string all = report(swept);
   CHECK(heading_of(all).starts_with("all_reduce of 1 MiB, ring, 4 ranks (swept): 90.6 us, "));
-  CHECK(has(all, "Of the points in the table"));
+  CHECK(has(all, "This is the fastest point in the table"));
   const std::string one = report(swept, {"--set", "sweep=null"});
   CHECK(!has(one, "<h2>Plots</h2>"));
   CHECK(has(one, "<h2>What if</h2>"));
-  CHECK(!has(one, "this is the fastest"));
+  CHECK(!has(one, "This is the fastest"));
 }
 
 TEST_CASE("a training step has a report, without a bound") {
   const std::string page = report(ringsim::test::source_dir() + "/scenarios/examples/explain/exposed-bucket.json");
   CHECK(heading_of(page).starts_with(
       "training step of layers (an exposed last bucket), ddp, ring, 8 ranks, 5 buckets: 274 ms"));
-  CHECK(!has(page, "of what the wires allow"));
+  CHECK(!has(page, "of what the links allow"));
 }
 
 TEST_CASE("a training step's bar has computation and what it does not hide, one for each point") {
   const std::string file = ringsim::test::source_dir() + "/scenarios/examples/explain/exposed-bucket.json";
   // 274.228 ms: forward, backward and update take 151 of them; nothing of the last bucket is hidden.
   const std::string page = report(file);
-  CHECK(has(page, "<h2>Where a step's time goes</h2>"));
+  CHECK(has(page, "<h2>The parts of a step</h2>"));
   CHECK(has(page, "<title>computes: 55.1 %</title>"));
   CHECK(has(page, "<title>exposed communication: 44.9 %</title>"));
   CHECK(!has(page, "waits for others"));  // nobody waits, so that the legend leaves it out
@@ -177,7 +177,7 @@ TEST_CASE("a training step's bar has computation and what it does not hide, one 
   CHECK(has(two, "<title>computes: 55.1 %</title>"));
   CHECK(has(two, ">ranks 2</text>"));
   CHECK(has(two, ">ranks 8</text>"));
-  CHECK(!has(report(temporary_file("hostile.json", hostile)), "Where a step's time goes"));
+  CHECK(!has(report(temporary_file("hostile.json", hostile)), "The parts of a step"));
 }
 
 TEST_CASE("a report that cannot be written is refused before the run") {
@@ -195,7 +195,7 @@ TEST_CASE("a report that cannot be written is refused before the run") {
   CHECK(has(refused("/no/such/folder/x.html", 3), "found no folder \"/no/such/folder\""));
   const std::string theirs = temporary_file("theirs.html", "<!doctype html><title>mine</title>");
   CHECK(
-      has(refused(theirs, 2), "ringsim: error: --report: expected a new file, or one with results of ringsim, found "));
+      has(refused(theirs, 2), "ringsim: error: --report: expected a new file or a file with ringsim results, found "));
   CHECK(read_file(theirs) == "<!doctype html><title>mine</title>");
   const std::string page = new_page();
   CHECK(run_command({"run", scenario, "--report", page}).code == 0);

@@ -64,7 +64,7 @@ TEST_CASE("several steps are one table in one unit; what has no room in it is na
   REQUIRE(outcome.code == 0);
   CHECK(has(outcome.out, "training step, 4 ranks, star, fair network\n"));
   CHECK_FALSE(has(outcome.out, "\n\n"));  // a second table would come after an empty line
-  CHECK(has(outcome.out, "Left out, as lines would be too long: stalest, staleness, "));
+  CHECK(has(outcome.out, "Left out because lines would be too long: stalest, staleness, "));
   CHECK(has(outcome.out, "--explain shows all.\n"));
   int rows = 0;
   for (const std::string& line : lines_of(outcome.out)) {

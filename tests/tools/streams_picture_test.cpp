@@ -66,11 +66,11 @@ TEST_CASE("a step's picture has each task of each stream, and what of the commun
   // The exposed tail is named on its bar, hatched there and in the legend, and in the sentence below.
   CHECK(has(svg, ">612 us</text>"));
   CHECK(count(svg, "<path class=\"hatch\"") == 2);
-  CHECK(has(svg, ">exposed: communication while nothing computes</text>"));
+  CHECK(has(svg, ">exposed: communication while no kernel computes</text>"));
   CHECK(has(svg,
-            ">612 us of 7.612 ms (8.0 %) are exposed: nothing computes while an exchange is under way or waits for a "
-            "member.</text>"));
-  CHECK(has(svg, ">rank 0 (gpu0) and 3 more do the same at the same times.</text>"));
+            ">612 us of 7.612 ms (8.0 %) are exposed: no kernel computes while an exchange is in progress or waits for "
+            "a member.</text>"));
+  CHECK(has(svg, ">rank 0 (gpu0) and 3 more ranks do the same at the same time.</text>"));
   CHECK(svg == picture_of(scenario()));  // equal results, equal bytes
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("a picture of a step has a lane for each rank that differs") {
   CHECK(has(svg, ">rank 0 (gpu0): compute</text>"));
   CHECK(has(svg, ">rank 2 (gpu2): compute</text>"));
   CHECK(has(svg, "<title>forward l.1, 3 ms to 5 ms</title>"));
-  CHECK(has(svg, ">rank 0 (gpu0) and 2 more do the same at the same times.</text>"));
+  CHECK(has(svg, ">rank 0 (gpu0) and 2 more ranks do the same at the same time.</text>"));
 }
 
 TEST_CASE("a report on a training step has the picture of its streams, and the sentences as text") {
@@ -111,8 +111,8 @@ TEST_CASE("a report on a training step has the picture of its streams, and the s
   CHECK(has(page, "<title>bucket 1, 6 ms to 6.612 ms, exposed for 612 us</title>"));
   CHECK(count(page, "<path class=\"hatch\"") == 2);
   CHECK(has(page,
-            "<p>612 us of 7.612 ms (8.0 %) are exposed: nothing computes while an exchange is under way or waits for a "
-            "member.</p>"));
+            "<p>612 us of 7.612 ms (8.0 %) are exposed: no kernel computes while an exchange is in progress or waits "
+            "for a member.</p>"));
   // A collective has no streams.
   REQUIRE(run_command({"run", source_dir() + "/scenarios/examples/explain/late-rank.json", "--report", path}).code ==
           0);
@@ -129,7 +129,7 @@ TEST_CASE("a folded run has the picture of the whole one") {
   whole.push_back("--no-fold");
   const std::string svg = picture_of(file, large);
   CHECK(svg == picture_of(file, whole));
-  CHECK(has(svg, ">rank 0 (gpu0) and 255 more do the same at the same times.</text>"));
+  CHECK(has(svg, ">rank 0 (gpu0) and 255 more ranks do the same at the same time.</text>"));
 }
 
 TEST_CASE("ranks that stand for others, and runs that are void, leave the picture of the whole run") {
@@ -144,7 +144,7 @@ TEST_CASE("ranks that stand for others, and runs that are void, leave the pictur
   whole.push_back("--no-fold");
   const std::string svg = picture_of(plans, one);
   CHECK(svg == picture_of(plans, whole));
-  CHECK(has(svg, ">rank 32 (node4.gpu0) and 31 more do the same at the same times.</text>"));
+  CHECK(has(svg, ">rank 32 (node4.gpu0) and 31 more ranks do the same at the same time.</text>"));
 }
 
 TEST_CASE("only a training step that all ranks have in common has a picture") {
@@ -154,9 +154,9 @@ TEST_CASE("only a training step that all ranks have in common has a picture") {
     return outcome.err;
   };
   CHECK(has(error_of(source_dir() + "/scenarios/examples/explain/late-rank.json", new_picture()),
-            ": /collective: expected a training step, for a picture of its streams"));
+            ": /collective: expected a training step, because the picture shows its streams"));
   CHECK(has(error_of(source_dir() + "/scenarios/examples/training/async-server.json", new_picture()),
-            "expected one point, found 16"));
+            "expected a scenario with one point, found 16"));
   const std::string async = scenario("", R"("name": "parameter_server", "servers": 1, "mode": "async")");
   CHECK(has(error_of(async, new_picture()), ": /training/regime/mode: expected the mode sync for a picture of a step"));
   CHECK(has(error_of(scenario(), "step.gif"), "expected a name that ends in .svg or .png, found \"step.gif\""));

@@ -125,13 +125,13 @@ TEST_CASE("a sweep goes on with what is there, with what is torn, and when the s
     CHECK(rest.code == 0);
     CHECK(read_file(part) == all);
     const bool torn = bytes > 0 && all[bytes - 1] != '\n';
-    CHECK((rest.err == part + ": the last line was incomplete and is dropped\n") == torn);
+    CHECK((rest.err == part + ": the last line was incomplete and has been dropped\n") == torn);
   }
   // Of 12 points 4 are new; the others keep their rows.
   const std::string grown = scenario(ringsim::test::replaced(twelve, "[2, 6, 8]", "[2, 6, 8, 12]"));
   CHECK(run_command({"sweep", grown, "-o", part, "--resume", "--dry-run"}).out ==
-        "points\nof the product     16\nleft out by where   0\nequal to another    0\ndone already       12\n"
-        "to do               4\n");
+        "points\nin all combinations     16\nexcluded by where   0\nequal to another    0\ndone already       12\nto "
+        "do               4\n");
   CHECK(run_command({"sweep", grown, "-o", part, "--resume"}).code == 0);
   const std::string again = fresh("again.jsonl");
   CHECK(run_command({"sweep", grown, "-o", again}).code == 0);
@@ -143,8 +143,8 @@ TEST_CASE("without --resume what is there stays; with it what is not this sweep'
   const Outcome refused = run_command({"sweep", file, "-o", out});
   CHECK(refused.code == 3);
   CHECK(refused.err == "ringsim: error: " + out +
-                           ": expected no file, or an empty one, found 9 bytes\n"
-                           "  hint: --resume goes on with a sweep; else give another file, or remove this one\n");
+                           ": expected no file, or an empty one, found 9 bytes\n  hint: to continue a sweep, add "
+                           "--resume; otherwise give another file, or remove this one\n");
   const Outcome corrupt = run_command({"sweep", file, "-o", out, "--resume"});
   CHECK(corrupt.code == 3);
   CHECK(corrupt.err.starts_with("ringsim: error: " + out + ":1:1: expected a value"));
@@ -155,8 +155,8 @@ TEST_CASE("without --resume what is there stays; with it what is not this sweep'
   const std::string before = read_file(other);
   const Outcome foreign = run_command({"sweep", shrunk, "-o", other, "--resume"});
   CHECK(foreign.code == 3);
-  CHECK(foreign.err.find("expected a result of this scenario, ringsim and model, found another: topology.ranks 8") !=
-        std::string::npos);
+  CHECK(foreign.err.find("expected a result of this scenario with this version of ringsim and its model, found "
+                         "another: topology.ranks 8") != std::string::npos);
   CHECK(read_file(other) == before);
   CHECK(run_command({"sweep", file, "--resume"}).code == 2);
   const std::string scenario_itself = temporary_file("scenario.jsonl", twelve);
@@ -172,7 +172,8 @@ TEST_CASE("two sweeps do not write into one file") {
   const Outcome second = run_command({"sweep", file, "-o", out, "--resume"});
   CHECK(second.code == 5);
   CHECK(second.err ==
-        "ringsim: error: " + out + ": another sweep writes into it\n  hint: give each its own -o, and merge them\n");
+        "ringsim: error: " + out +
+            ": another sweep is writing to it\n  hint: give each sweep its own -o, and merge the files\n");
   close(held);
   CHECK(run_command({"sweep", file, "-o", out, "--resume"}).code == 0);
 }
@@ -210,7 +211,7 @@ TEST_CASE("a point that fails is a row with its error, without a word of where t
       scenario(ringsim::test::replaced(text, R"(["all_reduce", "all_to_all"])", R"(["all_reduce", "all_gather"])"));
   const Outcome gone = run_command({"sweep", mended, "-o", out, "--resume"});
   CHECK(gone.code == 0);
-  CHECK(gone.err == out + ": 2 errors of points that the scenario no longer has are dropped\n");
+  CHECK(gone.err == out + ": dropped 2 errors of points that are no longer in the scenario\n");
   CHECK(read_file(out).find("\"error\"") == std::string::npos);
 }
 
@@ -236,8 +237,8 @@ TEST_CASE("equal points are simulated once, and told by --dry-run; so is what `w
     "topology": {"kind": "star", "ranks": [2, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
     "collective": {"op": "all_reduce", "algorithm": ["ring", "ring"], "bytes": ["1 KiB", "1 MiB"]}})");
   CHECK(run_command({"sweep", file, "--dry-run", "--shard", "1/2"}).out ==
-        "points\nof the product     8\nleft out by where  2\nequal to another   3\nin shard 1/2       2\n"
-        "done already       0\nto do              2\n");
+        "points\nin all combinations     8\nexcluded by where  2\nequal to another   3\nin shard 1/2       2\ndone "
+        "already       0\nto do              2\n");
   CHECK(n_lines(run_command({"sweep", file}).out) == 3);
 }
 
@@ -305,13 +306,13 @@ TEST_CASE("Slurm's job array is the default shard, and stderr says so") {
   const Environment id("SLURM_ARRAY_TASK_ID", "7"), count("SLURM_ARRAY_TASK_COUNT", "3"),
       first("SLURM_ARRAY_TASK_MIN", "5");
   const Outcome third = run_command({"sweep", file});
-  CHECK(third.err == "shard 3/3, as Slurm's job array says\n");
+  CHECK(third.err == "shard 3/3, from the Slurm job array\n");
   CHECK(third.out == run_command({"sweep", file, "--shard", "3/3"}).out);
   CHECK(n_lines(third.out) > 0);
   CHECK(n_lines(third.out) < 12);
   {
     const Environment step("SLURM_ARRAY_TASK_STEP", "2");
-    CHECK(run_command({"sweep", file}).err == "shard 2/3, as Slurm's job array says\n");
+    CHECK(run_command({"sweep", file}).err == "shard 2/3, from the Slurm job array\n");
   }
   {
     const Environment odd("SLURM_ARRAY_TASK_ID", "12");
@@ -333,8 +334,8 @@ TEST_CASE(
                    "time_us > 100 where bytes == 1024 and collective.algorithm == 'ring'", "--junit", xml});
   CHECK(held.code == 1);
   CHECK(
-      held.err.starts_with("3 times a gate is not passed:\n  topology.ranks 2, collective.algorithm ring, "
-                           "collective.bytes 1 KiB: time_us > 100 where bytes == 1024 and"));
+      held.err.starts_with("3 gate failures:\n  topology.ranks 2, collective.algorithm ring, collective.bytes 1 KiB: "
+                           "time_us > 100 where bytes == 1024 and"));
   const std::string verdict = read_file(xml);
   CHECK(verdict.find("<testsuite name=\"twelve\" tests=\"12\" failures=\"3\" errors=\"0\" skipped=\"0\">") !=
         std::string::npos);
@@ -345,8 +346,7 @@ TEST_CASE(
   CHECK(moved.err.find("topology.ranks 8, collective.algorithm ring, collective.bytes 1 MiB: slower: ") !=
         std::string::npos);
   CHECK(moved.err.find("bytes 1 KiB: slower") == std::string::npos);  // mostly latency: within the tolerance
-  CHECK(moved.err.find("baseline: 12 results compared, 6 moved by more than 2 %, the farthest by ") !=
-        std::string::npos);
+  CHECK(moved.err.find("baseline: 12 results compared, 6 changed by more than 2 %, at most by ") != std::string::npos);
   // Points that fail now and did not then are errors, and no failures besides.
   const Outcome lost = run_command(
       {"sweep", file, "--baseline", base, "--junit", xml, "--set", R"(faults=[{"link": "gpu1", "state": "down"}])"});
@@ -417,9 +417,8 @@ TEST_CASE("what is no row that was cut off is not dropped: the file of something
     const std::string out = temporary_file("other.jsonl", other);
     const Outcome outcome = run_command({"sweep", file, "-o", out, "--resume"});
     CHECK(outcome.code == 3);
-    CHECK(
-        outcome.err.find(out + ":1: expected a result of ringsim, or the begin of one that was cut off, found other") !=
-        std::string::npos);
+    CHECK(outcome.err.find(out + ":1: expected a ringsim result, or the start of an incomplete one, found other") !=
+          std::string::npos);
     CHECK(read_file(out) == other);
     CHECK(run_command({"merge", out, "-o", fresh("m.csv")}).code == 3);
   }
@@ -505,14 +504,13 @@ TEST_CASE("a matrix is made of what run wrote, as it is by run; else merge refus
   CHECK(merged.out == ran.out);
   const auto refused = run_command({"merge", kept, "-o", "-"});
   CHECK(refused.code == 3);
-  CHECK(refused.err ==
-        "ringsim: error: " + kept +
-            ": expected JSON lines, as `ringsim sweep` writes them, found CSV\n"
-            "  hint: of such files only a matrix is made: --format matrix --rows COLUMN --columns COLUMN\n");
+  CHECK(refused.err == "ringsim: error: " + kept +
+                           ": expected JSON lines, as `ringsim sweep` writes them, found CSV\n  hint: such files can "
+                           "only be merged into a matrix: --format matrix --rows COLUMN --columns COLUMN\n");
   // The content tells, not the name.
   const auto missing = run_command({"merge", "/nowhere/all.csv", "-o", "-"});
   CHECK(missing.code == 3);
-  CHECK(missing.err == "ringsim: error: /nowhere/all.csv: expected a file of results, found no file of that name\n");
+  CHECK(missing.err == "ringsim: error: /nowhere/all.csv: expected a results file, found no file of that name\n");
 }
 
 }  // namespace sweep_test

@@ -172,15 +172,15 @@ TEST_CASE("what cannot be exported is refused with what can") {
   };
   CHECK(has(err(example("llama3-8b.json"), base + ".txt", 2),
             "FILE: expected a file named *.json, *.json.gz or *.et, found "));
-  CHECK(has(err(example("llama3-8b.json"), base + ".json", 2), "FILE: expected {rank} in the name, as each of "));
+  CHECK(has(err(example("llama3-8b.json"), base + ".json", 2), "FILE: expected {rank} in the name, because each of "));
   const Outcome varied = run_command({"trace", "export", example("buckets.json"), base + "{rank}.json"});
   CHECK(varied.code == 2);
-  CHECK(has(varied.err, "expected one point, found 6"));
+  CHECK(has(varied.err, "expected a scenario with one point, found 6"));
   const std::string collective = temporary_file("s.json", R"({"version": 1,
     "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}})");
   CHECK(has(err(collective, base + "{rank}.json", 3),
-            "/collective: expected a training step, whose kernels a trace has"));
+            "/collective: expected a training step, because a trace contains its kernels"));
 }
 
 }  // namespace trace_export_test

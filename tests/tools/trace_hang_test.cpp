@@ -88,7 +88,7 @@ TEST_CASE("dumps with durations have a table of them, and compare reads it; with
       run_command({"trace", "compare", "dgx-a100", first, second, "--assert", "transfer_us < 100"});
   CHECK(compared.code == 1);
   CHECK(has(compared.out, "late rank 1"));
-  CHECK(has(compared.err, "warning: durations of Flight Recorder"));
+  CHECK(has(compared.err, "warning: Flight Recorder measures durations"));
   const std::string bare = dump_of_pair(0, {{}});
   const Outcome refused = run_command({"trace", "compare", "dgx-a100", bare});
   CHECK(refused.code == 3);
@@ -110,7 +110,7 @@ TEST_CASE("the page of a hang has the cause as its title, all findings, and each
   for (std::size_t at = page.find("<li>"); at != std::string::npos; at = page.find("<li>", at + 1)) ++findings;
   CHECK(findings == 3);
   CHECK(has(page,
-            "look at the program: its last call was all_reduce number 2 of group 0 (default_pg), step at "
+            "check the program: its last call was all_reduce number 2 of group 0 (default_pg), step at "
             "train.py:88</li>"));
   CHECK(has(page, ">number 3 of 0 (default_pg)</text>"));
   CHECK(has(page, ">number 7 of 2 (tensor)</text>"));
@@ -123,8 +123,8 @@ TEST_CASE("the page of a hang has the cause as its title, all findings, and each
   for (std::size_t at = page.find("<title>rank "); at != std::string::npos; at = page.find("<title>rank ", at + 1))
     ++cells;
   CHECK(cells == 6);
-  for (const char* heading : {"Groups", "How far each rank is"}) CHECK(has(page, std::string(heading) + "</h2>"));
-  CHECK(!has(page, "Sends and receives that are pending"));
+  for (const char* heading : {"Groups", "Progress of each rank"}) CHECK(has(page, std::string(heading) + "</h2>"));
+  CHECK(!has(page, "Pending sends and receives"));
   CHECK(has(page, "ringsim trace show"));
   CHECK(!has(page, "<script"));
 }
@@ -140,7 +140,7 @@ TEST_CASE("of many ranks the page draws those that the findings name") {
                     late = dump(77, {{.number = 1}}), page_file = temporary_file("hang.html", "");
   REQUIRE(run_command({"trace", "show", first, late, "--report", page_file}).code == 0);
   const std::string page = read_file(page_file);
-  CHECK(has(page, "64 of 100 ranks are drawn: those that the findings name, then those that are behind."));
+  CHECK(has(page, "64 of 100 ranks are drawn: first those named in the findings, then those that are behind."));
   CHECK(has(page, "<title>rank 77, number 2: not called"));
   CHECK(has(page, "<title>rank 62, number 2: no dump</title>"));
   CHECK(!has(page, "<title>rank 63, "));
@@ -173,7 +173,7 @@ TEST_CASE("the page of a job that does not hang says so, and has no picture") {
   const std::string file = dump_of_pair(0, {{}}), page_file = temporary_file("hang.html", "");
   REQUIRE(run_command({"trace", "show", file, "--report", page_file}).code == 0);
   const std::string page = read_file(page_file);
-  CHECK(has(page, "<h1>No call of these dumps is pending</h1>"));
+  CHECK(has(page, "<h1>No call in these dumps is pending</h1>"));
   CHECK(!has(page, "<svg"));
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("what dumps cannot give is refused, and what has no effect warns") {
   const std::string to = temporary_file("page.html", "");
   const Outcome trace = run_command({"trace", "show", file, "--trace", to + ".json"});
   CHECK(trace.code == 2);
-  CHECK(has(trace.err, "--trace: expected profiles with times, found dumps of Flight Recorder, which do not say when"));
+  CHECK(has(trace.err, "--trace: expected profiles with times, found Flight Recorder dumps, which have none"));
   const Outcome group = run_command({"trace", "show", file, "--group", "all"});
   CHECK(group.code == 0);
   CHECK(has(group.err, "warning: --group has no effect"));

@@ -123,8 +123,8 @@ TEST_CASE("too many events are cut at a time, with both ends of every message, a
     CHECK(trace.slices.size() + flows + trace.samples.size() <= most);
     CHECK(trace.slices.size() > 2);
     CHECK(last < SimTime{6012us});
-    CHECK(has(trace.left_out, fmt::format("the trace has at most {} events", most)));
-    CHECK(has(trace.left_out, "nothing that ended after"));
+    CHECK(has(trace.left_out, fmt::format("the trace is limited to {} events", most)));
+    CHECK(has(trace.left_out, "everything that ended after"));
     CHECK(has(trace.left_out, "--trace-rank, --trace-link, --trace-from and --trace-to"));
   }
 }
@@ -154,18 +154,17 @@ TEST_CASE("what is asked wrongly is refused before anything runs, or names the o
   };
   const std::string file = fresh("t.json");
   is_refused(traced(fresh("t.txt"), star), 2, "expected a file named *.json, *.json.gz or *.pftrace");
-  is_refused(traced(file, star, {"--set", "topology.ranks=[4, 8]"}), 2, "expected one point, found 2");
+  is_refused(traced(file, star, {"--set", "topology.ranks=[4, 8]"}), 2, "expected a scenario with one point, found 2");
   is_refused(traced(file, star, {"--trace-from", "2 us", "--trace-to", "1 us"}), 2, "expected a time after");
   is_refused(traced(file, star, {"--trace-rank", "4"}), 3, "expected a rank from 0 to 3, found 4");
   is_refused(traced(file, star, {"--trace-link", "gpu9"}), 3, "--trace-link: expected a link, FROM -> TO");
   is_refused(run_command({"run", temporary_file("s.json", star), "--trace-rank", "1"}), 2, "--trace");
-  is_refused(run_command({"run", temporary_file("s.json", star), "--utilization", "-"}), 2,
-             "expected a file of its own");
+  is_refused(run_command({"run", temporary_file("s.json", star), "--utilization", "-"}), 2, "expected a separate file");
   is_refused(run_command({"run", temporary_file("s.json", star), "--utilisation", file}), 2,
              "--utilisation has been replaced by --utilization");
   is_refused(run_command({"run", temporary_file("s.json", star), "--utilisation-step", "1 ms"}), 2,
              "--utilisation-step has been replaced by --utilization-step");
-  is_refused(traced(file, star, {"--utilization", file}), 3, "expected a file for the results other");
+  is_refused(traced(file, star, {"--utilization", file}), 3, "expected an output file that");
   is_refused(traced("/no/such/folder/t.json", star), 3, "found no folder");
   CHECK(!std::filesystem::exists(file));
 }
@@ -173,7 +172,7 @@ TEST_CASE("what is asked wrongly is refused before anything runs, or names the o
 TEST_CASE("nothing in the chosen part is said") {
   const Outcome outcome = traced(fresh("t.json"), star, {"--trace-from", "1 s"});
   CHECK(outcome.code == 0);
-  CHECK(has(outcome.err, "nothing of the run is in the part that was chosen"));
+  CHECK(has(outcome.err, "the selected part of the run is empty"));
 }
 
 TEST_CASE("explain writes the same trace as run") {

@@ -50,8 +50,8 @@ TEST_CASE("the name of a machine is a scenario of one node of it, which stderr s
     CAPTURE(preset.name);
     const Outcome by_name = run_with_input({"run", preset.name, "--format", "csv"}, "", "/");
     CHECK(by_name.code == 0);
-    const std::string note =
-        "ringsim: note: " + preset.name + " is a machine, not a file; taken as this scenario, which --set changes:\n  ";
+    const std::string note = "ringsim: note: " + preset.name +
+                             " is a machine, not a file; using this scenario, which you can change with --set:\n  ";
     REQUIRE(by_name.err.starts_with(note));
     const std::string text = by_name.err.substr(note.size(), by_name.err.find('\n', note.size()) - note.size());
     CHECK(by_name.out == run_with_input({"run", "-", "--format", "csv"}, text).out);
@@ -65,7 +65,7 @@ TEST_CASE("the name of a machine is a scenario of one node of it, which stderr s
   CHECK(show.out == run_with_input({"topology", "show", "hgx-h100"}, "", "/").out);
   const Outcome open = run_with_input({"run", "h100", "--set", "collective.bytes=1MiB", "--format", "csv"}, "", "/");
   CHECK(open.code == 0);
-  CHECK(has(open.err, "ringsim: note: h100 is taken to be hgx-h100, NVIDIA HGX H100"));
+  CHECK(has(open.err, "ringsim: note: h100 is assumed to be hgx-h100, NVIDIA HGX H100"));
   CHECK(has(open.out, "\nhgx-h100,all_reduce,"));
   CHECK(has(open.out, ",1048576,"));
   // Any command that takes a scenario; one point, so that those that need one do.
@@ -83,9 +83,9 @@ TEST_CASE("the name of a machine is a scenario of one node of it, which stderr s
   CHECK(has(run_command({"dgx-a100"}).err, "hint: did you mean `ringsim run dgx-a100`?"));
   CHECK(run_with_input({"run", "dgx-b100"}, "", "/").code == 3);
   CHECK(run_with_input({"run", "p5e.48xlarge"}, "", "/").err ==
-        "ringsim: error: p5e.48xlarge: expected a scenario file or the name of a machine, found neither\n"
-        "  hint: p5e.48xlarge is no preset; the nearest is aws-p5en, from which it differs: 32 EFA NICs, four a GPU as "
-        "aws-p5 has, instead of 16\n");
+        "ringsim: error: p5e.48xlarge: expected a scenario file or the name of a machine, found neither\n  hint: "
+        "p5e.48xlarge is not a preset; the nearest is aws-p5en, with these differences: 32 EFA NICs, four per GPU as "
+        "in aws-p5, instead of 16\n");
 }
 
 TEST_CASE("a file that is not there is answered with one of nearly its name there, or of its name in a folder below") {
@@ -170,9 +170,9 @@ TEST_CASE("the ending of a file is kept or refused by every command that writes 
   CHECK(run_command({"run", file, "-o", in_folder("x.json"), "--format", "csv"}).code == 0);
   CHECK(ringsim::test::read_file(in_folder("x.json")) == run_command({"run", file, "--format", "csv"}).out);
   CHECK(run_command({"schedule", "export", file, "--to", "msccl", "-o", in_folder("x.json")}).err ==
-        fmt::format("ringsim: error: --to cannot be combined with a file that ends in .json, found \"{}\"\n"
-                    "  hint: --to names a format other than .json: leave it out, or rename the file\n"
-                    "usage: ringsim schedule export SCENARIO [OPTIONS]; `ringsim help schedule export` says more\n",
+        fmt::format("ringsim: error: --to cannot be combined with a file that ends in .json, found \"{}\"\n  hint: "
+                    "--to selects a format other than .json: remove it or rename the file\nusage: ringsim schedule "
+                    "export SCENARIO [OPTIONS]; run `ringsim help schedule export` for details\n",
                     in_folder("x.json")));
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("a command that needs one point prints itself with the values of the f
     "collective": {"op": "all_reduce", "algorithm": ["ring", {"name": "chain", "segments": 2}], "bytes": ["1 MiB"]}})");
   const Outcome outcome = run_command({"explain", file, "--set", "transport.pxn=false"});
   CHECK(outcome.code == 2);
-  const std::string wanted = "hint: choose one, such as ringsim explain " + file +
+  const std::string wanted = "hint: choose one, for example with ringsim explain " + file +
                              " --set transport.pxn=false --set topology.ranks=4 --set collective.algorithm=ring\n";
   CHECK(has(outcome.err, wanted));
   CHECK(run_command({"explain", file, "--set", "transport.pxn=false", "--set", "topology.ranks=4", "--set",
@@ -291,7 +291,7 @@ TEST_CASE("a warning is said once, and of several points with that at which it h
       "nodes": 1}}, "collective": {{"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}}}})",
                                                    node));
   };
-  const std::string of_h100 = "\"h100\" is taken to be hgx-h100";
+  const std::string of_h100 = "\"h100\" is assumed to be hgx-h100";
   const Outcome one = run_command({"run", open(R"("h100")")});
   CHECK(count(one.err, of_h100) == 1);
   CHECK(!has(one.err, "(at "));

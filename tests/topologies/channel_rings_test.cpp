@@ -285,7 +285,7 @@ TEST_CASE("rings of two p5 stay on NVLink and below the PCIe switches of their N
 TEST_CASE("ranks that no ring joins are refused; one rank has a ring of itself") {
   const Topology parted = meshed({{0, 1, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 0, 0}});
   CHECK_THROWS_WITH_AS(channel_rings(parted, parted.ranks(), {}),
-                       "expected rings for the channels, found no closed way round all ranks that has room for itself",
+                       "expected rings for the channels, found no closed path through all ranks with enough bandwidth",
                        InputError);
   const Topology one = star(1, {.bandwidth = 1_GBps});
   CHECK(channel_rings(one, one.ranks(), {}).orders == std::vector<std::vector<Actor>>{{0}});

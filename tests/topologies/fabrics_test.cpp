@@ -140,15 +140,15 @@ TEST_CASE("leaf-spine: parallel cables to one spine stand together") {
 
 TEST_CASE("leaf-spine: what is not whole or not even is refused with what would be") {
   CHECK(complaint(8, 4, LeafSpine{.nodes_per_leaf = 4, .oversubscription = 3, .link = cable}) ==
-        "/fabric/oversubscription: expected a whole number of cables up from a switch, found 16 NICs * 10 GB/s / (3 * "
-        "10 GB/s) = 5.33333\n  hint: possible: oversubscription 2 or 4; or nodes_per_leaf 3 or 6");
+        "/fabric/oversubscription: expected a whole number of uplinks per switch, found 16 NICs * 10 GB/s / (3 * 10 "
+        "GB/s) = 5.33333\n  hint: possible: oversubscription 2 or 4; or nodes_per_leaf 3 or 6");
   CHECK(complaint(8, 4, LeafSpine{.nodes_per_leaf = 4, .oversubscription = 2, .spines = 3, .link = cable}) ==
-        "/fabric/spines: expected spines over which the cables up from a switch can be spread evenly, found 3 spines "
-        "and 16 NICs * 10 GB/s / (2 * 10 GB/s) = 8\n  hint: possible: spines 2 or 4; or nodes_per_leaf 3 or 6");
+        "/fabric/spines: expected a number of spines that divides the uplinks of a switch evenly, found 3 spines and "
+        "16 NICs * 10 GB/s / (2 * 10 GB/s) = 8\n  hint: possible: spines 2 or 4; or nodes_per_leaf 3 or 6");
   // No ratio helps where one cable up is faster than all below.
   CHECK(complaint(8, 1, LeafSpine{.nodes_per_leaf = 2, .link = cable, .uplink = fast}) ==
-        "/fabric/oversubscription: expected a whole number of cables up from a switch, found 2 NICs * 10 GB/s / (1 * "
-        "40 GB/s) = 0.5\n  hint: possible: nodes_per_leaf 4");
+        "/fabric/oversubscription: expected a whole number of uplinks per switch, found 2 NICs * 10 GB/s / (1 * 40 "
+        "GB/s) = 0.5\n  hint: possible: nodes_per_leaf 4");
   CHECK(complaint(8, 1, LeafSpine{.link = cable}) == "/fabric/nodes_per_leaf: expected a count of at least 1, found 0");
   CHECK(complaint(8, 1, LeafSpine{.nodes_per_leaf = 1, .oversubscription = 0, .link = cable}) ==
         "/fabric/oversubscription: expected a count of at least 1, found 0");
@@ -226,7 +226,7 @@ TEST_CASE("rail: without spines GPUs reach those of their own rail only") {
   CHECK(text_of(t, routes.find(at(t, "node0.gpu1"), at(t, "node2.gpu1"))) ==
         "NET: node0.gpu1 > node0.pcie1 > node0.nic1 > group0.rail1 > node2.nic1 > node2.pcie1 > node2.gpu1");
   CHECK_THROWS_WITH_AS(routes.find(at(t, "node0.gpu0"), at(t, "node2.gpu1")),
-                       doctest::Contains("data must rest in host memory"), InputError);  // nic1 is not near gpu0
+                       doctest::Contains("data must be staged in host memory"), InputError);  // nic1 is not near gpu0
 }
 
 TEST_CASE("rail: a rail exists only where a group has a NIC of that number") {
@@ -240,16 +240,16 @@ TEST_CASE("rail: a rail exists only where a group has a NIC of that number") {
 
 TEST_CASE("rail: spines and what depends on them are given together") {
   CHECK(complaint(4, 1, RailFabric{.nodes_per_group = 2, .link = cable}) ==
-        "/fabric/spines: expected at least 1 spine to join 2 groups of nodes, found 0\n"
-        "  hint: \"nodes_per_group\" 4 puts all nodes into one group");
+        "/fabric/spines: expected at least 1 spine to join 2 groups of nodes, found 0\n  hint: with "
+        "\"nodes_per_group\" 4, all nodes are in one group");
   CHECK(complaint(4, 1, RailFabric{.nodes_per_group = 4, .link = cable, .uplink = fast}) ==
         "/fabric/uplink: expected no uplink where no spine joins the rails, found one\n  hint: add \"spines\"");
   CHECK(complaint(4, 1, RailFabric{.nodes_per_group = 4, .oversubscription = 2, .link = cable}) ==
         "/fabric/oversubscription: expected no oversubscription where no spine joins the rails, found 2\n"
         "  hint: add \"spines\"");
   CHECK(complaint(4, 8, RailFabric{.nodes_per_group = 4, .spines = 3, .link = cable}) ==
-        "/fabric/spines: expected spines over which the cables up from a switch can be spread evenly, found 3 spines "
-        "and 4 NICs * 10 GB/s / (1 * 10 GB/s) = 4\n  hint: possible: spines 2 or 4; or nodes_per_group 3 or 6");
+        "/fabric/spines: expected a number of spines that divides the uplinks of a switch evenly, found 3 spines and 4 "
+        "NICs * 10 GB/s / (1 * 10 GB/s) = 4\n  hint: possible: spines 2 or 4; or nodes_per_group 3 or 6");
 }
 
 TEST_CASE("torus: a switch a node, cabled dimension by dimension, even places first") {
@@ -355,7 +355,8 @@ TEST_CASE("dragonfly: every two groups have as many cables as the ports allow, a
 TEST_CASE("dragonfly: too few ports or routers are refused") {
   CHECK(
       complaint(4, 1, Dragonfly{.groups = 10, .routers = 4, .nodes_per_router = 1, .global_links = 2, .link = cable}) ==
-      "/fabric/global_links: expected at least 3 a router, so that a group's 4 routers reach 9 other groups, found 2");
+      "/fabric/global_links: expected at least 3 per router, so that the 4 routers of a group reach 9 other groups, "
+      "found 2");
   CHECK(complaint(13, 1, Dragonfly{.groups = 3, .routers = 2, .nodes_per_router = 2, .link = cable}) ==
         "/fabric/groups: expected room for 13 nodes, found 3 groups * 2 routers * 2 nodes = 12");
 }
@@ -383,8 +384,8 @@ TEST_CASE("machines without a NIC cannot be joined") {
   Machine lonely;
   lonely.devices.push_back({"gpu0", NodeKind::gpu, {}, {}});
   CHECK_THROWS_WITH_AS(build(Cluster{{{std::make_shared<const Machine>(lonely), 2}}, StarFabric{cable}, {}}),
-                       "/fabric: expected machines with at least one NIC to cable, found none\n"
-                       "  hint: take machines whose NICs have a \"port\"",
+                       "/fabric: expected machines with at least one NIC that can be cabled, found none\n  hint: use "
+                       "machines whose NICs have a \"port\"",
                        InputError);
 }
 

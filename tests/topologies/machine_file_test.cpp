@@ -62,7 +62,7 @@ TEST_CASE("a preset with a mistake is refused at the place of the mistake") {
   CHECK(preset.cables[0].link.source == "2 links as one, of each: bandwidth: a page; latency: assumed: a guess");
 
   const std::string cabled_hint =
-      "\n  hint: a nic that joins no fabric (storage, management) has \"cabled\": false instead";
+      "\n  hint: for a nic that is not connected to the fabric (storage, management), set \"cabled\": false instead";
   struct Row {
     std::string from, to;
   };
@@ -150,8 +150,8 @@ TEST_CASE("lists at both ends of a link go pairwise, or in runs of the longer") 
         Texts{"gpu0 - s0", "gpu1 - s0", "gpu2 - s1", "gpu3 - s1"});
   CHECK(cables(R"({"mesh": "gpu[1-3]")" + type) == Texts{"gpu1 - gpu2", "gpu1 - gpu3", "gpu2 - gpu3"});
   CHECK_THROWS_WITH_AS(cables(R"({"from": "gpu[0-7]", "to": "n[0-2]")" + type),
-                       "x.json: /links/0: expected two lists of equal length, or one a multiple of the other, found 8 "
-                       "and 3 devices",
+                       "x.json: /links/0: expected two lists of equal length, or one length that is a multiple of the "
+                       "other, found 8 and 3 devices",
                        InputError);
   CHECK_THROWS_WITH_AS(cables(R"({"mesh": "gpu1")" + type),
                        "x.json: /links/0/mesh: expected two devices or more, found one", InputError);
@@ -178,7 +178,7 @@ TEST_CASE("a list that counts nothing, backwards or without end is refused") {
   CHECK_THROWS_WITH_AS(machine_of(R"({"name": "gpu[0-10000]", "kind": "gpu"})", ""),
                        "x.json: /devices/0/name: at most 10000 names, found \"gpu[0-10000]\"", InputError);
   CHECK_THROWS_WITH_AS(machine_of(R"({"name": "gpu[0-3,2]", "kind": "gpu"})", ""),
-                       "x.json: /devices/0/name: two devices are called \"gpu2\"", InputError);
+                       "x.json: /devices/0/name: two devices are named \"gpu2\"", InputError);
 }
 
 TEST_CASE("a type of link of the file's own wins over the library's") {
@@ -194,10 +194,10 @@ TEST_CASE("a type of link of the file's own wins over the library's") {
   CHECK(library.kind == LinkKind::nvlink);
   CHECK(machine_of(two, link, own("nvlink3")).cables.at(0).link.bandwidth == 4_GBps);
   // A misspelt one would leave the library's in force.
-  CHECK_THROWS_WITH_AS(machine_of(two, link, own("nvlnk3")),
-                       "x.json: /link_types/nvlnk3: no link and no port is of type \"nvlnk3\"\n  hint: did you mean "
-                       "\"nvlink3\"?",
-                       InputError);
+  CHECK_THROWS_WITH_AS(
+      machine_of(two, link, own("nvlnk3")),
+      "x.json: /link_types/nvlnk3: no link or port has the type \"nvlnk3\"\n  hint: did you mean \"nvlink3\"?",
+      InputError);
   CHECK_THROWS_WITH_AS(library_link("pcie4x16"),
                        "expected the name of a link type, found \"pcie4x16\"\n  hint: did you mean \"pcie4-x16\"?",
                        InputError);
@@ -223,7 +223,7 @@ TEST_CASE("a host says how far its GPUs reach each other, at what cost, and how 
 
   CHECK_THROWS_WITH_AS(host(R"({"peer_cost": 1.2})"),
                        "x.json: /host/peer_cost: a number without a source\n  hint: write {\"value\": ..., \"source\": "
-                       "\"where it is from\"}, or \"assumed\": \"why it is taken to be so\"",
+                       "\"where it comes from\"}, or \"assumed\": \"why this value is assumed\"",
                        InputError);
   for (const std::string cost : {"0.5", "\"1.2\"", "1000"}) {
     CHECK_THROWS_WITH_AS(host(R"({"peer_cost": {"value": )" + cost + R"(, "source": "a"}})"),
@@ -244,14 +244,14 @@ TEST_CASE("a host says how far its GPUs reach each other, at what cost, and how 
 }
 
 TEST_CASE("a nic has a port or says that it is not cabled, and nothing else has either") {
-  const std::string hint = "\n  hint: a nic that joins no fabric (storage, management) has \"cabled\": false instead";
+  const std::string hint =
+      "\n  hint: for a nic that is not connected to the fabric (storage, management), set \"cabled\": false instead";
   for (const std::string what :
        {R"("kind": "nic")", R"("kind": "nic", "cabled": true)", R"("kind": "nic", "cabled": false, "port": "edr")",
         R"("kind": "cpu", "port": "edr")", R"("kind": "cpu", "cabled": false)"}) {
     CHECK_THROWS_WITH_AS(
         machine_of(R"({"name": "gpu0", "kind": "gpu"}, {"name": "d", )" + what + "}", ""),
-        ("x.json: /devices/1: a nic, and nothing else, has a \"port\": the type of link that it offers "
-         "to the fabric" +
+        ("x.json: /devices/1: only a nic, and every nic, has a \"port\", the link type that it offers to the fabric" +
          hint)
             .c_str(),
         InputError);
@@ -265,7 +265,7 @@ TEST_CASE("a layout has a source, an assumption or both, and nothing else") {
     return machine_of(R"({"name": "gpu0", "kind": "gpu"})", "", R"(, "layout": )" + layout);
   };
   CHECK(with(R"({"source": "a page", "assumed": "the rest"})").n_gpus() == 1);
-  CHECK_THROWS_WITH_AS(with("{}"), "x.json: /layout: expected a \"source\", what is \"assumed\", or both", InputError);
+  CHECK_THROWS_WITH_AS(with("{}"), "x.json: /layout: expected \"source\", \"assumed\" or both", InputError);
   CHECK_THROWS_WITH_AS(with(R"({"source": ""})"), "x.json: /layout/source: expected a text", InputError);
   CHECK_THROWS_WITH_AS(with(R"({"sources": "a page"})"),
                        "x.json: /layout/sources: unknown key \"sources\"\n  hint: did you mean \"source\"?",

@@ -98,7 +98,7 @@ TEST_CASE("a machine file holds hosts, attributes and NICs that are not cabled")
   CHECK(to_machine_file(machine) == R"({
   "name": "m",
   "summary": "a \"test\"",
-  "host": {"peer_access":{"value":"PHB","source":"as in the machine \"m\" that this was written from"},"peer_cost":{"value":1.2,"source":"as in the machine \"m\" that this was written from"},"gpudirect_cost":{"value":1.25,"source":"as in the machine \"m\" that this was written from"},"between_host_bridges":{"value":"SYS","source":"as in the machine \"m\" that this was written from"}},
+  "host": {"peer_access":{"value":"PHB","source":"as in the machine \"m\" from which this file was written"},"peer_cost":{"value":1.2,"source":"as in the machine \"m\" from which this file was written"},"gpudirect_cost":{"value":1.25,"source":"as in the machine \"m\" from which this file was written"},"between_host_bridges":{"value":"SYS","source":"as in the machine \"m\" from which this file was written"}},
   "link_types": {
     "infiniband": {"kind":"infiniband","bandwidth":{"value":"12 GB/s","source":"a table"},"latency":{"value":"0 ps","assumed":"none"}},
     "pcie": {"kind":"pcie","bandwidth":{"value":"24 GB/s","source":"a page","assumed":"that it holds"},"latency":{"value":"350 ns","source":"a run"}}

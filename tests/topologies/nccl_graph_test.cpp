@@ -121,30 +121,30 @@ TEST_CASE("dev is hexadecimal from NCCL 2.21 on, and before as C reads it") {
 
 TEST_CASE("a file that NCCL would misread is refused with its line") {
   CHECK(complaint("<graphs version=\"1\">", "<graphs version=\"2\">") ==
-        "g.xml:1: expected version \"1\" of <graphs>, found \"2\"\n  hint: NCCL also refuses any other");
+        "g.xml:1: expected version \"1\" of <graphs>, found \"2\"\n  hint: NCCL refuses other versions as well");
   CHECK(complaint("<gpu dev=\"0x1\"/>", "<gpu dev=\"0x0\"/>") ==
         "g.xml:6: expected each GPU once in a channel, found gpu0 (dev 0x0) again");
   CHECK(complaint("      <gpu dev=\"0x1\"/>\n", "") ==
         "g.xml:3: expected each of 2 GPUs once in a channel, found no gpu1 (dev 0x1)");
   CHECK(complaint("<gpu dev=\"0x1\"/>", "<gpu dev=\"0x7\"/>") ==
-        "g.xml:6: expected dev of <gpu> to be that of a GPU that takes part, found \"0x7\"; there are 0x0 (gpu0), 0x1 "
-        "(gpu1)\n  hint: take the file of this machine, or the machine of this file");
+        "g.xml:6: expected dev of <gpu> to be that of a participating GPU, found \"0x7\"; there are 0x0 (gpu0), 0x1 "
+        "(gpu1)\n  hint: use a file for this machine, or the machine of this file");
   CHECK(complaint("<net dev=\"0x1\"/>", "<net dev=\"0x2\"/>") ==
         "g.xml:10: expected dev of <net> to be that of a NIC, found \"0x2\"; there are 0x0 (nic0), 0x1 (nic1)\n  hint: "
-        "take the file of this machine, or the machine of this file");
+        "use a file for this machine, or the machine of this file");
   CHECK(complaint("dev=\"0x1\"", "dev=\"1x\"") ==
-        "g.xml:6: expected dev of <gpu> to be a hexadecimal number, found \"1x\"\n  hint: NCCL reads it as hexadecimal "
-        "from 2.21 on: 10 is 16, 0xa is 10");
+        "g.xml:6: expected dev of <gpu> to be a hexadecimal number, found \"1x\"\n  hint: since 2.21, NCCL reads it as "
+        "hexadecimal: 10 is 16, 0xa is 10");
   CHECK(complaint("      <net dev=\"0x0\"/>\n", "") ==
-        "g.xml:3: expected <net> before and after the GPUs of a channel, found none before them\n  hint: that is a "
-        "file of one node; NCCL would take the net of dev 0 for all channels");
+        "g.xml:3: expected <net> before and after the GPUs of a channel, found none before them\n  hint: this file is "
+        "for one node; NCCL would use the net of dev 0 for all channels");
   CHECK(complaint("speedintra=\"20\"", "speedintra=\"0\"") ==
         "g.xml:2: expected speedintra of <graph> to be a number of GB/s above 0, found \"0\"");
   CHECK(complaint("speedinter=\"12.5\"", "speedinter=\"-1\"") ==
         "g.xml:2: expected speedinter of <graph> to be a number of GB/s above 0, found \"-1\"");
   CHECK(complaint("nchannels=\"2\"", "nchannels=\"3\"") ==
-        "g.xml:2: expected as many <channel> as nchannels says, 3, found 2\n  hint: NCCL does not count them: channels "
-        "that it does not find it takes to be all of rank 0");
+        "g.xml:2: expected as many <channel> as nchannels says, 3, found 2\n  hint: NCCL does not count them: it "
+        "assumes that missing channels consist only of rank 0");
   CHECK(complaint("nchannels=\"2\"", "nchannels=\"65\"") ==
         "g.xml:2: expected nchannels of <graph> to be a whole number from 0 to 64, found \"65\"");
   CHECK(complaint("pattern=\"4\"", "pattern=\"1\"") ==
@@ -153,16 +153,15 @@ TEST_CASE("a file that NCCL would misread is refused with its line") {
         "g.xml:2: expected typeintra of <graph> to be one of LOC, NVL, NVB, PIX, PXB, P2C, PXN, PHB, SYS, found "
         "\"NVLINK\"");
   CHECK(complaint(" samechannels=\"1\"", "") == "g.xml:2: expected the attribute samechannels of <graph>, found none");
-  CHECK(
-      complaint("<gpu dev=\"0x1\"/>", "<gpu dev=\"0x1\" rank=\"3\"/>") ==
-      "g.xml:6: expected rank 1 of the GPU of dev 0x1, found 3\n  hint: leave rank out: NCCL then finds it by dev, on "
-      "every node");
+  CHECK(complaint("<gpu dev=\"0x1\"/>", "<gpu dev=\"0x1\" rank=\"3\"/>") ==
+        "g.xml:6: expected rank 1 for the GPU of dev 0x1, found 3\n  hint: remove rank: NCCL then finds the GPU by "
+        "dev, on every node");
   CHECK(test::complaint([] { read("no XML"); }) ==
         "g.xml: expected an XML document, found text that does not begin with \"<\"");
   CHECK(complaint("</channel>", "").starts_with("g.xml:"));
   CHECK(test::complaint([] { read("<system version=\"1\"/>"); }) ==
-        "g.xml:1: expected NCCL's graph XML, whose root is <graphs>, found <system>\n  hint: that is NCCL's topology "
-        "XML: NCCL_TOPO_FILE, here topology.file");
+        "g.xml:1: expected NCCL's graph XML with the root <graphs>, found <system>\n  hint: this is NCCL's topology "
+        "XML (NCCL_TOPO_FILE); use it as topology.file");
 }
 
 TEST_CASE("a graph that is there twice is refused, for NCCL takes parts of both") {
@@ -193,11 +192,11 @@ TEST_CASE("what has no effect is said") {
   CHECK(warning(replaced(two_nodes, "id=\"0\" pattern=\"4\"", "id=\"2\" pattern=\"3\""), two_gpus) ==
         "g.xml:2: <graph> of id 2 has no effect: CollNet is not modeled");
   CHECK(warning(replaced(two_nodes, "id=\"0\"", "id=\"7\""), two_gpus) ==
-        "g.xml:2: <graph> of id 7 has no effect: NCCL's are 0 to 4");
+        "g.xml:2: <graph> of id 7 has no effect: NCCL uses ids 0 to 4");
   CHECK(warning(replaced(two_nodes, " latencyinter", " speed=\"1\" latencyinter"), two_gpus) ==
-        "g.xml:2: speed of <graph> has no effect: NCCL knows no such attribute");
+        "g.xml:2: speed of <graph> has no effect: NCCL has no such attribute");
   CHECK(warning(replaced(two_nodes, "    <channel>", "    <ring/><channel>"), two_gpus) ==
-        "g.xml:3: <ring> within <graph> has no effect: NCCL knows no such element");
+        "g.xml:3: <ring> within <graph> has no effect: NCCL has no such element");
 }
 
 TEST_CASE("a graph of no channels is as if it were not there, as in dumps of machines without NVLS") {

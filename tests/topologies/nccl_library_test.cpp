@@ -380,7 +380,7 @@ TEST_CASE("NCCL_ALGO and NCCL_PROTO are read as NCCL reads them") {
   CHECK(test::complaint([] { read_algorithms("Rign"); }).find("expected names of Tree, Ring") != std::string::npos);
   CHECK(test::complaint([] { read_algorithms("CollNet"); }).find("which is not modeled") != std::string::npos);
   CHECK(test::complaint([] { read_algorithms(""); }).find("expected names") != std::string::npos);
-  CHECK(test::complaint([] { read_protocols("^LL,LL128,Simple"); }).find("all left out") != std::string::npos);
+  CHECK(test::complaint([] { read_protocols("^LL,LL128,Simple"); }).find("all excluded") != std::string::npos);
 }
 
 TEST_CASE("sends take as many channels as leave some for every peer, and more for what is large") {

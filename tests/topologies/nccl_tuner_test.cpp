@@ -247,7 +247,7 @@ TEST_CASE("machines that the formula cannot take say what they lack") {
     machine_of("mi300x", 8, 1);
     FAIL("an MI300X has no NCCL");
   } catch (const InputError& error) {
-    CHECK(error.message() == "expected GPUs of NVIDIA next to NCCL, found AMD's in mi300x");
+    CHECK(error.message() == "expected NVIDIA GPUs for NCCL, found AMD GPUs in mi300x");
     CHECK(error.hint() == R"(write "library": "rccl")");
   }
   CHECK_THROWS_WITH_AS(machine_of("abci-v", 5, 1), doctest::Contains("at least 5 GPUs, found 4"), InputError);

@@ -78,10 +78,9 @@ TEST_CASE("the variables of real command lines run, with a warning for what is n
     "NCCL_IB_QPS_PER_CONNECTION": 4, "NCCL_SHM_DISABLE": "0", "NCCL_IB_DISABLE": 1})"});
   REQUIRE(scenario.warnings.size() == 2);
   CHECK(scenario.warnings[0].ends_with(
-      "/library/env/NCCL_IB_QPS_PER_CONNECTION: its effect is not modeled: how many queue pairs a connection between "
-      "two "
-      "ranks has, and so over how many ways of the fabric its messages are spread; \"network\": {\"routing\": "
-      "\"flow_spray\"} spreads them over all ways"));
+      "/library/env/NCCL_IB_QPS_PER_CONNECTION: its effect is not modeled: the number of queue pairs per connection "
+      "between two ranks, and with it the number of fabric paths that its messages use; \"network\": {\"routing\": "
+      "\"flow_spray\"} spreads messages over all paths"));
   CHECK(scenario.warnings[1].ends_with(
       "/library/env/NCCL_IB_DISABLE: its effect is not modeled: sockets instead of InfiniBand and RoCE"));
   CHECK(predict(scenario).time == predict(point()).time);
@@ -102,10 +101,10 @@ TEST_CASE("a variable warns only on machines where NCCL reads it") {
   CHECK(warnings("rtx4090-pcie", 1, R"({"NCCL_IB_QPS_PER_CONNECTION": 4})").empty());
   const auto two = warnings("rtx4090-pcie", 1, R"({"NCCL_SHM_DISABLE": 1, "NCCL_IB_QPS_PER_CONNECTION": 4})");
   REQUIRE(two.size() == 2);
-  CHECK(two[0].ends_with(
-      "/library/env/NCCL_SHM_DISABLE: its effect is not modeled: the network instead of host memory between GPUs of a "
-      "node; NCCL then treats each group of GPUs with peer access as a node: describe such nodes in the scenario "
-      "(docs/guide/nccl.md, Your own nodes)"));
+  CHECK(
+      two[0].ends_with("/library/env/NCCL_SHM_DISABLE: its effect is not modeled: using the network instead of host "
+                       "memory between the GPUs of a node; NCCL then treats each group of GPUs with peer access as a "
+                       "node, so describe these nodes in the scenario (docs/guide/nccl.md, Your own nodes)"));
   // Without peer access NVLink is not used either.
   CHECK(warnings("dgx-a100", 1, R"({"NCCL_SHM_DISABLE": 1, "NCCL_P2P_DISABLE": 1})").size() == 1);
 }
@@ -119,11 +118,10 @@ TEST_CASE("a name that NCCL does not have is an error with the nearest one, and 
         "expected a known key of env, found \"NCCL_IB_QPS_PER_CONECTION\"\n"
         "  hint: did you mean \"NCCL_IB_QPS_PER_CONNECTION\"?");
   CHECK(complaint("NCCL_ALGOS").find("did you mean \"NCCL_ALGO\"?") != std::string::npos);
-  CHECK(complaint("NCCL_WHAT_IS_THIS").ends_with("\n  hint: NCCL 2.8 to 2.30 has no such variable; leave it out"));
-  CHECK(complaint("FI_PROVIDER").find("\n  hint: it is libfabric's, whose settings are not modeled") !=
+  CHECK(complaint("NCCL_WHAT_IS_THIS").ends_with("\n  hint: NCCL 2.8 to 2.30 has no such variable; remove it"));
+  CHECK(complaint("FI_PROVIDER").find("\n  hint: it is a libfabric variable, and libfabric settings are not modeled") !=
         std::string::npos);
-  CHECK(complaint("CUDA_VISIBLE_DEVICES")
-            .ends_with("\n  hint: it chooses GPUs: \"ranks\" of \"collective\" names those that take part"));
+  CHECK(complaint("CUDA_VISIBLE_DEVICES").ends_with("\n  hint: to select GPUs, use \"ranks\" of \"collective\""));
   for (const nccl::ForeignVariables& each : nccl::foreign_variables()) {
     CAPTURE(std::string(each.begin));
     CHECK(complaint(std::string(each.begin) + "ZZZQQQ").ends_with("\n  hint: " + std::string(each.hint)));

@@ -118,7 +118,7 @@ TEST_CASE("gdr is a number as NCCL reads it; any other text counts as 0") {
   for (const char* yes : {"1", "2", "0x1", "-1", ""}) CHECK_MESSAGE(without_gpudirect(with(yes)) == "", yes);
   for (const char* no : {"0", "0x0", "x", "yes"}) CHECK_MESSAGE(without_gpudirect(with(no)) != "", no);
   CHECK(text(with("0").warnings) == "");
-  CHECK(text(with("yes").warnings) == "t.xml:13: gdr \"yes\" is neither 0 nor 1; taken as 0, as NCCL does");
+  CHECK(text(with("yes").warnings) == "t.xml:13: gdr \"yes\" is neither 0 nor 1; read as 0, as NCCL does");
 }
 
 TEST_CASE("functions of one PCI device share the link of its slot") {
@@ -170,8 +170,8 @@ TEST_CASE("a Rubin has 36 NVLinks of 38 GB/s, 1368 together") {
 TEST_CASE("several hosts that NVLink joins are the trays of one machine, and nothing else joins them") {
   const Machine m = import_nccl_xml(content("trays.xml"), "trays.xml");
   CHECK(text(m.warnings) ==
-        "trays.xml: 2 hosts (host_hash) with 3 GPUs that NVLink joins, as NCCL writes of a rack; read as one machine: "
-        "\"nodes\" counts racks");
+        "trays.xml: 2 hosts (host_hash) with 3 GPUs connected by NVLink, which is how NCCL describes a rack; read as "
+        "one machine, so \"nodes\" counts racks");
   // The first host has two CPUs, whose hashes are one number. Grace: 6 GB/s between sockets. GPUs and NICs of a host
   // come before those of the next, though their dev is the same.
   CHECK(text(cables_of(m)) ==
@@ -219,26 +219,26 @@ TEST_CASE("a value that NCCL would read otherwise, or not at all, is a warning t
   CHECK(warning("version=\"1\"", "version=\"3\"") ==
         "t.xml:1: version \"3\" of the format is unknown; read as 1, NCCL's (2: RCCL's)" + slot);
   CHECK(warning("affinity=", "afinity=") ==
-        "t.xml:2: attribute \"afinity\" of <cpu> is not understood; left out: did you mean \"affinity\"?" + slot);
+        "t.xml:2: attribute \"afinity\" of <cpu> is unknown and ignored: did you mean \"affinity\"?" + slot);
   CHECK(warning("dev=\"0\" sm", "dev=\"x\" sm") ==
-        "t.xml:4: dev \"x\" is no number of a device; GPUs are numbered by their bus ids" + slot);
-  CHECK(warning("rank=\"0\"", "rank=\"2\"").find("rank 1 stands after rank 2 in the order of dev") !=
-        std::string::npos);
+        "t.xml:4: dev \"x\" is not a device number; GPUs are numbered by their bus ids" + slot);
+  CHECK(warning("rank=\"0\"", "rank=\"2\"").find("rank 1 is after rank 2 in the order of dev") != std::string::npos);
   CHECK(warning("port=\"1\" guid=\"0x1\"", "port=\"one\" guid=\"0x1\"") ==
-        "t.xml:5: port \"one\" of a <net> is no number; left out" + slot);
+        "t.xml:5: port \"one\" of a <net> is not a number; ignored" + slot);
   CHECK(warning("dev=\"0\" speed", "dev=\"no\" speed")
-            .starts_with("t.xml:5: dev \"no\" of a <net> is no number; left out"));
+            .starts_with("t.xml:5: dev \"no\" of a <net> is not a number; ignored"));
   CHECK(warning("maxconn=\"131072\"", "latency=\"-1\"") == "t.xml:5: latency \"-1\" us of a <net>; ignored" + slot);
-  CHECK(warning("maxconn=\"131072\"", "rail=\"1\"").find("\"rail\" is not their place") != std::string::npos);
+  CHECK(warning("maxconn=\"131072\"", "rail=\"1\"").find("\"rail\" of the NICs differs") != std::string::npos);
   CHECK(warning("maxconn=\"131072\"", "rail=\"0\"") == slot.substr(1));
   CHECK(warning("maxconn=\"131072\"", "net=\"maybe\"")
-            .starts_with("t.xml:5: a <net> that is not used for messages (net=\"maybe\"); left out"));
+            .starts_with("t.xml:5: a <net> that is not used for messages (net=\"maybe\"); ignored"));
   CHECK(warning("arch=\"x86_64\"", "arch=\"aarch64\"").find("arch \"aarch64\" of a <cpu> is unknown to NCCL") !=
         std::string::npos);
   CHECK(warning("vendor=\"GenuineIntel\"", "vendor=\"Intel\"").find("vendor \"Intel\" of a <cpu> is unknown to NCCL") !=
         std::string::npos);
-  CHECK(warning("modelid=\"143\"", "modelid=\"spr\"").find("modelid \"spr\" is no number; taken as 0, as NCCL does") !=
-        std::string::npos);
+  CHECK(
+      warning("modelid=\"143\"", "modelid=\"spr\"").find("modelid \"spr\" is not a number; read as 0, as NCCL does") !=
+      std::string::npos);
   CHECK(warning("modelid=\"143\"", "modelid=\"0x8f\"") == slot.substr(1));  // NCCL reads both
   // What changes no time says nothing.
   for (const char* idle : {"coll=\"1\"", "gin=\"1\"", "rma=\"1\"", "maxconn=\"1\"", "plane=\"0\""})
@@ -342,8 +342,8 @@ TEST_CASE("each attribute of a machine file may have any value: it is read, or r
         "found \"x\"");
   CHECK(complaint("gpu", "sm", "\"99999999999\"").ends_with("found \"99999999999\""));
   CHECK(complaint("nic", "net0.gdr", "\"no\"") ==
-        "x.json: /devices/1/attributes/net0.gdr: expected \"0\" or \"1\": whether it supports GPUDirect RDMA, found "
-        "\"no\"");
+        "x.json: /devices/1/attributes/net0.gdr: expected \"0\" or \"1\", which states whether it supports GPUDirect "
+        "RDMA, found \"no\"");
   CHECK(complaint("nic", "distance", "\"phb\"") ==
         "x.json: /devices/1/attributes/distance: expected PIX, PXB, PHB or SYS, found \"phb\"");
   CHECK(complaint("gpu", "sm", "\"90\"") == "");
@@ -352,10 +352,9 @@ TEST_CASE("each attribute of a machine file may have any value: it is read, or r
 TEST_CASE("GPUs without a compute capability are refused next to NCCL with the options that say the model") {
   const Machine machine = import_nccl_xml(content("skeleton.xml"), "skeleton.xml");
   CHECK(test::complaint([&] { nccl::tuner_machine(machine, 2, 1, {}, nccl::Release::v2_30_7); }) ==
-        "expected GPUs with their compute capability, found none in skeleton\n"
-        "  hint: state the model: --gpu A100 of `topology import`, or \"gpu\": \"A100\" next to \"file\" of kind "
-        "nccl_xml; "
-        "in a machine file it is \"attributes\": {\"sm\": \"80\"} of each gpu");
+        "expected GPUs with a known compute capability, found none in skeleton\n  hint: set the model: --gpu A100 of "
+        "`topology import`, \"gpu\": \"A100\" next to \"file\" of kind nccl_xml, or in a machine file \"attributes\": "
+        "{\"sm\": \"80\"} for each gpu");
 }
 
 }  // namespace nccl_xml_devices_test

@@ -96,15 +96,14 @@ TEST_CASE("a full dump: devices by their number, links by NCCL's rules") {
 
 TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user says the rest") {
   const Machine bare = import_sample("skeleton.xml");
-  CHECK(
-      text(bare.warnings) ==
-      text(
-          {"skeleton.xml:5: the file does not state the speed of 2 of 2 NICs; this is the first; --nic \"200 Gb/s\" of "
-           "`topology import` (\"nic\" of a scenario's topology) has to state it before they can be cabled",
-           "skeleton.xml: the file does not state the model of 8 of 8 GPUs: library nccl needs it, and NVLinks are "
-           "taken as those of sm 80; --gpu A100 of `topology import` (\"gpu\" of a scenario's topology) states it",
-           "skeleton.xml: no NVLinks between the GPUs are listed; assumed to have none, unless --nvlink dgx-a100 of "
-           "`topology import` (\"nvlink\" of a scenario's topology) names a machine that has them"}));
+  CHECK(text(bare.warnings) ==
+        text({"skeleton.xml:5: the file does not state the speed of 2 of 2 NICs, of which this is the first; to cable "
+              "them, set it with --nic \"200 Gb/s\" of `topology import` (\"nic\" of a scenario's topology)",
+              "skeleton.xml: the file does not state the model of 8 of 8 GPUs, which library nccl needs; NVLinks are "
+              "assumed to be those of sm 80; set the model with --gpu A100 of `topology import` (\"gpu\" of a "
+              "scenario's topology)",
+              "skeleton.xml: no NVLinks between the GPUs are listed, so none are assumed, unless --nvlink dgx-a100 of "
+              "`topology import` (\"nvlink\" of a scenario's topology) names a machine that has them"}));
   CHECK_FALSE(device(bare, "nic0").port);
   CHECK(device(bare, "gpu0").attributes.at("busid") == "0001:00:00.0");
   CHECK(device(bare, "gpu2").attributes.at("busid") == "0003:00:00.0");
@@ -122,7 +121,8 @@ TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user 
 
 TEST_CASE("AMD: xGMI by RCCL's rule, a speed in kb/s, CPUs in the order of the file") {
   const Machine m = import_sample("xgmi.xml");
-  CHECK(text(m.warnings) == text({"xgmi.xml:10: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s"}));
+  CHECK(text(m.warnings) ==
+        text({"xgmi.xml:10: speed \"200000000\" Mb/s is faster than any NIC; read as kb/s: 200 Gb/s"}));
   CHECK(text(cables_of(m)) ==
         text({"gpu0 - cpu0: pcie 48 GB/s", "nic0 - cpu0: pcie 24 GB/s", "gpu1 - cpu1: pcie 48 GB/s",
               "gpu0 - gpu1: xgmi 96 GB/s x2", "cpu0 - cpu1: socket 16 GB/s", "mem0 - cpu0: memory 345.6 GB/s",
@@ -134,27 +134,25 @@ TEST_CASE("AMD: xGMI by RCCL's rule, a speed in kb/s, CPUs in the order of the f
 
 TEST_CASE("every trap is a warning that names the line and says what is taken instead") {
   const Machine m = import_sample("traps.xml");
-  CHECK(
-      m.warnings ==
-      Lines{
-          "traps.xml:9: <warp> within <gpu> is not understood; left out",
-          "traps.xml:2: numaid \"-1\" names no NUMA domain; CPUs are numbered in the order of the file",
-          "traps.xml:4: link_speed \"32 GT/s PCIe/s\" is not how NCCL spells it, which would take it as 8 GT/s; taken "
-          "as "
-          "32.0 GT/s PCIe",
-          "traps.xml:12: no link_speed; taken as 8 GT/s, as NCCL does",
-          "traps.xml:12: link_width \"0\"; taken as x16, as NCCL does",
-          "traps.xml:18: link_speed \"Unknown\" is unknown; taken as 8 GT/s, as NCCL does",
-          "traps.xml:24: a device of class 0x010802; left out",
-          "traps.xml:25: a device without a class, so its kind is unknown; left out",
-          "traps.xml:3: the uplink of switch 0000:01:00.0 says 2.5 GT/s PCIe x1, below PCIe 3 and slower than a device "
-          "below it, as virtual switches do; taken as fast as that device, 32.0 GT/s PCIe x16",
-          "traps.xml:21: a <net> without dev; left out, as NCCL does",
-          "traps.xml:20: speed \"-1\" Mb/s; taken as 10 Gb/s, as NCCL does where it is 0 or less",
-          "traps.xml:28: speed \"200000000\" Mb/s is beyond any NIC; taken as kb/s: 200 Gb/s",
-          "traps.xml:6: a link from 0000:02:00.0 to itself, as some virtual machines write; left out",
-          "traps.xml:8: target 0000:77:00.0 is no GPU of this file, and class \"0x030200\" no NVSwitch; left out",
-          "traps.xml:15: count \"none\" is no number of links; left out"});
+  CHECK(m.warnings ==
+        Lines{"traps.xml:9: <warp> within <gpu> is unknown and ignored",
+              "traps.xml:2: numaid \"-1\" is not a NUMA domain; CPUs are numbered in the order of the file",
+              "traps.xml:4: link_speed \"32 GT/s PCIe/s\" is not NCCL's spelling, so NCCL would assume 8 GT/s; read as "
+              "32.0 GT/s PCIe",
+              "traps.xml:12: no link_speed; assumed to be 8 GT/s, as NCCL does",
+              "traps.xml:12: link_width \"0\"; assumed to be x16, as NCCL does",
+              "traps.xml:18: link_speed \"Unknown\" is unknown; assumed to be 8 GT/s, as NCCL does",
+              "traps.xml:24: a device of class 0x010802; ignored",
+              "traps.xml:25: a device without a class, so its kind is unknown; ignored",
+              "traps.xml:3: the uplink of switch 0000:01:00.0 states 2.5 GT/s PCIe x1, below PCIe 3 and slower than a "
+              "device below it, as virtual switches do; assumed to be as fast as that device, 32.0 GT/s PCIe x16",
+              "traps.xml:21: a <net> without dev; ignored, as NCCL does",
+              "traps.xml:20: speed \"-1\" Mb/s; read as 10 Gb/s, as NCCL does for values of 0 or less",
+              "traps.xml:28: speed \"200000000\" Mb/s is faster than any NIC; read as kb/s: 200 Gb/s",
+              "traps.xml:6: a link from 0000:02:00.0 to itself, as some virtual machines write; ignored",
+              "traps.xml:8: target 0000:77:00.0 is not a GPU in this file, and class \"0x030200\" is not an NVSwitch; "
+              "ignored",
+              "traps.xml:15: count \"none\" is not a number of links; ignored"});
   CHECK(text(cables_of(m)) ==
         text({"pcie0 - cpu0: pcie 48 GB/s", "gpu0 - pcie0: pcie 48 GB/s", "gpu1 - pcie0: pcie 12 GB/s",
               "nic0 - pcie0: pcie 6 GB/s", "nic1 - cpu0: pcie 5 TB/s", "gpu0 - nvswitch0: nvlink 370.8 GB/s x18",
@@ -195,8 +193,8 @@ TEST_CASE("NVLinks that name every peer across the NVSwitches are counted once: 
   const Machine m = import_sample("b200.xml");
   // sm 100: 40.1 GB/s per link, 18 links per GPU. Two entries of 18 links each would be 36.
   const std::string warning =
-      "the entries to NVSwitches name GPUs and are 36 links together, where a GPU of its sm has 18; taken as 18 links, "
-      "once for all peers";
+      "the entries to NVSwitches name GPUs and add up to 36 links, but a GPU of this sm has 18; read as 18 links, once "
+      "for all peers";
   CHECK(m.warnings == Lines{"b200.xml:6: " + warning, "b200.xml:12: " + warning, "b200.xml:18: " + warning});
   Lines nvlinks;
   for (const std::string& cable : cables_of(m))
@@ -235,8 +233,8 @@ TEST_CASE("an interface without a PCI device is one, however many CPUs list it, 
     return "<nic><net name=\"" + name + "\" dev=\"0\" speed=\"10000\" port=\"1\" guid=\"0x0\"/></nic>";
   };
   const Machine m = import_nccl_xml(small(nic("eth0") + "\n</cpu>\n<cpu numaid=\"1\">\n" + nic("eth0")), "t.xml");
-  CHECK(m.warnings == Lines{"t.xml:8: eth0 has no PCI device and is listed again (first on line 5); counted once, and "
-                            "joined to each CPU that lists it"});
+  CHECK(m.warnings == Lines{"t.xml:8: eth0 has no PCI device and is listed again (first on line 5); counted once and "
+                            "connected to every CPU that lists it"});
   // A <nic> below a <cpu> costs nothing: 5 TB/s.
   const Lines cables = cables_of(m);
   CHECK(text({cables.begin(), cables.begin() + 3}) ==
@@ -253,7 +251,7 @@ TEST_CASE("a bus id twice is a warning, and both devices are kept; a target that
       "dev=\"0\" speed=\"1000\"/></nic></pci>";
   const Machine m = import_nccl_xml(small(nic), "t.xml");
   CHECK(m.warnings ==
-        Lines{"t.xml:5: bus id 0000:01:00.0 occurs here again (first on line 3); taken as another device"});
+        Lines{"t.xml:5: bus id 0000:01:00.0 occurs here again (first on line 3); read as another device"});
   CHECK(cables_of(m)[0] == "gpu0 - cpu0: pcie 12 GB/s");
   CHECK(cables_of(m)[1] == "nic0 - cpu0: pcie 12 GB/s");
   // Of two devices of a bus id an <nvlink> means the GPU.
@@ -280,20 +278,19 @@ TEST_CASE("documents that would exhaust memory or the stack are refused") {
 TEST_CASE("what the user says must fit the file") {
   const std::string gpus = small("<pci busid=\"2\" class=\"0x03\"><gpu dev=\"1\" sm=\"70\"/></pci>",
                                  "<nvlink target=\"2\" count=\"1\" tclass=\"0x03\"/>");
-  CHECK(
-      complaint(gpus, {.nvlink_from = with_gpus(2)}) ==
-      "t.xml: the file lists the links between GPUs itself\n  hint: leave out the machine whose NVLinks it shall have");
+  CHECK(complaint(gpus, {.nvlink_from = with_gpus(2)}) ==
+        "t.xml: the file already lists the links between GPUs\n  hint: remove the machine that supplies the NVLinks");
   CHECK(complaint(small(), {.nvlink_from = with_gpus(2)}) ==
         "t.xml: expected NVLinks of a machine with 1 GPUs, found joined with 2");
   Machine none = with_gpus(1);
   none.cables.clear();
   CHECK(complaint(small(), {.nvlink_from = none}) ==
-        "t.xml: expected a machine with NVLinks, found joined, which has none\n  hint: `ringsim list nodes` shows all");
+        "t.xml: expected a machine with NVLinks, found joined, which has none\n  hint: `ringsim list nodes` lists all");
   CHECK(complaint(small(), {.gpu = "H10"}) ==
-        "t.xml: expected a model of GPU that NCCL has a rule for, found \"H10\"\n  hint: did you mean \"A10\"?");
+        "t.xml: expected a GPU model that NCCL has a rule for, found \"H10\"\n  hint: did you mean \"A10\"?");
   CHECK(import_nccl_xml(small(), "t.xml", {.gpu = "V100", .nic = users_nic}).warnings ==
-        Lines{"t.xml: the file states the speed of every NIC; the NIC rate that you set is not used",
-              "t.xml: the file states each GPU's sm; the model that you set is not used"});
+        Lines{"t.xml: not used because the file states the speed of every NIC",
+              "t.xml: not used because the file states the sm of each GPU"});
 }
 
 TEST_CASE("a machine that was written is read as the same devices, tree, links and speeds") {
@@ -430,7 +427,7 @@ TEST_CASE("a link of 32 lanes, PCIe's most, is twice as fast as one of 16; one o
   CHECK(wide.cables.front().link.bandwidth == 24_GBps);
   CHECK(text(wide.warnings) == text(import_nccl_xml(small(), "t.xml").warnings));
   CHECK(other.cables.front().link.bandwidth == 12_GBps);
-  CHECK(text(other.warnings).find("link_width \"33\"; taken as x16, as NCCL does") != std::string::npos);
+  CHECK(text(other.warnings).find("link_width \"33\"; assumed to be x16, as NCCL does") != std::string::npos);
 }
 
 }  // namespace nccl_xml_test

@@ -61,13 +61,13 @@ TEST_CASE("a NIC is selected by its name in the machine, or by those of its adap
 
 TEST_CASE("a list of NICs without names, and a port that is no number, are refused") {
   const std::string none =
-      "expected names of NICs, found none in \"^=\"\n"
-      "  hint: such as \"mlx5_0,mlx5_1\"; \"^mlx5_2\": all but those; \"=mlx5_1\": not mlx5_10";
+      "expected names of NICs, found none in \"^=\"\n  hint: such as \"mlx5_0,mlx5_1\"; \"^mlx5_2\" excludes, and "
+      "\"=mlx5_1\" does not match mlx5_10";
   CHECK(refusal("^=") == none);
   CHECK(refusal("mlx5_0:a") ==
-        "expected the number of a port after the colon, found \"mlx5_0:a\"\n  hint: such as \"mlx5_0:1\"");
+        "expected a port number after the colon, found \"mlx5_0:a\"\n  hint: such as \"mlx5_0:1\"");
   CHECK(refusal("mlx5_0:") ==
-        "expected the number of a port after the colon, found \"mlx5_0:\"\n  hint: such as \"mlx5_0:1\"");
+        "expected a port number after the colon, found \"mlx5_0:\"\n  hint: such as \"mlx5_0:1\"");
   // A prefix without a letter would be every NIC's.
   CHECK(refusal(":1") == "expected the name of a NIC before the colon, found \":1\"\n  hint: such as \"mlx5_0:1\"");
   CHECK(refusal("=^mlx5_0") == "expected ^ before =, found \"=^mlx5_0\"\n  hint: such as \"^=mlx5_3\"");

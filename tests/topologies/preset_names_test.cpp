@@ -157,17 +157,17 @@ TEST_CASE("a name that leaves something open is answered with what is taken, and
   CHECK(preset_note("dgx-h100") == "");
   CHECK(preset_note("hgx-h100") == "");
   CHECK(preset_note("V100") ==
-        "taken to be dgx-1v, NVIDIA DGX-1: 8 V100 in a hybrid cube mesh of NVLink2, 2 Xeon sockets, 4 EDR NICs; other "
-        "machines with V100: abci-v, aws-p3dn, azure-ndv2, dgx-2, lambda-hyperplane-8-v100");
+        "assumed to be dgx-1v, NVIDIA DGX-1: 8 V100 in a hybrid cube mesh of NVLink2, 2 Xeon sockets, 4 EDR NICs; "
+        "other machines with V100: abci-v, aws-p3dn, azure-ndv2, dgx-2, lambda-hyperplane-8-v100");
   for (const PresetNames& preset : preset_names())
     for (const std::string& open : preset.taken_for) {
       CAPTURE(open);
-      CHECK(preset_note(open).starts_with("taken to be " + preset.name + ", "));
+      CHECK(preset_note(open).starts_with("assumed to be " + preset.name + ", "));
     }
 }
 
 TEST_CASE("an unknown name is answered by its parts: the GPU first, then the maker, never by another GPU") {
-  const std::string nowhere = "`ringsim list nodes` shows all; `ringsim topology import` reads a machine of your own";
+  const std::string nowhere = "`ringsim list nodes` lists all; `ringsim topology import` reads your own machine";
   struct Row {
     std::string name;
     std::string hint;
@@ -200,12 +200,11 @@ TEST_CASE("an unknown name is answered by its parts: the GPU first, then the mak
            {"g5.48xlarge", nowhere},
            {"mi300a", nowhere},
            {"a4-highgpu-8g",
-            "a4-highgpu-8g is no preset; the nearest is hgx-b200, from which it differs: its eight NICs of 400 Gb/s "
-            "are RoCE instead of InfiniBand"},
+            "a4-highgpu-8g is not a preset; the nearest is hgx-b200, with these differences: its eight NICs of 400 "
+            "Gb/s are RoCE instead of InfiniBand"},
            {"P5E.48XLARGE",
-            "p5e.48xlarge is no preset; the nearest is aws-p5en, from which it differs: 32 EFA NICs, four a GPU as "
-            "aws-p5 "
-            "has, instead of 16"},
+            "p5e.48xlarge is not a preset; the nearest is aws-p5en, with these differences: 32 EFA NICs, four per GPU "
+            "as in aws-p5, instead of 16"},
            {std::string(65, 'h'), nowhere}}) {
     CAPTURE(row.name);
     CHECK(preset_hint(row.name) == row.hint);

@@ -235,27 +235,27 @@ TEST_CASE("machines whose rings are not known are refused, with what to do") {
     CHECK(text.find(part) != std::string::npos);
   };
   has(refused(*cluster_of("hgx-h100").parts.front().machine),
-      "expected GPUs of AMD next to RCCL, found NVIDIA's in hgx-h100");
-  has(refused(mi300x(), 1, {"gpu0", "gpu1"}), "expected all 8 GPUs of each node next to RCCL, found 2 of mi300x");
-  has(refused(mi300x(), 3), "expected one node or an even number of them next to RCCL, found 3");
+      "expected AMD GPUs for RCCL, found NVIDIA GPUs in hgx-h100");
+  has(refused(mi300x(), 1, {"gpu0", "gpu1"}), "expected all 8 GPUs of each node for RCCL, found 2 of mi300x");
+  has(refused(mi300x(), 3), "expected one node or an even number of nodes for RCCL, found 3");
   Machine other = mi300x();
   for (Machine::Device& device : other.devices)
     if (device.kind == NodeKind::gpu) device.attributes["gcn"] = "gfx90a:sramecc+:xnack-";
-  has(refused(other), "expected GPUs of gfx942 (MI300X, MI325X) next to RCCL, found gfx90a in mi300x");
+  has(refused(other), "expected gfx942 GPUs (MI300X, MI325X) for RCCL, found gfx90a in mi300x");
   for (Machine::Device& device : other.devices)
     if (device.kind == NodeKind::gpu) device.attributes["gcn"] = "gfx942:sramecc+:xnack-";
   CHECK(refused(other).empty());
   for (Machine::Device& device : other.devices) device.attributes.clear();
-  has(refused(other), "expected GPUs with their architecture, found none in mi300x");
+  has(refused(other), "expected GPUs with a known architecture, found none in mi300x");
   Machine thin = mi300x();
   const auto link = std::find_if(thin.cables.begin(), thin.cables.end(),
                                  [](const auto& cable) { return cable.link.kind == LinkKind::xgmi; });
   thin.cables.erase(link);
-  has(refused(thin), "expected eight GPUs joined each to each by one xGMI link");
+  has(refused(thin), "expected eight GPUs with an xGMI link between every two");
   Machine idle = mi300x();
   for (Machine::Device& device : idle.devices)
     if (device.name == "nic3") device.idle = true;
-  has(refused(idle, 2), "expected 8 NICs next to RCCL on several nodes, one for each GPU, found 7 in mi300x");
+  has(refused(idle, 2), "expected 8 NICs for RCCL on several nodes, one for each GPU, found 7 in mi300x");
   CHECK(refused(idle).empty());  // one node needs none
   CHECK_NOTHROW(rccl::require_modeled("2.21.5"));
   for (const char* version : {"2.20.5", "2.22.3", "2.30.7", "new"})

@@ -103,7 +103,7 @@ TEST_CASE("where no ring closes, or there are too many ranks, that is said") {
   builder.add_cable(NodeId{0}, NodeId{1}, {.bandwidth = 1_GBps});
   const Topology parted = builder.build();
   CHECK_THROWS_WITH_AS(best_ring(parted, parted.ranks(), {}),
-                       "best_ring: expected a closed way round all ranks, found none", InputError);
+                       "best_ring: expected a closed path through all ranks, found none", InputError);
   const Topology large = star(513, {.bandwidth = 1_GBps});
   CHECK_THROWS_WITH_AS(best_ring(large, large.ranks(), {}), "best_ring: expected at most 512 ranks, found 513",
                        InputError);

@@ -154,7 +154,8 @@ TEST_CASE("a matrix in a job's log, a quotation or a table is read as it is alon
   }
   // Of two nodes that print at once, nothing says which is meant.
   CHECK(complaint(each_line(plain, "[1,0]<stdout>:") + each_line(plain, "[1,1]<stdout>:")) ==
-        "m.txt:17: expected one matrix, found the row of GPU0 again\n  hint: leave the lines of one node in the text");
+        "m.txt:17: expected one matrix, found the row of GPU0 again\n  hint: keep only the lines of one node in the "
+        "text");
   // A row that is not there is missed, however much else the log has.
   CHECK(complaint(each_line(header + rows.substr(0, rows.find("NIC1\t")), "> ") + noise) ==
         "m.txt:6: expected a row for NIC1, found the end of the file");
@@ -174,8 +175,8 @@ TEST_CASE("a CPU of the matrix has its share of the memory of a socket of the mo
     return test::cables_of(m)[0];
   };
   CHECK(memory("GPU0 X PIX 0-7 0\nGPU1 PIX X 0-7 0\n", model) ==
-        "mem0 - cpu0: memory 100 GB/s; m.txt: model has 2 NUMA domains per socket, the matrix 1; each CPU is taken to "
-        "have the memory of 2 of model's domains, 100 GB/s");
+        "mem0 - cpu0: memory 100 GB/s; m.txt: model has 2 NUMA domains per socket, but the matrix has 1; each CPU is "
+        "assumed to have the memory of 2 of the domains of model, 100 GB/s");
   // Two CPUs, numbers 0 and 1: two sockets of one domain.
   CHECK(memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 1\n", model).starts_with("mem0 - cpu0: memory 100 GB/s;"));
   // Numbers 1 and 3: the two between have no GPU, and are there.
@@ -184,10 +185,9 @@ TEST_CASE("a CPU of the matrix has its share of the memory of a socket of the mo
   // Of four domains per socket 0 to 2 are there: two sockets, of two domains each.
   model.host.domains = 4;
   for (int i = 0; i < 4; ++i) model.devices.push_back({"c" + std::to_string(4 + i), NodeKind::cpu, {}, {}});
-  CHECK(
-      memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 2\n", model)
-          .ends_with("model has 4 NUMA domains per socket, the matrix 2; each CPU is taken to have the memory of 2 of "
-                     "model's domains, 100 GB/s"));
+  CHECK(memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 2\n", model)
+            .ends_with("model has 4 NUMA domains per socket, but the matrix has 2; each CPU is assumed to have the "
+                       "memory of 2 of the domains of model, 100 GB/s"));
   // A model of a domain per socket: numbers beyond its own (POWER9 counts 0, 8) say nothing.
   CHECK(memory("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 8\n", like()) == "mem0 - cpu0: memory 50 GB/s");
   CHECK(memory("GPU0 X PIX N/A N/A\nGPU1 PIX X N/A N/A\n", like()) == "mem0 - cpu0: memory 50 GB/s");
@@ -202,8 +202,8 @@ TEST_CASE("NICs of a model without any have the rate that the user says; else on
   Machine bare = like();
   bare.devices[2].port.reset();
   CHECK(text(import_nvidia_smi(matrix, "m.txt", bare).warnings) ==
-        "m.txt: model has no NIC whose rate the 2 NICs of the matrix could have; --nic \"200 Gb/s\" of `topology "
-        "import` (\"nic\" of a scenario's topology) has to state it before they can be cabled");
+        "m.txt: model has no NIC that could supply the rate of the 2 NICs in the matrix; to cable them, set it with "
+        "--nic \"200 Gb/s\" of `topology import` (\"nic\" of a scenario's topology)");
   const LinkSpec said{.bandwidth = 200_Gbps};
   for (const Machine& model : {bare, like()}) {
     const Machine m = import_nvidia_smi(matrix, "m.txt", model, said);
@@ -212,7 +212,7 @@ TEST_CASE("NICs of a model without any have the rate that the user says; else on
   }
   CHECK(device(import_nvidia_smi(matrix, "m.txt", like(), said), "nic0").port->kind == LinkKind::infiniband);
   CHECK(text(import_nvidia_smi("GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n", "m.txt", like(), said).warnings) ==
-        "m.txt: the matrix has no NICs; the NIC rate that you set is not used");
+        "m.txt: not used because the matrix has no NICs");
 }
 
 TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity, and a warning says so") {
@@ -225,8 +225,8 @@ TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity
   CHECK(cables.find("bridge1 - cpu0") != std::string::npos);
   CHECK(cables.find("gpu1 - cpu1") != std::string::npos);
   CHECK(text(m.warnings) ==
-        "m.txt: the matrix does not show what shares a PCIe switch with GPU0, GPU1, GPU2; each is assumed to be "
-        "attached to the CPU of the same affinity");
+        "m.txt: the matrix does not show which devices share a PCIe switch with GPU0, GPU1, GPU2; each is assumed to "
+        "be attached to the CPU with the same affinity");
 }
 
 TEST_CASE("the matrix of every machine, printed and read, prints the same again") {
@@ -274,9 +274,8 @@ TEST_CASE("a text that is no matrix, or a matrix that contradicts itself, is ref
   Machine bare = like();
   bare.cables.erase(bare.cables.begin());
   CHECK(complaint("GPU0 GPU1\nGPU0 X NV1\nGPU1 NV1 X\n", bare) ==
-        "m.txt: the matrix has NVLinks (NV#), and model has no nvlink link to take the speed from\n  hint: name a "
-        "machine that "
-        "has: `ringsim list nodes` shows all");
+        "m.txt: the matrix has NVLinks (NV#), but model has no nvlink link that could supply the speed\n  hint: name a "
+        "machine that has one; `ringsim list nodes` lists all");
   const std::vector<std::string> rows{"hello\n",
                                       "GPU0 GPU0\n",
                                       "GPU0 GPU1\nGPU0 X PIX\n",
@@ -299,14 +298,14 @@ TEST_CASE("a matrix that its own CPU affinities contradict is taken with a warni
     const Machine m = import_nvidia_smi("GPU0 GPU1 CPU Affinity NUMA Affinity\n" + rows, "m.txt", like());
     return m.warnings.empty() || m.warnings[0].find("affinities") == std::string::npos ? "" : m.warnings[0];
   };
-  const std::string taken = "; the matrix is taken, though a virtual machine may show either wrong";
+  const std::string taken = "; the matrix is used, although a virtual machine may show either incorrectly";
   CHECK(first("GPU0 X PIX 0-7 0\nGPU1 PIX X 0-7 0\n") == "");
   CHECK(first("GPU0 X SYS 0-7 0\nGPU1 SYS X 8-15 1\n") == "");
   CHECK(first("GPU0 X SYS N/A N/A\nGPU1 SYS X N/A N/A\n") == "");
   CHECK(first("GPU0 X PIX 0-7 0\nGPU1 PIX X 8-15 1\n") ==
-        "m.txt: row GPU1, column GPU0 (PIX), and the CPU affinities are different" + taken);
+        "m.txt: row GPU1, column GPU0 (PIX), but the CPU affinities are different" + taken);
   CHECK(first("GPU0 X SYS 0-7 0\nGPU1 SYS X 0-7 0\n") ==
-        "m.txt: row GPU1, column GPU0 (SYS), and the CPU affinities are the same" + taken);
+        "m.txt: row GPU1, column GPU0 (SYS), but the CPU affinities are the same" + taken);
 }
 
 TEST_CASE("a damaged matrix is read or refused, never a crash") {

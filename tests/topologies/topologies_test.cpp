@@ -81,7 +81,8 @@ TEST_CASE("a wrong graph is refused at the place of the mistake") {
   SUBCASE("no gpu") {
     graph.nodes = {{"s", NodeKind::network_switch}};
     CHECK_THROWS_WITH_AS(
-        build(graph), "/nodes: expected at least one node of kind \"gpu\", found none\n  hint: the gpus are the ranks",
+        build(graph),
+        "/nodes: expected at least one node of kind \"gpu\", found none\n  hint: the ranks are the nodes of kind gpu",
         InputError);
   }
   SUBCASE("an unknown node") {
@@ -93,7 +94,7 @@ TEST_CASE("a wrong graph is refused at the place of the mistake") {
   }
   SUBCASE("two nodes of one name") {
     graph.nodes.push_back({"g0", NodeKind::nic});
-    CHECK_THROWS_WITH_AS(build(graph), "/nodes/2/name: two nodes are called \"g0\"; the first is /nodes/0", InputError);
+    CHECK_THROWS_WITH_AS(build(graph), "/nodes/2/name: two nodes are named \"g0\"; the first is /nodes/0", InputError);
   }
   SUBCASE("a link to itself") {
     graph.links.push_back({"g1", "g1", cable});
@@ -108,8 +109,8 @@ TEST_CASE("a wrong graph is refused at the place of the mistake") {
     graph.links[0].one_way = true;
     graph.links[0].link.duplex = Duplex::half;
     CHECK_THROWS_WITH_AS(build(graph),
-                         "/links/0/duplex: a one-way link has no other direction to share its bandwidth with\n"
-                         "  hint: leave \"duplex\" out, or set \"one_way\" to false",
+                         "/links/0/duplex: a one-way link has no reverse direction to share its bandwidth with\n  "
+                         "hint: remove \"duplex\", or set \"one_way\" to false",
                          InputError);
   }
 }

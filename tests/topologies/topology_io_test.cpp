@@ -46,7 +46,7 @@ TEST_CASE("import prints the machine file of an XML file, and its warnings on st
       run_command({"topology", "import", skeleton, "--nvlink", "dgx-1v", "--nic", "200 Gb/s", "--gpu", "V100"});
   CHECK(full.code == 0);
   CHECK(full.err == "");
-  CHECK(full.out.find(R"("bandwidth":{"value":"25 GB/s","source":"said with --nic"})") != std::string::npos);
+  CHECK(full.out.find(R"("bandwidth":{"value":"25 GB/s","source":"set with --nic"})") != std::string::npos);
 }
 
 TEST_CASE("import says of a file that denies GPUDirect what follows, and the machine file keeps it") {
@@ -69,17 +69,18 @@ TEST_CASE("what import cannot use has code 3 and says why") {
   const std::string dump = sample("dump.xml").string(), matrix = sample("matrix.txt").string();
   const Outcome no_like = run_command({"topology", "import", matrix});
   CHECK(no_like.code == 3);
-  CHECK(no_like.err ==
-        "ringsim: error: " + matrix +
-            ": expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`\n  hint: --like "
-            "names a preset for the speeds that a matrix does not state: `ringsim list nodes` shows all\n");
+  CHECK(
+      no_like.err ==
+      "ringsim: error: " + matrix +
+          ": expected NCCL topology XML, or --like for a matrix of `nvidia-smi topo -m`\n  hint: --like names a preset "
+          "that supplies the speeds, which the matrix does not contain; `ringsim list nodes` lists all presets\n");
   const Outcome like = run_command({"topology", "import", dump, "--like", "dgx-1v"});
   CHECK(like.code == 3);
-  CHECK(like.err == "ringsim: error: --like: expected it only for a matrix of nvidia-smi, found an XML file: " + dump +
-                        "\n  hint: --nvlink, --nic and --gpu supply what an XML file lacks\n");
+  CHECK(like.err == "ringsim: error: --like: expected it only for an nvidia-smi matrix, found an XML file: " + dump +
+                        "\n  hint: to supply values that an XML file lacks, use --nvlink, --nic and --gpu\n");
   const Outcome gpu = run_command({"topology", "import", matrix, "--like", "dgx-1v", "--gpu", "A100"});
   CHECK(gpu.code == 3);
-  CHECK(gpu.err.starts_with("ringsim: error: --gpu: expected it only for NCCL's topology XML"));
+  CHECK(gpu.err.starts_with("ringsim: error: --gpu: expected it only for NCCL topology XML"));
   const Outcome rate = run_command({"topology", "import", dump, "--nic", "200G"});
   CHECK(rate.code == 3);
   CHECK(rate.err.starts_with("ringsim: error: --nic: expected a rate such as"));
@@ -103,7 +104,7 @@ TEST_CASE("export writes the first node's machine, or the whole topology") {
   CHECK(run_command({"topology", "export", scenario, "--to", "machine"}).out == to_machine_file(machine));
   const Outcome dot = run_command({"topology", "export", scenario, "--to", "dot"});
   CHECK(dot.code == 0);
-  CHECK(dot.err == "ringsim: note: the first of 2 points; choose another with --set\n");
+  CHECK(dot.err == "ringsim: note: this is the first of 2 points; choose another with --set\n");
   CHECK(dot.out.find("subgraph cluster_node1 {") != std::string::npos);
   CHECK(dot.out.find("subgraph cluster_node2 {") == std::string::npos);
   const Outcome four = run_command({"topology", "export", scenario, "--to", "graphml", "--set", "topology.nodes=4"});
@@ -117,10 +118,9 @@ TEST_CASE("a topology without machines is no NCCL file") {
       "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})");
   const Outcome outcome = run_command({"topology", "export", star, "--to", "nccl-xml"});
   CHECK(outcome.code == 3);
-  CHECK(outcome.err ==
-        "ringsim: error: " + star +
-            ": /topology/kind: expected nodes that are machines (cluster, nccl_xml, nvidia_smi), found another "
-            "kind of topology\n  hint: --to graphml and --to dot take any topology\n");
+  CHECK(outcome.err == "ringsim: error: " + star +
+                           ": /topology/kind: expected a topology made of machines (cluster, nccl_xml, nvidia_smi), "
+                           "found another kind\n  hint: --to graphml and --to dot support any topology\n");
   CHECK(run_command({"topology", "export", star, "--to", "graphml"}).code == 0);
   CHECK(run_command({"topology", "export", star, "--to", "png"}).code == 2);
 }

@@ -116,7 +116,7 @@ TEST_CASE("ringsim bound: the rows of the table as graph scenarios, exact, with 
   CHECK(gather.at("bound_us") == 2884.615384);  // 62.5 MB * 3/65 s/GB, down to the picosecond
   const std::string table = run_command({"bound", file}).out;
   CHECK(has(table, "3/65 per block  optimum"));
-  CHECK(has(table, "make an all-reduce of 5769.2 us."));
+  CHECK(has(table, "takes 5769.2 us."));
   CHECK(has(table, "\nall_gather: 15 of the 16 blocks must enter gpu0 over "));
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("the bottleneck is marked in the picture of the topology, and only if 
   CHECK(run_command({"topology", "export", file, "--to", "graphml"}).out.find("bottleneck") == std::string::npos);
   const auto refused = run_command({"topology", "export", file, "--to", "machine", "--bound"});
   CHECK(refused.code == 2);
-  CHECK(has(refused.err, "--bound: expected --to dot or --to graphml with it, found a machine's format"));
+  CHECK(has(refused.err, "--bound: expected --to dot or --to graphml as well, found a machine format"));
   const auto barrier = run_command({"topology", "export", file, "--to", "dot", "--bound", "--set",
                                     R"(collective={"op": "barrier", "algorithm": "dissemination", "bytes": "0 B"})"});
   CHECK(barrier.code == 3);
@@ -384,7 +384,7 @@ TEST_CASE("sweep --bound has the share in its rows and for --assert; rows with a
   CHECK(key(plain) != key(bounded));
   const auto refused = run_command({"sweep", path, "-o", plain, "--resume", "--bound"});
   CHECK(refused.code == 3);
-  CHECK(has(refused.err, "only one of the sweeps has --bound"));
+  CHECK(has(refused.err, "only one of the sweeps uses --bound"));
   CHECK(run_command({"sweep", path, "-o", bounded, "--resume", "--bound"}).code == 0);
 }
 

@@ -56,7 +56,7 @@ const FittedFactor& factor_of(const CalibrationFit& fit, Factor factor) {
 const std::string one_v100 = R"({"kind": "cluster", "node": "abci-v", "nodes": 1})";
 const std::string star = R"({"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "0.5 us"}})";
 const std::string no_row = "no row depends on it";
-const std::string no_difference = "the rows do not tell it from other factors and their own scatter";
+const std::string no_difference = "the rows do not distinguish it from other factors and from noise";
 
 }  // namespace
 
@@ -113,7 +113,8 @@ TEST_CASE("every second row is fitted, the others are predicted, and rows that d
   MeasuredTable table = measured(scenario(star, R"("ring")", R"({"efficiency_between": 0.5})"));
   table.about["score"] = "to 16 MiB; the test wants it so";
   CHECK_THROWS_WITH_AS(calibrate(scenario(star, R"("ring")"), table, Rows::even),
-                       "m.csv: expected at least 5 rows to fit, one more than factors, found 4", InputError);
+                       "m.csv: expected at least 5 rows to fit, one more than the number of factors, found 4",
+                       InputError);
   table.about.clear();
   const CalibrationFit fit = calibrate(scenario(star, R"("ring")"), table, Rows::odd);
   CHECK(fit.after.value().rows == 5);
@@ -137,7 +138,7 @@ TEST_CASE("a scenario that is calibrated already is not calibrated on top") {
   const ScenarioFile file = scenario(star, R"("ring")", R"({"launch": "1 us"})");
   CHECK(ringsim::test::complaint([&] {
           calibrate(file, measured(scenario(star, R"("ring")")));
-        }).starts_with("s.json: /calibration: expected a scenario that is not calibrated, found one that is"));
+        }).starts_with("s.json: /calibration: expected a scenario without calibration, found a calibrated one"));
 }
 
 TEST_CASE("the command writes factors with their provenance, run takes them, and its results say so") {

@@ -106,12 +106,12 @@ TEST_CASE("trees and rings in pieces say where their forms do not hold, and ther
     Bytes bytes;
     const char* because;  // none: it holds
   };
-  const char* shared = "what goes up and what comes down share the ranks' ports where there are more than 2 segments";
+  const char* shared = "with more than 2 segments, upward and downward messages share the ports of the ranks";
   const char* not_full =
-      "the tree is not full: ranks without children send before the others, whose parent's port is then free";
+      "the tree is not full: ranks without children send first, while the port of their parent is free";
   const char* out_of_step =
-      "the rings' pieces differ by a byte: rings that share ports get out of step, and one's latency passes while "
-      "another sends";
+      "the pieces of the rings differ by a byte, so rings that share ports get out of step, and one sends during the "
+      "latency of another";
   const std::vector<Row> rows{
       {"chain", all_reduce, {{"segments", 3}}, true, 4, 3000_B, shared},
       {"chain", all_reduce, {{"segments", 2}}, true, 4, 3000_B, nullptr},
@@ -127,8 +127,7 @@ TEST_CASE("trees and rings in pieces say where their forms do not hold, and ther
        true,
        8,
        8000_B,
-       "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
-       "the "
+       "the ranks are not fully meshed, and the two trees share their links: b and a are those of the slowest and the "
        "longest path between neighboring ranks"},
       {"double_binary_tree",
        all_reduce,
@@ -136,7 +135,7 @@ TEST_CASE("trees and rings in pieces say where their forms do not hold, and ther
        false,
        8,
        8000_B,
-       "both trees use the cable from rank 1 to rank 2 at one time"},
+       "both trees use the cable from rank 1 to rank 2 at the same time"},
       {"double_binary_tree", all_reduce, {{"segments", 4}}, false, 8, 8000_B, nullptr},
       {"double_binary_tree", all_reduce, {{"segments", 1}}, false, 2, 4_B, nullptr},
   };
@@ -345,10 +344,10 @@ TEST_CASE("a form under a protocol says where it does not hold") {
   Uniform several = star;
   several.type.reset();
   CHECK(ring_under("simple", 4, 400_B, all_reduce, several).because ==
-        std::vector<std::string>{"the ranks' paths are of several types, whose latencies differ"});
+        std::vector<std::string>{"the paths between ranks have several types with different latencies"});
   CHECK(ring_under("ll", 4, 400_B, all_reduce, several).holds());  // LL adds nothing to any
   // Segments of 1 ns over 10 ns: ten are on the way, there are eight slots.
-  const std::vector<std::string> too_few{"the slots hold less than is sent while a message is on its way"};
+  const std::vector<std::string> too_few{"the slots hold fewer bytes than are sent while a message is in flight"};
   CHECK(ring_under("simple", 4, 40_B, broadcast, star, in_segments(40)).because == too_few);
   CHECK(ring_under("simple", 4, 80_B, broadcast, star, in_segments(40)).holds());
   // A segment of 1 MB needs all slots of LL and more; they are filled in 524 us.
@@ -360,7 +359,7 @@ TEST_CASE("a form under a protocol says where it does not hold") {
   ClosedForm other = form("halving_doubling", 4, 400_B);
   assume_protocol(other, *find_algorithm("halving_doubling"), {}, {.ranks = 4, .bytes = 400_B}, star,
                   *find_protocol("ll"));
-  CHECK(other.because == std::vector<std::string>{"the form is made for protocol none, this is ll"});
+  CHECK(other.because == std::vector<std::string>{"the form is for protocol none, but the protocol is ll"});
 }
 
 TEST_CASE("where a form under a protocol holds the simulation agrees, with slots that suffice just so as well") {
@@ -449,7 +448,7 @@ TEST_CASE("a form that sizes leave more than half a per cent of room does not ho
   CHECK(because(0_ps, 0_ps).empty());
   REQUIRE(because(ns(994), ns(1000)).size() == 1);
   CHECK(because(0_ps, ns(1000)).front() ==
-        "the sizes do not divide evenly: rounded down they would take 0.000 us, so the form is only a bound");
+        "the sizes do not divide evenly: rounded down, they would take 0.000 us, so the form is only a bound");
 }
 
 TEST_CASE("there is no ratio to a form of no time, but where simulation takes none either") {
@@ -467,7 +466,7 @@ TEST_CASE("two trees whose halves differ by a byte meet on the cable of two rank
   };
   REQUIRE(halves(3_B).because.size() == 1);
   CHECK(halves(3_B).because[0] ==
-        "segments differ by a byte: both trees use the cable from rank 1 to rank 0 at one time");
+        "segments differ by a byte: both trees use the cable from rank 1 to rank 0 at the same time");
   CHECK(halves(4_B).holds());
 }
 

@@ -65,8 +65,7 @@ TEST_CASE("an assertion holds every row to its condition, and says what it found
 
 TEST_CASE("an assertion that meets no row is a failure, but of a shard") {
   const GateOptions none{.assertions = {"busbw_GBps > 40 where topology.nodes > 9"}};
-  CHECK(failures(report(none, {timed(1, 5)})) ==
-        "busbw_GBps > 40 where topology.nodes > 9: no result that it speaks of\n");
+  CHECK(failures(report(none, {timed(1, 5)})) == "busbw_GBps > 40 where topology.nodes > 9: it applies to no result\n");
   CHECK(failures(report({.assertions = none.assertions, .all_points = false}, {timed(1, 5)})) == "");
 }
 
@@ -84,7 +83,7 @@ TEST_CASE("an assertion that is wrong is named with its column, and the near col
             .starts_with("--assert \"time_us < 3 where bytes >\": column 26: expected a path"));
   CHECK(complaint({.assertions = {"busbw_GBp > 40"}}, {timed(1, 5)}) ==
         "--assert \"busbw_GBp > 40\": column 1: expected a value of \"busbw_GBp\", found none here, in the row of "
-        "topology.nodes 1\n  hint: ask for what has one first: has(busbw_GBp) and ...");
+        "topology.nodes 1\n  hint: test first that there is one: has(busbw_GBp) and ...");
 }
 
 TEST_CASE("names that no row can have are found without a row") {
@@ -99,7 +98,7 @@ TEST_CASE("names that no row can have are found without a row") {
         "  hint: did you mean \"busbw_GBps\"?");
   CHECK(unknown("time_us > 4 where nodes > 1").ends_with("hint: did you mean \"topology.nodes\"?"));  // its last word
   CHECK(unknown("time_us > 4 where has(rank)")
-            .ends_with("such as time_us and busbw_GBps, and what varies: topology.nodes"));
+            .ends_with("such as time_us and busbw_GBps, and the varying paths: topology.nodes"));
 }
 
 TEST_CASE("against a baseline, what moved by more than the tolerance is named, either way") {
@@ -125,9 +124,8 @@ TEST_CASE("points that are missing fail, points that are new are named, points t
   const std::string baseline = temporary_file("base.jsonl", timed(1, 100) + timed(2, 100) + failed(3) + failed(4));
   const GateReport found = report({.baseline = baseline}, {failed(2), timed(3, 7), failed(4), timed(5, 1)});
   CHECK(failures(found) ==
-        "topology.nodes 2: fails now, took 100 us in the baseline\n"
-        "topology.nodes 3: takes 7 us now, failed in the baseline\n"
-        "missing: topology.nodes 1 is only in the baseline\n");
+        "topology.nodes 2: fails now, but took 100 us in the baseline\ntopology.nodes 3: takes 7 us now, but failed in "
+        "the baseline\nmissing: topology.nodes 1 is only in the baseline\n");
   CHECK(found.new_ones == std::vector<std::string>{"topology.nodes 5"});
   const GateReport shard = report({.baseline = baseline, .all_points = false}, {failed(4)});
   CHECK(failures(shard) == "");
@@ -142,14 +140,14 @@ TEST_CASE("jobs are compared each with its own") {
   CHECK(failures(report({.baseline = baseline}, {job("main", 10), job("other", 10)})) ==
         "topology.nodes 1, job other: faster: 10 us, in the baseline 20 us (-50.00 %)\n");
   CHECK(failures(report({.baseline = baseline}, {failed(1)})) ==
-        "topology.nodes 1: fails now, took 10 us in the baseline\n");
+        "topology.nodes 1: fails now, but took 10 us in the baseline\n");
 }
 
 TEST_CASE("a baseline with a point twice, with nothing, or cut off is refused") {
-  CHECK(complaint({.baseline = temporary_file("b", timed(1, 1) + timed(1, 2))}).find(":2: expected each point once") !=
-        std::string::npos);
-  CHECK(complaint({.baseline = temporary_file("b", "")}).find("one result at least, found none") != std::string::npos);
-  CHECK(complaint({.baseline = temporary_file("b", timed(1, 1) + "{")}).find("found a last one that was cut off") !=
+  CHECK(complaint({.baseline = temporary_file("b", timed(1, 1) + timed(1, 2))})
+            .find(":2: expected each point only once") != std::string::npos);
+  CHECK(complaint({.baseline = temporary_file("b", "")}).find("at least one result, found none") != std::string::npos);
+  CHECK(complaint({.baseline = temporary_file("b", timed(1, 1) + "{")}).find("found an incomplete last line") !=
         std::string::npos);
 }
 

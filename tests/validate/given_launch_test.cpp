@@ -88,19 +88,20 @@ TEST_CASE("the launch is the model's and the median of what is missing, to the p
   CHECK(negative.launch() == Picoseconds{0});
   CHECK(negative.shift() == Picoseconds{-4'700'000});
   CHECK(doubts_of(negative) ==
-        std::vector<std::string>{"8 B would need a launch of -1.30 us; 0 us is taken. The prediction is too slow there "
-                                 "even without a launch, so something else differs"});
+        std::vector<std::string>{"8 B would need a launch of -1.30 us, so 0 us is used. The prediction is too slow "
+                                 "there even without a launch, so something else differs"});
   CHECK_FALSE(solved({{8_B, 106, 6}}).is_implausible());
   const GivenLaunch other = solved({{8_B, 106.5, 6}});
   CHECK(other.is_implausible());
   CHECK(implausible_text(other) ==
-        "8 B would need a launch of 105.20 us instead of 4.70, and no launch exceeds the model's by more than 100 us");
+        "8 B would need a launch of 105.20 us instead of 4.70, but no launch exceeds that of the model by more than "
+        "100 us");
   // A quarter of 18.8 us is 4.7.
   CHECK(doubts_of(solved({{8_B, 20, 18.8}})).empty());
   CHECK(doubts_of(solved({{8_B, 20, 18.9}})) ==
-        std::vector<std::string>{"launch is only 4.70 of the 18.90 us that are predicted for 8 B. So the difference to "
-                                 "the measured 20.00 us may come from the steps, which other numbers of ranks have "
-                                 "more or fewer of"});
+        std::vector<std::string>{
+            "the launch is only 4.70 of the 18.90 us predicted for 8 B. The difference from the measured 20.00 us may "
+            "therefore come from the steps, whose number depends on the number of ranks"});
 }
 
 TEST_CASE("compare takes the launch from another table, and predicts as with devices.gpu.launch") {
@@ -110,10 +111,9 @@ TEST_CASE("compare takes the launch from another table, and predicts as with dev
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   std::string flat = outcome.err;  // lines break where the file's name says
   for (std::size_t at = flat.find("\n  "); at != std::string::npos; at = flat.find("\n  ")) flat.replace(at, 3, " ");
-  CHECK(flat ==
-        fmt::format("ringsim: note: Launch is 7.70 us instead of 4.70 (devices.gpu.launch), the median of what fits "
-                    "512 B, 1 KiB and 2 KiB of {}.\n",
-                    from));
+  CHECK(flat == fmt::format("ringsim: note: The launch is 7.70 us instead of 4.70 (devices.gpu.launch), the median of "
+                            "the fits to 512 B, 1 KiB and 2 KiB of {}.\n",
+                            from));
   const auto results = nlohmann::json::parse(outcome.out).at("results");
   const std::vector<double> stated = predicted(sizes, {"devices.gpu.launch=7.7 us"});
   REQUIRE(results.size() == 2);
@@ -124,9 +124,8 @@ TEST_CASE("rows of the compared table that give the launch are not compared with
   const std::string file = measured({"512 B", "1024 B", "2048 B", "4096 B", "1048576 B"}, {9, 3, 3, 3, 3});
   const Outcome outcome = compare(file, file);
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-  CHECK(outcome.err == fmt::format("ringsim: warning: {}: 512 B, 1 KiB and 2 KiB give the launch and are not "
-                                   "compared\n",
-                                   file));
+  CHECK(outcome.err ==
+        fmt::format("ringsim: warning: {}: 512 B, 1 KiB and 2 KiB determine the launch and are not compared\n", file));
   CHECK(has(outcome.out, "differ by 0.0 % (median of 2 rows)."));  // 3 us of launch explain them all
   CHECK(has(outcome.out, "Launch is 7.70 us instead of 4.70"));
   const Outcome explained = compare(file, file, {"--explain"});
@@ -140,15 +139,12 @@ TEST_CASE("compare says how much of the smallest prediction is launch") {
   const std::string scenario = temporary_file("pair.json", pair);
   const Outcome outcome = run_command({"compare", scenario, measured({"512 B", "1048576 B"}, {0, 0})});
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-  CHECK(
-      has(outcome.out,
-          fmt::format(
-              "Launch is 4.70 of {:.2f} us at 512 B: it depends on the GPU, the driver and the harness; --launch-from\n"
-              "  sets it from a measured table.\n",
-              predicted({"512 B"}).front())));
+  CHECK(has(outcome.out, fmt::format("The launch takes 4.70 of {:.2f} us at 512 B. It depends on the GPU, the driver "
+                                     "and the harness;\n  --launch-from derives it from a measured table.\n",
+                                     predicted({"512 B"}).front())));
   // A launch is nothing of a large message's time.
   const Outcome large = run_command({"compare", scenario, measured({"16777216 B"}, {0})});
-  CHECK_FALSE(has(large.out, "Launch is"));
+  CHECK_FALSE(has(large.out, "The launch"));
 }
 
 TEST_CASE("a table that cannot give the launch is refused by name, with what to do") {
@@ -162,21 +158,21 @@ TEST_CASE("a table that cannot give the launch is refused by name, with what to 
   };
   CHECK(has(err("no/such.csv"), "3 ringsim: error: FILE: "));
   CHECK(err(temporary_file("large.csv", head + "1048576,60\n131072,30\n")) ==
-        "3 ringsim: error: FILE: expected a row of 64 KiB or less to take the launch from, found 128 KiB as the "
-        "smallest\n  hint: launch is too small a part of larger ones; run the benchmark from 8 B on\n");
+        "3 ringsim: error: FILE: expected a row of 64 KiB or less for fitting the launch, found 128 KiB as the "
+        "smallest\n  hint: the launch is too small a part of larger messages; start the benchmark at 8 B\n");
   CHECK(has(err(temporary_file("op.csv", "# collective: all_reduce\n# ranks: 2\nbytes,time_us\n512,6\n")),
-            "3 ringsim: error: FILE: expected rows of all_gather, as the scenario has it, found 1 all_reduce\n"));
+            "3 ringsim: error: FILE: expected rows of all_gather as in the scenario, found 1 all_reduce\n"));
   CHECK(has(err(temporary_file("ranks.csv", "# collective: all_gather\n# ranks: 4\nbytes,time_us\n512,6\n")),
             "3 ringsim: error: FILE: expected as many ranks as "));
   CHECK(
       has(err(temporary_file("slow.csv", head + "512,300\n")), "3 ringsim: error: FILE: 512 B would need a launch of"));
   CHECK(has(err(temporary_file("fast.csv", head + "512,0.1\n")),
             "ringsim: warning: FILE: 512 B would need a launch of -"));
-  CHECK(has(err(file), "0 ringsim: warning: FILE: 512 B gives the launch and is not compared\n"));
+  CHECK(has(err(file), "0 ringsim: warning: FILE: 512 B determines the launch and is not compared\n"));
   const std::string one = temporary_file("one.csv", head + "512,6\n");
   const Outcome none_left = compare(one, one);
   CHECK(none_left.code == 3);
-  CHECK(has(none_left.err, "expected more rows than those that give the launch, found none"));
+  CHECK(has(none_left.err, "expected more rows than those used to fit the launch, found none"));
   // Two algorithms have two predictions of a size.
   const std::string star = temporary_file("star.json", R"({"version": 1,
     "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
@@ -185,7 +181,7 @@ TEST_CASE("a table that cannot give the launch is refused by name, with what to 
       temporary_file("four.csv", "# collective: all_reduce\n# ranks: 4\nbytes,time_us\n8,20\n16,21\n");
   const Outcome two = run_command({"compare", star, four, "--launch-from", four});
   CHECK(two.code == 3);
-  CHECK(has(two.err, "expected one prediction of 8 B to take the launch from"));
+  CHECK(has(two.err, "expected one prediction of 8 B for fitting the launch to"));
   CHECK(has(two.err, "found 2\n"));
 }
 
@@ -266,7 +262,7 @@ TEST_CASE("scorecard --launch-given leaves a table as it is that has no small ro
   CHECK(has(page("512,8\n1048576,60\n", "# score: from 1 MiB; so says the test\n"), "no scored row of 64 KiB or less"));
   const std::string slow = page("512,300\n1048576,360\n");
   CHECK(has(slow, "of which 2 are scored"));
-  CHECK(has(slow, "no launch exceeds the model's by"));
+  CHECK(has(slow, "no launch exceeds that of the model by"));
 }
 
 }  // namespace given_launch_test

@@ -58,10 +58,9 @@ TEST_CASE("a rank that has not called what others wait in is named, with its las
   CHECK(group.in(Standing::scheduled) == Ranks{0, 1});
   CHECK(group.in(Standing::not_called) == Ranks{2});
   REQUIRE(found.findings.size() == 1);
-  CHECK(
-      found.findings[0] ==
-      "rank 2 has not called number 3 of group 0 (default_pg), all_reduce [[1024]] Float; ranks 0, 1 have. No call is "
-      "pending there, so look at the program: its last call was all_reduce number 2 of group 0 (default_pg)");
+  CHECK(found.findings[0] ==
+        "rank 2 has not called number 3 of group 0 (default_pg), all_reduce [[1024]] Float; ranks 0, 1 have. No call "
+        "is pending on this side, so check the program: its last call was all_reduce number 2 of group 0 (default_pg)");
 }
 
 TEST_CASE("a rank that waits in another group is a consequence: causes come first") {
@@ -118,7 +117,7 @@ TEST_CASE("a mismatch that has completed does not hide a rank that is behind") {
   REQUIRE(found.findings.size() == 2);
   CHECK(found.findings[0].starts_with("rank 1 has not called number 2"));
   CHECK(found.findings[1].starts_with(
-      "group 0 (default_pg), number 1: ranks differ in the element type, though it has completed: "));
+      "group 0 (default_pg), number 1: ranks differ in the element type, although it has completed: "));
   const Hang inside = hang({{done(1), pending(2)}, {half, pending(2)}});
   CHECK(inside.groups[0].verdict == GroupVerdict::inside);
   CHECK(inside.findings.at(0).starts_with("all ranks have called number 2"));
@@ -133,10 +132,9 @@ TEST_CASE("an all_to_all takes out in total what its ranks put in") {
   };
   CHECK(hang({{exchange("[[6]]", "[[4]]")}, {exchange("[[2]]", "[[4]]")}}).groups[0].verdict == GroupVerdict::inside);
   const Hang wrong = hang({{exchange("[[6]]", "[[4]]")}, {exchange("[[2]]", "[[5]]")}});
-  CHECK(
-      wrong.findings.at(0) ==
-      "group 0 (default_pg), number 1: ranks differ in the elements put in and taken out: rank 0: 6 in, 4 out; rank 1: "
-      "2 in, 5 out");
+  CHECK(wrong.findings.at(0) ==
+        "group 0 (default_pg), number 1: ranks differ in the numbers of input and output elements: rank 0: 6 in, 4 "
+        "out; rank 1: 2 in, 5 out");
 }
 
 TEST_CASE("all inside, kernels that have not begun, and missing dumps are three answers") {
@@ -148,19 +146,18 @@ TEST_CASE("all inside, kernels that have not begun, and missing dumps are three 
   };
   const std::string called = "all ranks have called number 2 of group 0 (default_pg), all_reduce [[1024]] Float";
   CHECK(finding({{timed, pending(2, "started")}, {timed, pending(2, "started")}}) ==
-        called + ", and it has not ended: its kernels run, so look at links, NICs and GPUs");
+        called + ", and it has not ended: its kernels are running, so check links, NICs and GPUs");
   CHECK(finding({{timed, pending(2, "started")}, {timed, pending(2)}}) ==
-        called + "; its kernel has not begun on rank 1, where earlier work on the stream does not end");
+        called + "; its kernel has not started on rank 1, where earlier work on the stream has not ended");
   // Without timing nobody knows which kernels have begun.
   CHECK(finding({{done(1), pending(2)}, {done(1), pending(2)}}).find("TORCH_NCCL_ENABLE_TIMING=1") !=
         std::string::npos);
   CHECK(finding({{done(1), pending(2)}, {done(1), pending(2)}}, 4) ==
-        "all ranks whose dumps are here have called number 2 of group 0 (default_pg), all_reduce [[1024]] Float; read "
-        "the "
+        "all ranks with a dump have called number 2 of group 0 (default_pg), all_reduce [[1024]] Float; check the "
         "dumps of ranks 2, 3");
   MadeEntry timeout = pending(2);
   timeout.retired = true;
-  CHECK(finding({{done(1), timeout}, {done(1)}}).find("; it has timed out on rank 0.") != std::string::npos);
+  CHECK(finding({{done(1), timeout}, {done(1)}}).find("; the call timed out on rank 0.") != std::string::npos);
 }
 
 TEST_CASE("a job whose dumps agree has no finding; one without entries has finished") {
@@ -200,11 +197,11 @@ TEST_CASE("sends and receives that wait say if the other end is there") {
   REQUIRE(met.findings.size() == 1);  // said of the sender alone
   CHECK(met.findings[0] ==
         "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg), which has called recv [[1024]] Float, "
-        "and neither has ended: look at links, NICs and GPUs, or at earlier work on the streams");
+        "and neither has ended: check links, NICs and GPUs, or earlier work on the streams");
   const Hang alone = hang({{done(1), send}, {done(1)}});
   CHECK(alone.findings.at(0) ==
-        "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg), which has no receive for it pending. "
-        "No call is pending there at all, so look at the program");
+        "rank 0 waits in send [[1024]] Float to rank 1 of group 0 (default_pg), which has no matching receive pending. "
+        "No call is pending there at all, so check the program");
   MadeEntry small = recv;
   small.in = small.out = "[[1000]]";
   CHECK(hang({{done(1), send}, {done(1), small}}).findings.at(0) ==
@@ -215,11 +212,11 @@ TEST_CASE("sends and receives that wait say if the other end is there") {
   CHECK(hang({{done(1), send}, {done(1), half}}).messages.at(0).differs == "element type");
   const Hang absent = hang({{done(1), send}}, {}, 2);
   CHECK(!absent.messages.at(0).is_met.has_value());
-  CHECK(absent.findings.back().ends_with("; read the dump of rank 1"));
+  CHECK(absent.findings.back().ends_with("; check the dump of rank 1"));
   const MadeEntry nowhere{.name = "send 0->7", .number = 1, .state = "scheduled", .message = 4};
   const Hang outside = hang({{done(1), nowhere}, {done(1)}});
   CHECK(outside.messages.empty());
-  CHECK(outside.findings.at(0).ends_with("its dump does not say with which rank"));
+  CHECK(outside.findings.at(0).ends_with("its dump does not state the other rank"));
 }
 
 TEST_CASE("ranks that wait for each other are a cause, with what each waits in and its last call") {
@@ -230,9 +227,9 @@ TEST_CASE("ranks that wait for each other are a cause, with what each waits in a
   const Hang crossed = hang({{left}, {right}}, groups);
   CHECK(crossed.findings.at(0) ==
         "ranks 0, 1 wait for each other: rank 0 for rank 1 in all_reduce number 1 of group 0 (default_pg); rank 1 for "
-        "rank 0 in all_reduce number 1 of group 1 (b). They call in different orders, or a program stands still after "
-        "an asynchronous call; last calls: rank 0 all_reduce number 1 of group 0 (default_pg); rank 1 all_reduce "
-        "number 1 of group 1 (b)");
+        "rank 0 in all_reduce number 1 of group 1 (b). They call in different orders, or a program is stuck after an "
+        "asynchronous call; last calls: rank 0 all_reduce number 1 of group 0 (default_pg); rank 1 all_reduce number 1 "
+        "of group 1 (b)");
   CHECK(crossed.findings.size() == 3);
   const MadeEntry from_1{.name = "recv 0<-1", .number = 1, .state = "scheduled", .message = 1};
   const MadeEntry from_0{.name = "recv 1<-0", .number = 1, .state = "scheduled", .message = 1};
@@ -296,7 +293,7 @@ TEST_CASE("twenty findings of each kind are listed, and the rest are counted") {
   }
   const Hang found = hang(by_rank, groups);
   REQUIRE(found.findings.size() == 21);
-  CHECK(found.findings.back() == "3 more of this kind");
+  CHECK(found.findings.back() == "3 more like this");
 }
 
 }  // namespace hang_test

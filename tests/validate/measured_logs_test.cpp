@@ -64,7 +64,8 @@ const std::string untold = "; ranks not told";
 
 std::string by_busbw(const std::string& name) {
   return "\n" + name +
-         ": nothing in it names the collective; the scenario's is taken, all_reduce, which its busbw fits";
+         ": the file does not name the collective; the collective of the scenario, all_reduce, is used because busbw "
+         "fits it";
 }
 
 }  // namespace
@@ -86,16 +87,13 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
       {"nccl-info.log", whole},
       {"wrapped.log", whole},
       {"torn-rows.log",
-       "1048576 45 44 | 4194304 80 79; 8 ranks\n"
-       "torn-rows.log:19: expected 8 columns after the operation and its root, found 3; the row is left out\n"
-       "torn-rows.log:20: expected size, count and type before these figures, found a row that has lost them; the row "
-       "is "
-       "left out"},
+       "1048576 45 44 | 4194304 80 79; 8 ranks\ntorn-rows.log:19: expected 8 columns after the operation and its root, "
+       "found 3; the row is ignored\ntorn-rows.log:20: expected size, count and type before these figures, found a row "
+       "without them; the row is ignored"},
       {"nan-rows.log",
-       "1048576 45 44 | 8388608 120 | 16777216 200 198; 8 ranks\n"
-       "nan-rows.log:19: expected time above 0, found 0.00; the row is left out\n"
-       "nan-rows.log:20: expected a finite number for algbw, found nan; the row is left out\n"
-       "nan-rows.log:21: expected a finite number for time, found nan; the time in place is left out"},
+       "1048576 45 44 | 8388608 120 | 16777216 200 198; 8 ranks\nnan-rows.log:19: expected time above 0, found 0.00; "
+       "the row is ignored\nnan-rows.log:20: expected a finite number for algbw, found nan; the row is "
+       "ignored\nnan-rows.log:21: expected a finite number for time, found nan; the in-place time is ignored"},
       // Versions and options of benchmarks.
       {"in-place-only.log", in_alone + "; 8 ranks"},
       {"out-of-place-only.log", out_alone + "; 8 ranks"},
@@ -109,91 +107,79 @@ TEST_CASE("logs and tables in forms that are found in public: their rows, ranks 
       {"mscclpp-test.json", out_alone + "; 8 ranks"},
       {"no-name.log", three + untold + by_busbw("no-name.log")},
       {"osu_allreduce.log",
-       "1048576 45 | 2097152 60; ranks not told\n"
-       "osu_allreduce.log:6: expected Avg Latency(us) above 0, found 0.00; the row is left out"},
+       "1048576 45 | 2097152 60; ranks not told\nosu_allreduce.log:6: expected Avg Latency(us) above 0, found 0.00; "
+       "the row is ignored"},
       {"osu-without-title.log", "1048576 45 | 2097152 60; ranks not told"},
       // Several runs.
       {"two-runs.log",
-       "1048576 46 45 | 2097152 61.5 59 | 4194304 81 79.5; 8 ranks\n"
-       "two-runs.log: it has 2 runs: run 1 (line 18, 3 rows, 8 ranks), run 2 (line 42, 3 rows, 8 ranks); they are "
-       "taken "
-       "as repetitions, the median counts; their times differ by up to 5.0 % (2 MiB: 60 to 63 us)"},
+       "1048576 46 45 | 2097152 61.5 59 | 4194304 81 79.5; 8 ranks\ntwo-runs.log: it has 2 runs: run 1 (line 18, 3 "
+       "rows, 8 ranks), run 2 (line 42, 3 rows, 8 ranks); they are treated as repetitions, and the median is used; "
+       "their times differ by up to 5.0 % (2 MiB: 60 to 63 us)"},
       {"two-runs-apart.log",
-       "1048576 46 45 | 2097152 75 73 | 4194304 81 79.5; 8 ranks\n"
-       "two-runs-apart.log: it has 2 runs: run 1 (line 18, 3 rows, 8 ranks), run 2 (line 42, 3 rows, 8 ranks); they "
-       "are "
-       "50 % apart (2 MiB in 60 us in run 1 (line 19) and in 90 us in run 2 (line 43)), too far for repetitions: their "
-       "median counts, --run N chooses one"},
+       "1048576 46 45 | 2097152 75 73 | 4194304 81 79.5; 8 ranks\ntwo-runs-apart.log: it has 2 runs: run 1 (line 18, 3 "
+       "rows, 8 ranks), run 2 (line 42, 3 rows, 8 ranks); they differ by 50 % (2 MiB in 60 us in run 1 (line 19) and "
+       "in 90 us in run 2 (line 43)), too much for repetitions; their median is used unless --run N chooses one"},
       {"three-cycles.log",
-       "1048576 46 44 | 2097152 61 58 | 4194304 81 79; 8 ranks\n"
-       "three-cycles.log: it has 3 runs: run 1 (line 18, 3 rows, 8 ranks), run 2 (line 21, 3 rows, 8 ranks), run 3 "
-       "(line "
-       "24, 3 rows, 8 ranks); they are taken as repetitions, the median counts; their times differ by up to 4.4 % (1 "
-       "MiB: "
-       "45 to 47 us)"},
+       "1048576 46 44 | 2097152 61 58 | 4194304 81 79; 8 ranks\nthree-cycles.log: it has 3 runs: run 1 (line 18, 3 "
+       "rows, 8 ranks), run 2 (line 21, 3 rows, 8 ranks), run 3 (line 24, 3 rows, 8 ranks); they are treated as "
+       "repetitions, and the median is used; their times differ by up to 4.4 % (1 MiB: 45 to 47 us)"},
       {"runs-of-two-sizes.log",
-       whole + "\nruns-of-two-sizes.log: not compared, as the scenario has 8 ranks: run 2 (line 50, 3 rows, 16 ranks)"},
+       whole +
+           "\nruns-of-two-sizes.log: not compared because the scenario has 8 ranks: run 2 (line 50, 3 rows, 16 ranks)"},
       {"runs-half-listed.log",
-       three + untold + "\nruns-half-listed.log:8: the log lists 1 rank and the highest is 15; assuming 16 ranks" +
+       three + untold + "\nruns-half-listed.log:8: the log lists 1 rank, and the highest is 15; assuming 16 ranks" +
            by_busbw("runs-half-listed.log") +
-           "\nruns-half-listed.log: not compared, as the scenario has 8 ranks: run 2 (line 12, 3 rows, 16 ranks)"},
+           "\nruns-half-listed.log: not compared because the scenario has 8 ranks: run 2 (line 12, 3 rows, 16 ranks)"},
       {"two-collectives.log",
        whole + "\ntwo-collectives.log: rows of other collectives are not compared: 3 all_gather"},
-      {"loop-of-two.log",
-       three + untold + by_busbw("loop-of-two.log") +
-           "\nloop-of-two.log: run 2 (line 13, 3 rows) is left out: expected to find which collective was measured, "
-           "found nothing that states it; its busbw fits all_gather of 8 ranks or all_to_all of 8 ranks, not the "
-           "scenario's "
-           "all_reduce of 8 ranks"},
-      {"suite.log",
-       whole +
-           "\nsuite.log: run 2 (line 42, 3 rows, 8 ranks) is left out: expected a collective that is known here, found "
-           "rows of hypercube_perf"},
+      {"loop-of-two.log", three + untold + by_busbw("loop-of-two.log") +
+                              "\nloop-of-two.log: run 2 (line 13, 3 rows) is ignored: expected to find the measured "
+                              "collective, found no information; busbw fits all_gather of 8 ranks or all_to_all of 8 "
+                              "ranks, not the all_reduce of 8 ranks in the scenario"},
+      {"suite.log", whole + "\nsuite.log: run 2 (line 42, 3 rows, 8 ranks) is ignored: expected a known collective, "
+                            "found rows of hypercube_perf"},
       {"scaling.csv",
-       "1048576 45 | 2097152 60; 8 ranks\n"
-       "scaling.csv: not compared, as the scenario has 8 ranks: run 2 (line 4, 2 rows, 16 ranks)"},
+       "1048576 45 | 2097152 60; 8 ranks\nscaling.csv: not compared because the scenario has 8 ranks: run 2 (line 4, 2 "
+       "rows, 16 ranks)"},
       // Tables between bars.
       {"markdown.log", three + untold},
       {"markdown-summary.log", out_alone + untold +
-                                   "\nmarkdown-summary.log:3: the table begins here; the line before it is not read" +
+                                   "\nmarkdown-summary.log:3: the table starts here; the line before it is ignored" +
                                    by_busbw("markdown-summary.log")},
       {"markdown-in-place.log", in_alone + untold},
       {"drawn-table.log", out_alone + untold + by_busbw("drawn-table.log")},
       // CSV.
       {"nccl-columns.csv", three + untold + by_busbw("nccl-columns.csv")},
-      {"pandas.csv", three + untold + "\npandas.csv:1: the column \"\" is not read" + by_busbw("pandas.csv")},
+      {"pandas.csv", three + untold + "\npandas.csv:1: the column \"\" is ignored" + by_busbw("pandas.csv")},
       {"pandas-print.log", out_alone + untold + by_busbw("pandas-print.log")},
-      {"excel.csv", out_alone + untold + "\nexcel.csv:2: the table begins here; the line before it is not read" +
+      {"excel.csv", out_alone + untold + "\nexcel.csv:2: the table starts here; the line before it is ignored" +
                         by_busbw("excel.csv")},
       {"cloudai.csv",
-       whole + "\ncloudai.csv:1: the columns \"GPU Type\", \"Devices per Node\", \"Size Human-readable\" are not read" +
+       whole + "\ncloudai.csv:1: the columns \"GPU Type\", \"Devices per Node\", \"Size Human-readable\" are ignored" +
            by_busbw("cloudai.csv")},
       {"letters.csv", out_alone + untold},
       {"decimal-comma.csv", out_alone + untold},
       {"decimal-comma.log", whole},
       {"decimal-comma-told.csv", "1048576 45.125 | 2097152 1060.125; ranks not told"},
       {"decimal-comma-unclear.csv",
-       "decimal-comma-unclear.csv:3: expected a number with a decimal point for time_us, found \"45,125\"\n"
-       "  hint: a decimal comma, or one between thousands? Both are read if other numbers of the file tell which"},
+       "decimal-comma-unclear.csv:3: expected a number with a decimal point for time_us, found \"45,125\"\n  hint: the "
+       "comma is ambiguous (decimal or thousands separator), unless other numbers in the file resolve it"},
       {"decimal-comma-split.csv",
-       "decimal-comma-split.csv:3: expected 3 columns, as the header has, found 5\n"
-       "  hint: do its numbers have a decimal comma? Then write ';' between columns"},
+       "decimal-comma-split.csv:3: expected 3 columns as in the header, found 5\n  hint: if the numbers have decimal "
+       "commas, separate the columns with ';'"},
       // JSON.
       {"json-in-log.log", "1048576 45 44 | 2097152 60 58; 8 ranks"},
       {"json-lines.json",
-       "1048576 46 45 | 2097152 61.5 59.5; 8 ranks\n"
-       "json-lines.json: it has 2 runs: run 1 (line 1, 2 rows, 8 ranks), run 2 (line 2, 2 rows, 8 ranks); they are "
-       "taken "
-       "as repetitions, the median counts; their times differ by up to 5.0 % (2 MiB: 60 to 63 us)"},
+       "1048576 46 45 | 2097152 61.5 59.5; 8 ranks\njson-lines.json: it has 2 runs: run 1 (line 1, 2 rows, 8 ranks), "
+       "run 2 (line 2, 2 rows, 8 ranks); they are treated as repetitions, and the median is used; their times differ "
+       "by up to 5.0 % (2 MiB: 60 to 63 us)"},
       {"json-cut.log",
-       "1048576 45 44 | 2097152 60 58; 8 ranks\n"
-       "json-cut.log:3: a JSON document that begins here does not end; it is left out"},
+       "1048576 45 44 | 2097152 60 58; 8 ranks\njson-cut.log:3: the JSON document that starts here is incomplete and "
+       "was ignored"},
       {"json-nan.json",
-       "1048576 45 44 | 4194304 80; 8 ranks\n"
-       "json-nan.json: /results/1/out_of_place/time: expected time above 0, found 0; the row is left out\n"
-       "json-nan.json: /results/2/in_place/time: expected a finite number for time, found nan; the time in place is "
-       "left "
-       "out"},
+       "1048576 45 44 | 4194304 80; 8 ranks\njson-nan.json: /results/1/out_of_place/time: expected time above 0, found "
+       "0; the row is ignored\njson-nan.json: /results/2/in_place/time: expected a finite number for time, found nan; "
+       "the in-place time is ignored"},
   };
   for (const auto& form : forms) {
     CAPTURE(form.first);
@@ -220,22 +206,20 @@ TEST_CASE("--run chooses a run, and rows are checked with its own ranks before a
         "  hint: it has run 1 (line 18, 3 rows, 8 ranks), run 2 (line 42, 3 rows, 8 ranks)");
   const ComparedWith sixteen{.ops = {CollectiveOp::all_reduce}, .ranks = {16}};
   CHECK(outcome_of(sizes, "x", std::nullopt, sixteen) ==
-        "1048576 60 59 | 2097152 75 74 | 4194304 95 94; 16 ranks\n"
-        "x: not compared, as the scenario has 16 ranks: run 1 (line 18, 3 rows, 8 ranks)");
+        "1048576 60 59 | 2097152 75 74 | 4194304 95 94; 16 ranks\nx: not compared because the scenario has 16 ranks: "
+        "run 1 (line 18, 3 rows, 8 ranks)");
   CHECK(outcome_of(sizes, "x", 2, std::nullopt) == "1048576 60 59 | 2097152 75 74 | 4194304 95 94; 16 ranks");
   CHECK(outcome_of(sizes, "x", std::nullopt, std::nullopt) ==
-        "x: expected runs of one number of ranks, found run 1 (line 18, 3 rows, 8 ranks), run 2 (line 50, 3 rows, 16 "
-        "ranks)\n  hint: --run N chooses one of them");
+        "x: expected runs with the same number of ranks, found run 1 (line 18, 3 rows, 8 ranks), run 2 (line 50, 3 "
+        "rows, 16 ranks)\n  hint: choose a run with --run N");
   CHECK(outcome_of(sizes, "x", std::nullopt, ComparedWith{.ops = {CollectiveOp::all_reduce}, .ranks = {4}}) ==
-        "x: expected measurements of 4 ranks, as the scenario has, found run 1 (line 18, 3 rows, 8 ranks), run 2 (line "
-        "50, "
-        "3 rows, 16 ranks)\n  hint: --nodes N sets the number of a machine given by its name; --set topology.nodes=N "
-        "or topology.ranks=N "
-        "changes a scenario file");
+        "x: expected measurements of 4 ranks as in the scenario, found run 1 (line 18, 3 rows, 8 ranks), run 2 (line "
+        "50, 3 rows, 16 ranks)\n  hint: use --nodes N for a machine given by name, or --set topology.nodes=N or "
+        "topology.ranks=N for a scenario file");
   // A row that contradicts itself is named as it stands, not as the mean of two.
   CHECK(outcome_of(replaced(text_of("two-runs.log"), "    63.00   33.29   58.25", "    63.00   33.29   61.17"), "x") ==
-        "x:43: expected busbw to be 58.25 GB/s, as all_reduce of 8 ranks has it in 63 us, found 61.17\n"
-        "  hint: is it another collective, or another number of ranks?");
+        "x:43: expected busbw to be 58.25 GB/s, which follows from all_reduce on 8 ranks in 63 us, found 61.17\n  "
+        "hint: check the collective and the number of ranks");
   // The first run's list of ranks is not the second one's.
   const std::string log = text_of("mpi-tags.log");
   std::string unlisted = text_of("no-name.log");
@@ -247,7 +231,7 @@ TEST_CASE("each of these alone begins a run: a heading, a list of ranks, nThread
   const std::string heading = "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n";
   const std::string first = "# all_reduce_perf\n" + heading + "  1048576  1  float  sum  -1  45.00  23.30  40.78  0\n";
   const std::string second = "  2097152  1  float  sum  -1  60.00  34.95  65.54  0\n";
-  const std::string left_out = "\nx: not compared, as the scenario has 8 ranks: run 2 (line ";
+  const std::string left_out = "\nx: not compared because the scenario has 8 ranks: run 2 (line ";
   const std::vector<std::string> signs{
       heading,
       "#  Rank 15 Group  0 Pid    101 on      node1 device  7 [0000:0f:00] NVIDIA A100\n",
@@ -261,7 +245,8 @@ TEST_CASE("each of these alone begins a run: a heading, a list of ranks, nThread
     CHECK(outcome.starts_with("1048576 45; ranks not told\n"));
     CHECK(has(outcome, left_out));
   }
-  CHECK(has(outcome_of(first + second, "x"), "x:4: expected busbw to be 61.17 GB/s, as all_reduce of 8 ranks"));
+  CHECK(has(outcome_of(first + second, "x"),
+            "x:4: expected busbw to be 61.17 GB/s, which follows from all_reduce on 8 ranks"));
   const std::string other = outcome_of(first + "$ build/all_gather_perf\n" + replaced(second, "65.54", "30.58"), "x");
   CHECK(has(other, "\nx: rows of other collectives are not compared: 1 all_gather"));
 }
@@ -295,41 +280,38 @@ TEST_CASE(
   };
   CHECK(
       has(outcome_of(run(1 << 20, 100) + run(1 << 20, 119.9), "x"), "differ by up to 19.9 % (1 MiB: 100 to 119.9 us)"));
-  CHECK(
-      has(outcome_of(run(1 << 20, 100) + run(1 << 20, 120.1), "x"),
-          "20 % apart (1 MiB in 100 us in run 1 (line 3) and in 120.1 us in run 2 (line 6)), too far for repetitions: "
-          "their median counts, --run N chooses one"));
-  CHECK(
-      outcome_of(run(1 << 20, 100) + run(1 << 21, 200), "x") ==
-      "1048576 100 | 2097152 200; ranks not told\n"
-      "x: it has 2 runs: run 1 (line 3, 1 row), run 2 (line 6, 1 row); they have no size in common, their rows are put "
-      "together");
+  CHECK(has(outcome_of(run(1 << 20, 100) + run(1 << 20, 120.1), "x"),
+            "differ by 20 % (1 MiB in 100 us in run 1 (line 3) and 120.1 us in run 2 (line 6)), too much for "
+            "repetitions; their median is used unless --run N chooses one"));
+  CHECK(outcome_of(run(1 << 20, 100) + run(1 << 21, 200), "x") ==
+        "1048576 100 | 2097152 200; ranks not told\nx: it has 2 runs: run 1 (line 3, 1 row), run 2 (line 6, 1 row); "
+        "they have no size in common, so their rows are combined");
   // Other types are no repetitions.
   CHECK(outcome_of(run(1 << 20, 100) + replaced(run(1 << 20, 101), "float", "half"), "x") ==
-        "x: expected 1 MiB to be measured in one way, found \"float sum -1\" in run 1 and \"half sum -1\" in run 2\n"
-        "  hint: --run N chooses one of them");
+        "x: expected a single value of 1 MiB, found \"float sum -1\" in run 1 and \"half sum -1\" in run 2\n  hint: "
+        "choose a run with --run N");
 }
 
 TEST_CASE("a log that names no collective: the scenario's if busbw fits it, else the error says what fits") {
   const std::string log = text_of("no-name.log");
   const auto with = [](CollectiveOp op, int ranks) { return ComparedWith{.ops = {op}, .ranks = {ranks}}; };
   const auto error = [](const std::string& found) {
-    return "x:4: expected to find which collective was measured, found nothing that states it" + found +
-           "\n  hint: state it with --collective NAME, or with a line \"# collective: all_reduce\" in the file";
+    return "x:4: expected to find the measured collective, found no information" + found +
+           "\n  hint: set it with --collective NAME, or with a line \"# collective: all_reduce\" in the file";
   };
-  const std::string fits = "; its busbw fits all_reduce of 8 ranks";
+  const std::string fits = "; busbw fits all_reduce of 8 ranks";
   CHECK(outcome_of(log, "x", std::nullopt, std::nullopt) == error(fits));
   CHECK(outcome_of(log, "x", std::nullopt, with(CollectiveOp::all_reduce, 16)) ==
-        error(fits + ", not the scenario's all_reduce of 16 ranks"));
+        error(fits + ", not the all_reduce of 16 ranks in the scenario"));
   CHECK(outcome_of(log, "x", std::nullopt, with(CollectiveOp::all_gather, 8)) ==
-        error(fits + ", not the scenario's all_gather of 8 ranks"));
+        error(fits + ", not the all_gather of 8 ranks in the scenario"));
   const std::string heading = "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n";
   const auto line = [&](const std::string& words, const std::string& bandwidths) {
     return "#\n#\n" + heading + "  1073741824  268435456  float  " + words + "  5760.8  " + bandwidths + "  0\n";
   };
   // 369.86 / 186.39 of a public log: 2 * 127 / 128.
   CHECK(outcome_of(line("sum  -1", "186.39  369.86"), "x", std::nullopt, eight) ==
-        error("; its busbw fits all_reduce of 128 ranks, not the scenario's all_reduce of 8 ranks"));
+        error("; busbw fits all_reduce of 128 ranks, not the all_reduce of 8 ranks in the scenario"));
   CHECK(has(outcome_of(line("sum  -1", "186.39  369.86"), "x", std::nullopt, with(CollectiveOp::all_reduce, 128)),
             "1073741824 5760.8; ranks not told"));
   // redop and root say what a factor of 7/8 or of 1 leaves open.
@@ -346,7 +328,7 @@ TEST_CASE("a log that names no collective: the scenario's if busbw fits it, else
   // A busbw of 0.00 fits anything, so it tells nothing.
   CHECK(outcome_of("#\n#\n" + heading + "  8  2  float  sum  -1  12.00  0.00  0.00  0\n", "x") == error(""));
   // The file's name says it, as before.
-  CHECK(has(outcome_of(log, "8-gpus-all_reduce.log"), "all_reduce is taken from its name"));
+  CHECK(has(outcome_of(log, "8-gpus-all_reduce.log"), "all_reduce is taken from the file name"));
 }
 
 TEST_CASE("a run without a name is another one of the program before it only if its bandwidths may be") {
@@ -354,12 +336,12 @@ TEST_CASE("a run without a name is another one of the program before it only if 
   CHECK(has(outcome_of(named + text_of("no-name.log"), "x"), "it has 2 runs"));
   const std::string loop = text_of("loop-of-two.log");
   const std::string gathered = loop.substr(loop.rfind("# nThread"));
-  CHECK(has(outcome_of(named + gathered, "x"), "run 2 (line 12, 3 rows) is left out: "));
+  CHECK(has(outcome_of(named + gathered, "x"), "run 2 (line 12, 3 rows) is ignored: "));
 }
 
 TEST_CASE("text and JSON of one log: the rows are read, and a warning says that the JSON is not") {
   const std::string both = text_of("mpi-tags.log") + text_of("json-in-log.log");
-  CHECK(outcome_of(both, "x") == whole + "\nx: the JSON in it is not read, but the rows of the log are");
+  CHECK(outcome_of(both, "x") == whole + "\nx: the JSON in the file is ignored; the rows of the log are used");
 }
 
 TEST_CASE("commas in numbers: unclear ones are read as the clear ones in the file, or refused") {
@@ -391,7 +373,7 @@ TEST_CASE("sizes with letters: K, M and G are binary, as nccl-tests takes them; 
     CHECK(csv(size) == "1048576 10; ranks not told");
   }
   CHECK(csv("0.5K") == "512 10; ranks not told");
-  CHECK(csv("1 MB") == "1000000 10; ranks not told\nx:3: MB is taken as 1000000 bytes each; M and MiB are 2^20");
+  CHECK(csv("1 MB") == "1000000 10; ranks not told\nx:3: MB is read as 1000000 bytes each; M and MiB are 2^20");
   CHECK(csv("1 Mib") ==
         "x:3: expected a size in bytes for bytes, found \"1 Mib\"\n  hint: such as 1048576, 1M or 1 MiB");
   CHECK(csv("0.3K") == "x:3: expected bytes to be a whole number of bytes, found 0.3K");

@@ -85,8 +85,9 @@ TEST_CASE("nccl-tests text of 2019: no root, `error` is no count, all_gather's a
   CHECK(table.rows[1].algbw_GBps == 15.73);  // 3/4 of 20.97
   CHECK(!table.rows[1].wrong);
   REQUIRE(table.warnings.size() == 1);
-  CHECK(table.warnings[0] ==
-        "nccl-tests-2019-all_gather.txt: nothing in it names the collective; all_gather is taken from its name");
+  CHECK(
+      table.warnings[0] ==
+      "nccl-tests-2019-all_gather.txt: the file does not name the collective; all_gather is taken from the file name");
 }
 
 TEST_CASE("nccl-tests text with -I and -S: least and most of the iterations, the time of day is skipped") {
@@ -126,8 +127,8 @@ TEST_CASE(
   CHECK(cycles.rows[0].time_max_us == 90);
   REQUIRE(cycles.warnings.size() == 1);
   CHECK(cycles.warnings[0] ==
-        "rccl-tests-2024.json: 1 of 1 sizes occur several times, up to 2; they are taken as repetitions, the median "
-        "counts; their times differ by up to 12.5 % (1 MiB: 80 to 90 us)");
+        "rccl-tests-2024.json: 1 of 1 sizes occur several times, up to 2; they are treated as repetitions, and the "
+        "median is used; their times differ by up to 12.5 % (1 MiB: 80 to 90 us)");
 }
 
 TEST_CASE("OSU counts a rank's own part of an all-gather, nccl-tests the whole") {
@@ -137,8 +138,8 @@ TEST_CASE("OSU counts a rank's own part of an all-gather, nccl-tests the whole")
   CHECK(table.rows[1].time_min_us == 290);
   CHECK(table.rows[1].time_max_us == 310.5);
   CHECK(complaint(replaced(text_of("osu_allgather.txt"), "# ranks: 4\n", "")) ==
-        "x:4: expected to find the number of ranks: sizes of all_gather are here a rank's own\n"
-        "  hint: add a line \"# ranks: N\" to the file");
+        "x:4: expected to find the number of ranks, because sizes of all_gather here are per rank\n  hint: add a line "
+        "\"# ranks: N\" to the file");
   CHECK(complaint(replaced(text_of("osu_allgather.txt"), "Allgather", "Bidirectional")) ==
         "x:3: expected a benchmark of a collective, found \"OSU MPI-CUDA Bidirectional Latency Test v5.7\"");
 }
@@ -153,19 +154,19 @@ TEST_CASE("plain CSV: units in the columns' names, quotes, comments; a warning n
   CHECK(figures(parse_measured(windows, "w")) == figures(table));
   CHECK(parse_measured(windows, "w").about == table.about);
   REQUIRE(table.warnings.size() == 1);
-  CHECK(table.warnings[0] == "plain.csv:4: the column \"host\" is not read");
+  CHECK(table.warnings[0] == "plain.csv:4: the column \"host\" is ignored");
 }
 
 TEST_CASE("the collective: as the file says, else as the reader says, else by the file's name, else refused") {
   const std::string silent = "bytes,time_us\n8,10\n";
   CHECK(complaint(silent, "x.csv") ==
-        "x.csv:2: expected to find which collective was measured, found nothing that states it\n"
-        "  hint: state it with --collective NAME, or with a line \"# collective: all_reduce\" in the file");
+        "x.csv:2: expected to find the measured collective, found no information\n  hint: set it with --collective "
+        "NAME, or with a line \"# collective: all_reduce\" in the file");
   CHECK(parse_measured(silent, "x.csv", CollectiveOp::reduce).rows[0].op == CollectiveOp::reduce);
   CHECK(parse_measured(silent, "dir_all_reduce/h100-ReduceScatter.csv").rows[0].op == CollectiveOp::reduce_scatter);
   CHECK(complaint(silent, "all_reduce-or-broadcast.csv") != "");
   CHECK(complaint(log(), "x", CollectiveOp::broadcast) ==
-        "x:12: expected rows of broadcast, as was said, found all_reduce");
+        "x:12: expected rows of broadcast as specified, found all_reduce");
   for (const CollectiveOp op : collective_ops()) CHECK(collective_named(to_string(op)) == op);
   CHECK(collective_named("osu_bcast") == CollectiveOp::broadcast);
   CHECK(collective_named("sendrecv_perf") == CollectiveOp::send_recv);
@@ -233,42 +234,40 @@ TEST_CASE("twenty damaged logs: the right numbers, or refused with the line") {
        ""},
       {"every row torn", each_line(log(), [](const std::string& line) { return is_row(line) ? line + " x" : line; }),
        "",
-       "x: expected rows with times (nccl-tests text), found none\n"
-       "  hint: x:12: expected the end of the row, found \"x\"; the row is left out, and 2 more"},
+       "x: expected rows with times (nccl-tests text), found none\n  hint: x:12: expected the end of the row, found "
+       "\"x\"; the row is ignored, and 2 more"},
       {"NCCL INFO lists the ranks of its channels",
        replaced(log(), "#\n# Using devices\n",
                 "#\n# Using devices\nnode0:101:150 [0] NCCL INFO Channel 00/24 :    0   1   2   3   4   5   6   7\n"),
        all_rows, ""},
       {"a column lost",
        replaced(log(), "   100.00   10.49   10.49       0    98.00", "   10.49   10.49       0    98.00   98.00"), "",
-       "x:13: expected algbw to be 1 MiB over 10.49 us, 99.96 GB/s, found 10.49\n"
-       "  hint: a column is missing or out of place, or the row is cut"},
+       "x:13: expected algbw to be 1 MiB over 10.49 us, which is 99.96 GB/s, found 10.49\n  hint: a column is missing "
+       "or misplaced, or the row is truncated"},
       {"a digit lost", replaced(log(), "     1048576  ", "     104857  "), "",
-       "x:13: expected algbw to be 104857 B over 100 us, 1.05 GB/s, found 10.49\n"
-       "  hint: a column is missing or out of place, or the row is cut"},
+       "x:13: expected algbw to be 104857 B over 100 us, which is 1.05 GB/s, found 10.49\n  hint: a column is missing "
+       "or misplaced, or the row is truncated"},
       {"a negative time", replaced(log(), "   100.00", "  -100.00"), "",
        "x:13: expected time of at least 0 and finite, found -100.00"},
       {"not a number", replaced(log(), "   100.00", "      nan"), other_rows, ""},
       {"the CPU's time", replaced(log(), "root     time", "root  cputime"), "",
-       "x:10: expected times of whole collectives, found those of the CPU only (cputime)\n  hint: measure without -C"},
+       "x:10: expected times of whole collectives, found CPU times only (cputime)\n  hint: measure without -C"},
       {"UTF-16", replaced(log(), "nccl", std::string("n\0c\0", 4)), "",
        "x:1: expected text, found byte 0x00\n  hint: a file in UTF-16 must be saved as UTF-8 first"},
       {"another program", replaced(log(), "all_reduce_perf", "hypercube_perf"), "",
-       "x:12: expected a collective that is known here, found rows of hypercube_perf\n"
-       "  hint: take its rows out of the file"},
+       "x:12: expected a known collective, found rows of hypercube_perf\n  hint: remove its rows from the file"},
       {"a rank lost",
        each_line(log(), [](const std::string& line) { return line.find("Rank  1") == std::string::npos ? line : "#"; }),
        "",
        // One rank has no bus bandwidth at all.
-       "x:12: expected busbw to be 0.00 GB/s, as all_reduce of 1 ranks has it in 10 us, found 0.1\n"
-       "  hint: is it another collective, or another number of ranks?"},
+       "x:12: expected busbw to be 0.00 GB/s, which follows from all_reduce on 1 ranks in 10 us, found 0.1\n  hint: "
+       "check the collective and the number of ranks"},
       {"no rows", cut_at(log(), "        1024 "), "", "x: expected rows with times (nccl-tests text), found none"},
       {"two runs of different sizes of cluster",
        log() + replaced(log(), "#\n# Using devices\n", "#\n# Using devices\n#  Rank  2 Group  0 Pid    103 on node0\n"),
        "",
-       "x: expected runs of one number of ranks, found run 1 (line 12, 3 rows, 2 ranks), run 2 (line 31, 3 rows, 3 "
-       "ranks)\n"
-       "  hint: --run N chooses one of them"},
+       "x: expected runs with the same number of ranks, found run 1 (line 12, 3 rows, 2 ranks), run 2 (line 31, 3 "
+       "rows, 3 ranks)\n  hint: choose a run with --run N"},
   };
   CHECK(damaged.size() >= 20);
   for (const Damaged& each : damaged) {
@@ -299,7 +298,7 @@ TEST_CASE("ranks: the highest number that is listed and one, in abridged logs an
   const MeasuredTable abridged = parse_measured(log_of({0, 7, 8, 15}, marked, one_group), "x");
   CHECK(abridged.ranks == 16);
   REQUIRE(abridged.warnings.size() == 1);
-  CHECK(abridged.warnings[0] == "x:6: the log lists 4 ranks and the highest is 15; assuming 16 ranks");
+  CHECK(abridged.warnings[0] == "x:6: the log lists 4 ranks, and the highest is 15; assuming 16 ranks");
   const MeasuredTable lost =
       parse_measured(log_of(
                          all, [](int rank) { return rank == 15 ? std::string() : std::string("#  "); }, one_group),
@@ -313,23 +312,23 @@ TEST_CASE("ranks: the highest number that is listed and one, in abridged logs an
   const MeasuredTable halves = parse_measured(log_of({0, 15, 16, 31}, marked, [](int rank) { return rank / 16; }), "x");
   CHECK(halves.ranks == 16);
   CHECK(halves.warnings.front() ==
-        "x:6: the log lists 4 ranks and the highest is 31; assuming 16 ranks in each of 2 groups");
+        "x:6: the log lists 4 ranks, and the highest is 31; assuming 16 ranks in each of 2 groups");
   // What busbw contradicts is refused: here the highest ranks are not listed.
   CHECK(complaint(log_of({0, 7}, marked, one_group)) ==
-        "x:5: expected busbw to be 18.35 GB/s, as all_reduce of 8 ranks has it in 100 us, found 19.66\n"
-        "  hint: is it another collective, or another number of ranks?");
+        "x:5: expected busbw to be 18.35 GB/s, which follows from all_reduce on 8 ranks in 100 us, found 19.66\n  "
+        "hint: check the collective and the number of ranks");
 }
 
 TEST_CASE("a row that other output has torn costs that row and a warning with its line") {
   const auto warnings = [](const std::string& text) { return parse_measured(text, "x").warnings; };
   CHECK(warnings(replaced(log(), "    98.00   10.70   10.70       0", "")) ==
         std::vector<std::string>{
-            "x:13: expected 8 columns after the operation and its root, found 4; the row is left out"});
+            "x:13: expected 8 columns after the operation and its root, found 4; the row is ignored"});
   CHECK(warnings(replaced(log(), "98.00   10.70   10.70       0", "98.00   10.70   10.70       0 node0:1:2 [0]")) ==
-        std::vector<std::string>{"x:13: expected the end of the row, found \"node0:1:2\"; the row is left out"});
+        std::vector<std::string>{"x:13: expected the end of the row, found \"node0:1:2\"; the row is ignored"});
   CHECK(warnings(replaced(log(), "     1048576        262144     float     sum", "")) ==
-        std::vector<std::string>{"x:13: expected size, count and type before these figures, found a row that has lost "
-                                 "them; the row is left out"});
+        std::vector<std::string>{
+            "x:13: expected size, count and type before these figures, found a row without them; the row is ignored"});
 }
 
 TEST_CASE("warnings name what is left out: cut rows, rows without a time, wrong results") {
@@ -337,49 +336,49 @@ TEST_CASE("warnings name what is left out: cut rows, rows without a time, wrong 
     const auto warnings = parse_measured(text, "x", CollectiveOp::all_reduce).warnings;
     return warnings.empty() ? "" : warnings.front();
   };
-  CHECK(warned(cut_at(log(), "   53.69       0   1240")) == "x:14: the file's last line is cut; it is left out");
-  CHECK(warned("bytes,time_us\n4,\n8,10\n") == "x:2: no time was printed; the row is left out");
-  CHECK(warned("bytes,time_us,wrong\n8,10,3\n") == "x: 3 wrong elements at 8 B: what was timed did not work");
+  CHECK(warned(cut_at(log(), "   53.69       0   1240")) ==
+        "x:14: the last line of the file is incomplete and was ignored");
+  CHECK(warned("bytes,time_us\n4,\n8,10\n") == "x:2: no time was printed; the row is ignored");
+  CHECK(warned("bytes,time_us,wrong\n8,10,3\n") == "x: 3 wrong elements at 8 B: the timed run was incorrect");
   CHECK(warned(replaced(log(), "values : 0 OK", "values : 2 FAILED")) ==
-        "x:15: the benchmark found wrong results: what was timed did not work");
+        "x:15: the benchmark found wrong results: the timed runs were incorrect");
 }
 
 TEST_CASE("tables are refused with line, what was expected and what was found") {
   const auto csv = [](const std::string& text) { return complaint("# collective: all_reduce\n" + text); };
   CHECK(csv("size,time_us\n8,10\n") ==
-        "x:2: expected a unit in the column's name, as in size_KiB, found \"size\"\n"
-        "  hint: units: B, bytes, KiB, MiB, GiB, kB, MB, GB; b is bits, B is bytes");
+        "x:2: expected a unit in the column's name, as in size_KiB, found \"size\"\n  hint: valid units: B, bytes, "
+        "KiB, MiB, GiB, kB, MB, GB; b is bits, B is bytes");
   CHECK(csv("bytes,time_us,algbw_Gbps\n8,10,1\n") ==
-        "x:2: expected a unit in the column's name, as in algbw_GBps, found \"algbw_Gbps\"\n"
-        "  hint: units: GBps, GB/s, MBps, MB/s; b is bits, B is bytes");
+        "x:2: expected a unit in the column's name, as in algbw_GBps, found \"algbw_Gbps\"\n  hint: valid units: GBps, "
+        "GB/s, MBps, MB/s; b is bits, B is bytes");
   CHECK(csv("bytes,algbw_GBps\n8,10\n") ==
         "x:2: expected a column for the time, found none\n  hint: time_us, time_ms, latency_us, ...");
   CHECK(csv("bytes,time_us,time_ms\n8,10,1\n") ==
         "x:2: expected one column of each kind, found another one with \"time_ms\"");
   CHECK(csv("bytes,time_us\n8,10,11\n") ==
-        "x:3: expected 2 columns, as the header has, found 3\n"
-        "  hint: do its numbers have a decimal comma? Then write ';' between columns");
+        "x:3: expected 2 columns as in the header, found 3\n  hint: if the numbers have decimal commas, separate the "
+        "columns with ';'");
   CHECK(csv("bytes,time_us\n8,ten\n") == "x:3: expected a number for time_us, found \"ten\"");
   CHECK(csv("bytes,time_us\n8,0\n") ==
-        "x: expected rows with times (CSV), found none\n"
-        "  hint: x:3: expected time_us above 0, found 0; the row is left out");
+        "x: expected rows with times (CSV), found none\n  hint: x:3: expected time_us above 0, found 0; the row is "
+        "ignored");
   CHECK(csv("bytes,time_us\n8,-1\n") == "x:3: expected time_us of at least 0 and finite, found -1");
   CHECK(csv("bytes,time_us\n8.5,10\n") == "x:3: expected bytes to be a whole number of bytes, found 8.5");
   CHECK(csv("bytes,time_us\n8,10\n16,11\n8,12\n") ==
-        "x:5: expected each size once, found 8 B of all_reduce here and at line 3\n"
-        "  hint: repetitions are read where every size has as many of them; their median counts");
+        "x:5: expected each size only once, found 8 B of all_reduce here and on line 3\n  hint: repetitions are "
+        "accepted only if every size has the same number of them; their median is used");
   CHECK(csv("bytes,time_us,type\n8,10,x\n").empty());
   CHECK(complaint("collective,bytes,time_us\nall_reduse,8,10\n") ==
         "x:2: expected the name of a collective, found \"all_reduse\"");
   CHECK(complaint("hello\nworld\n")
-            .starts_with(
-                "x: expected measured times in a format that is read, found none of them\n  hint: these are read:\n"));
-  CHECK(complaint("").starts_with("x: expected measured times in a format that is read, found none of them"));
+            .starts_with("x: expected measured times in a supported format, found none\n  hint: supported formats:\n"));
+  CHECK(complaint("").starts_with("x: expected measured times in a supported format, found none"));
   CHECK(complaint(replaced(text_of("nccl-tests.json"), "\"time\":98.000000", "\"time\":\"soon\"")) ==
         "x: /results/0/in_place/time: expected a number, found \"soon\"");
   CHECK(complaint(replaced(text_of("nccl-tests.json"), "10.485760", "11.485760")) ==
-        "x: /results/0: expected algbw to be 1 MiB over 100 us, 10.49 GB/s, found 11.48576\n"
-        "  hint: a column is missing or out of place, or the row is cut");
+        "x: /results/0: expected algbw to be 1 MiB over 100 us, which is 10.49 GB/s, found 11.48576\n  hint: a column "
+        "is missing or misplaced, or the row is truncated");
   CHECK(complaint("{\"a\": 1}")
             .starts_with("x: expected a list of results, or an object with \"results\", found an object without"));
 }
@@ -390,14 +389,14 @@ TEST_CASE("repetitions in a table: as many of every size, and the median counts"
   CHECK(figures(table) == "8 11 | 16 21");
   CHECK(table.rows[0].time_max_us == 14);
   CHECK(complaint(log() + replaced(log(), "     float     sum", "      half     sum")) ==
-        "x: expected 1 KiB to be measured in one way, found \"float sum -1\" in run 1 and \"half sum -1\" in run 2\n"
-        "  hint: --run N chooses one of them");
+        "x: expected a single value of 1 KiB, found \"float sum -1\" in run 1 and \"half sum -1\" in run 2\n  hint: "
+        "choose a run with --run N");
   CHECK(complaint(
             replaced(log(), "# Out of bounds",
                      "        1024           512      half     sum      -1    11.00    0.09    0.09       0    10.50  "
                      "  0.10    0.10       0\n# Out of bounds")) ==
-        "x:15: expected 1 KiB to be measured in one way, found \"half sum -1\" here and \"float sum -1\" at line 12\n"
-        "  hint: put the rows of each type, operation and root into a file of their own");
+        "x:15: expected a single value of 1 KiB, found \"half sum -1\" here and \"float sum -1\" on line 12\n  hint: "
+        "put the rows of each type, operation and root into a separate file");
 }
 
 TEST_CASE("the published tables of validate/measured are read, each of them whole") {

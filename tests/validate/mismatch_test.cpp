@@ -256,10 +256,10 @@ TEST_CASE("a row that is faster than the bound is said to prove the bound wrong,
   // Bounds: 31, 55.8, 105.4 us; the last row is slower than its bound.
   const std::vector<MismatchRange> ranges = mismatches_of(rows);
   REQUIRE(ranges.size() == 1);
-  CHECK(ranges[0].facts == std::vector<std::string>{
-                               "The bound is wrong for this machine: 2 rows are faster than the links of the scenario "
-                               "allow, the largest 2 MiB in 55.00 us. The links are faster, or more, than the scenario "
-                               "says."});
+  CHECK(ranges[0].facts ==
+        std::vector<std::string>{
+            "The bound does not hold for this machine: 2 rows are faster than the links of the scenario allow, the "
+            "largest 2 MiB in 55.00 us. There are more or faster links than in the scenario."});
 }
 
 TEST_CASE("old releases start channels one by one, which is said if it matters and the file may be of one") {
@@ -270,7 +270,7 @@ TEST_CASE("old releases start channels one by one, which is said if it matters a
     return mismatches_of(std::vector<ComparedRow>{each}, release).at(0).starts;
   };
   CHECK(starts(24, 84, "") ==
-        "NCCL before 2.18 starts each channel by itself, in about 1.3 us: 30 of the 40 us that are missing at 1 MiB "
+        "Before 2.18, NCCL starts each channel separately, in about 1.3 us: this is 30 of the 40 us missing at 1 MiB "
         "(devices.gpu.launch_channel).");  // 23 x 1.3
   CHECK(starts(24, 84, "2.8.4") == starts(24, 84, ""));
   CHECK(starts(24, 84, "2.18.3") == "");
@@ -361,7 +361,7 @@ TEST_CASE("of RCCL only what is modeled is run again: the tuner without MSCCL's 
   const json& rings = trial_named(range, "RCCL_MSCCL_ENABLE=0");
   CHECK(rings["set"] == json{"library.env.RCCL_MSCCL_ENABLE=0"});
   CHECK(rings["explains"] == true);
-  CHECK(range["verdict"].get<std::string>().find("NCCL before 2.18") == std::string::npos);
+  CHECK(range["verdict"].get<std::string>().find("Before 2.18, NCCL") == std::string::npos);
 }
 
 TEST_CASE("ACS and NICs at half the rate are named together where both halve the time") {
@@ -376,8 +376,9 @@ TEST_CASE("ACS and NICs at half the rate are named together where both halve the
   CHECK(acs["explains"] == true);
   CHECK(acs["median_abs_error"] < 0.002);
   CHECK(range["alike"].size() == 3);
-  for (const char* part : {"Likely: ", "ACS in PCIe switches: transport.acs=true", "NICs at half the rate", ", or ",
-                           "their times are the same and do not distinguish them", "look at ", "ACSCtl", "`ibstat`"}) {
+  for (const char* part :
+       {"Likely: ", "ACS in PCIe switches: transport.acs=true", "NICs at half the rate", ", or ",
+        "their times are equal, so the measurement cannot distinguish them", "check ", "ACSCtl", "`ibstat`"}) {
     CAPTURE(part);
     CHECK(has(range["verdict"], part));
   }
@@ -460,7 +461,7 @@ TEST_CASE("what another protocol takes is explained by that protocol, by its exa
     CHECK(found["median_abs_error"] < 1e-6);
     for (const json& each : found["rows"]) CHECK(each["protocol"] == "Simple");
     CHECK(has(range["verdict"], "Likely: NCCL_PROTO=Simple gives "));
-    CHECK(has(range["verdict"], "so a variable must force it, at all sizes"));  // and none spoils any row
+    CHECK(has(range["verdict"], "so a variable would have to force it at all sizes"));  // and none spoils any row
   }
 }
 
@@ -498,7 +499,7 @@ TEST_CASE("a file that denies GPUDirect to devices that were measured with it is
   const json document = explained(two, large, times(two, large, {"transport.gpudirect=true"}), 4);
   REQUIRE(!document["ranges"].empty());
   for (const json& range : document["ranges"]) {
-    CHECK(range["likely"] == "GPUDirect, though the file says gdr=0");
+    CHECK(range["likely"] == "GPUDirect, although the file states gdr=0");
     for (const json& trial : range["trials"])
       CHECK(trial["label"] != "without GPUDirect: NCCL_NET_GDR_LEVEL=LOC");  // it is off already
   }
@@ -568,8 +569,7 @@ TEST_CASE("a bandwidth that a ring cannot have is called so, and sums in switche
   CHECK(range["likely"] == "NCCL_ALGO=NVLS");
   REQUIRE(!range["facts"].empty());
   CHECK(has(range["facts"][0], "256 MiB"));
-  CHECK(
-      (has(range["facts"][0], "Switches add up (NVLS, SHARP)") || has(range["facts"][0], "the plan was another one")));
+  CHECK((has(range["facts"][0], "Switches add data (NVLS, SHARP)") || has(range["facts"][0], "another plan ran")));
 }
 
 TEST_CASE("where nothing explains the rows, that is said") {
@@ -624,7 +624,7 @@ TEST_CASE("of a scenario with an algorithm other protocols are tried, and what N
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 MiB"}})";
   const json range = explained(ring, small, times(one_dgx_a100, small), 8)["ranges"][0];
   CHECK(range["algorithm"] == "ring");
-  CHECK(range["likely"] == "what NCCL decides: library nccl");
+  CHECK(range["likely"] == "NCCL's own choice: library nccl");
   CHECK(trial_named(range, "protocol ll")["explains"] == false);
 }
 

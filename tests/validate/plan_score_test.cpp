@@ -78,7 +78,7 @@ TEST_CASE("a row of a plan is read by the names of columns; empty cells and ? ar
   CHECK(row.card->card.hidden == 512);
   CHECK(row.card->card.biases);
   REQUIRE(read.notes.size() == 1);
-  CHECK(read.notes[0] == "t.csv: columns that are not read: \"color\"");
+  CHECK(read.notes[0] == "t.csv: ignored columns: \"color\"");
 }
 
 // 16 sequences of 256 tokens on 8 GPUs at 1024 tokens/s each take half a second.
@@ -99,9 +99,9 @@ TEST_CASE("cells without a meaning make the row flawed, and say why") {
   CHECK(flaw("a,tiny,A100,8,8,256,1,16,1,2,,,,2,some,none,0,fp16,none,1") ==
         "shard: expected none, zero1, zero2, zero3 or fsdp, found \"some\"");
   CHECK(flaw("a,other,A100,8,8,256,1,16,1,2,,,,2,none,none,0,fp16,none,1") ==
-        "model: expected a name of models.json, or a card of scenarios/workloads, found \"other\"");
+        "model: expected a name in models.json or a card in scenarios/workloads, found \"other\"");
   CHECK(flaw("a,tiny,A100,8,8,256,1,16,1,2,,,,2,none,none,0,fp16,none,") ==
-        "step_s: expected a step, or tokens_per_s_per_gpu, found none");
+        "step_s: expected a step time or tokens_per_s_per_gpu, found none");
 }
 
 TEST_CASE("a table with most of the columns is refused by the missing one; others are no tables of plans") {
@@ -134,7 +134,7 @@ TEST_CASE("each plan that ringsim has no words for is named by them") {
   CHECK(reason("a,tiny,A100,8,8,256,1,16,1,1,,,,,none,blocks,0,bf16,,1") == "recomputation \"blocks\"");
   CHECK(reason("a,tiny,TPUv4,8,8,256,1,16,1,1,,,,,none,none,0,bf16,,1") == "no machine for the GPU \"TPUv4\"");
   CHECK(reason("a,tiny,H100,32,16,256,1,16,1,1,,,,,none,none,0,bf16,,1") == "nodes of 16 GPUs: hgx-h100 has 8");
-  CHECK(reason("a,tiny,A100,8,8,256,1,16,1,1,,,,,none,none,0,fp8,,1") == "precision fp8: no such products on A100");
+  CHECK(reason("a,tiny,A100,8,8,256,1,16,1,1,,,,,none,none,0,fp8,,1") == "precision fp8: not supported by A100");
 }
 
 // A rack of GB200 has 72 GPUs; four nodes of 8 H100 are used whole, of 12 GPUs the second node in half.
@@ -241,8 +241,8 @@ TEST_CASE("an input that products at the peak do not explain leaves its group ou
   const PlanScore score = score_plans(both, in_turn(PlanInput::first));
   CHECK(score.rows[1].status == ScoredPlan::Status::left_out);
   CHECK(has(score.rows[1].reason,
-            "the input a gives no share: expected a step that matrix products at no more than the peak explain, found "
-            "0.0001 s: with products at 100 % of the peak it takes "));
+            "the input a does not determine a share: expected a step time that is possible with matrix products at or "
+            "below the peak, found 0.0001 s: with products at 100 % of the peak, the step takes "));
 }
 
 TEST_CASE("a plan that ringsim refuses is left out with the refusal, and the next row is the input") {
@@ -309,7 +309,7 @@ TEST_CASE("the command scores tables of plans; every row is in csv and json, sco
   const auto table = run_command({"scorecard", "--training", folder.string()});
   CHECK_MESSAGE(table.code == 0, table.err);
   CHECK(has(table.out, "3 measured plans: 1 scored, 1 inputs, 1 left out."));
-  CHECK(has(table.out, "note: other.csv: not read: its columns are those of no table of plans"));
+  CHECK(has(table.out, "note: other.csv: ignored because its columns are not those of a table of plans"));
   CHECK(has(table.out, "latent attention (mla)"));
   const auto json = run_command({"scorecard", "--training", csv, "--format", "json"});
   const Json all = Json::parse(json.out);

@@ -209,13 +209,14 @@ TEST_CASE("a search is refused with its place") {
   CHECK(refusal(document).starts_with("s.json: /training/workload/compute/measured: expected shares of the peak"));
   document = small(8);
   document["training"]["workload"].erase("global_batch_size");
-  CHECK(refusal(document).starts_with("s.json: /training/workload/global_batch_size: expected samples of all GPUs"));
+  CHECK(refusal(document).starts_with(
+      "s.json: /training/workload/global_batch_size: expected the samples per step over all GPUs"));
   document = small(8);
   document["sweep"] = {{"topology.ranks", {8, 16}}};
   CHECK(refusal(document).starts_with("s.json: /sweep: expected sweeps only over keys of training.parallel"));
   document = small(8);
   document["jobs"] = Json::array();
-  CHECK(refusal(document).starts_with("s.json: /jobs: expected a training alone on its machine"));
+  CHECK(refusal(document).starts_with("s.json: /jobs: expected a training step without other jobs"));
 }
 
 TEST_CASE("what varies besides plans is refused, and so are values that no list has") {
@@ -224,7 +225,7 @@ TEST_CASE("what varies besides plans is refused, and so are values that no list 
     document[Json::json_pointer(path)] = value;
     return complaint([&] { plans_of(document); });
   };
-  const std::string one = "s.json: /: expected one scenario but for its plans, found lists or ranges of 2 points";
+  const std::string one = "s.json: /: expected no lists or ranges outside training.parallel, found 2 points";
   CHECK(refusal("/training/workload/sequence", {256, 512}).starts_with(one));
   CHECK(refusal("/training/workload/compute/gemm", {"60%", "70%"}).starts_with(one));
   CHECK(refusal("/topology/ranks", {4, 8}).starts_with(one));
@@ -236,7 +237,7 @@ TEST_CASE("what varies besides plans is refused, and so are values that no list 
   CHECK(refusal("/sweep", {{"training.parallel.tensor", 2}}).starts_with("s.json: /sweep: expected a list of values"));
   CHECK(refusal("/training/parallel/algorithm", {"ring", "direct"})
             .starts_with("s.json: /training/parallel/algorithm: expected one algorithm, found a list"));
-  CHECK(has(refusal("/training/ranks", {"r0"}), "/training/ranks/0: expected the name of a gpu"));
+  CHECK(has(refusal("/training/ranks", {"r0"}), "/training/ranks/0: expected the name of a GPU"));
   for (const char* path : {"/training/workload/micro_batch_size", "/training/parallel/tensor"}) {
     Json document = small(4);  // products of such sizes pass 64 bits
     document[Json::json_pointer(path)] = std::int64_t{1} << 62;
@@ -312,7 +313,7 @@ TEST_CASE("plans that cannot be are counted with the reason; if none can, the re
   document["training"]["parallel"] = {{"overlap", {"param_gather"}}, {"tensor", 1}, {"pipeline", 1}};
   const PlanSearch found = search_plans(plans_of(document), in_turn());
   REQUIRE(found.refused.size() == 1);
-  CHECK(found.refused[0].first == "expected param_gather only with shard optimizer, found it without");
+  CHECK(found.refused[0].first == "expected param_gather only with shard optimizer, found another shard");
   CHECK(found.refused[0].second == 4);  // shard none: two micro-batch sizes, two kinds of recomputation
   // NCCL refuses groups that lie unlike: each plan is refused only when it is simulated, or its collectives are.
   Json unlike = on_two_nodes();

@@ -75,8 +75,8 @@ TEST_CASE("a Chakra trace without start times has durations, and says so") {
   CHECK_FALSE(profile.calls.front().has(Call::is_timed));
   CHECK(profile.calls.front().duration_ns() == 30'000);
   const std::vector<std::string>& about = profile.sources.front().about;
-  CHECK(about.back() == "nodes have no start times: neither waiting nor the CPU's gaps are known");
-  CHECK(about.at(about.size() - 2) == "1 of 1 collectives have nothing that waits for them");
+  CHECK(about.back() == "nodes have no start times, so waiting and CPU gaps are unknown");
+  CHECK(about.at(about.size() - 2) == "no task waits for 1 of 1 collectives");
 }
 
 TEST_CASE("a Chakra trace is recognized packed, or under another name; without a rank it asks for one") {
@@ -87,8 +87,8 @@ TEST_CASE("a Chakra trace is recognized packed, or under another name; without a
   CHECK(complaint([&] {
           read_texts({{"job.et", text}});
         }) ==
-        "job.et: expected the rank in the file's name, as in job.3.et, found none\n"
-        "  hint: set it: --rank job.et=N");
+        "job.et: expected the rank in the file's name, as in job.3.et, found none\n  hint: set the rank with --rank "
+        "job.et=N");
   for (const char* name : {"llama3.et", "step2.et"}) {
     CAPTURE(name);
     CHECK(complaint([&] {

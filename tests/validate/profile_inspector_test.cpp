@@ -190,10 +190,10 @@ TEST_CASE("a last line that is cut is left out with a warning; times of the CPU 
   const Profile cut = read_texts({{"a.log", line + line.substr(0, 100)}});
   CHECK(cut.calls.size() == 1);
   REQUIRE(cut.warnings.size() == 1);
-  CHECK(cut.warnings[0] == "a.log:2: the last line is cut; it is left out");
+  CHECK(cut.warnings[0] == "a.log:2: the last line is incomplete and was ignored");
   const Profile by_cpu = read_texts({{"a.log", test::replaced(line, "kernel_gpu", "kernel_cpu")}});
   REQUIRE(by_cpu.warnings.size() == 1);
-  CHECK(by_cpu.warnings[0] == "a.log: 1 of 1 calls are timed by the CPU, not the GPU");
+  CHECK(by_cpu.warnings[0] == "a.log: 1 of 1 calls were timed by the CPU, not the GPU");
   const Profile zipped = read_texts({{"a.log.gz", test::packed(line)}});
   CHECK(zipped.calls.size() == 1);
   // RCCL has times with a fraction.

@@ -285,16 +285,17 @@ TEST_CASE("without a group, beyond the scenario, or without members there is no 
     return calls.because;
   };
   CHECK(because(read_profiles({sample_file("two-of-128-rank-0.json.gz")}, {}), dgx) ==
-        "its ranks are not in the file: --group");
+        "its ranks are not in the file; set them with --group");
   const auto of_world = [](std::uint32_t n) {
     return read_texts({{"rank0.json", made_trace(0, n, {{.duration = 100, .elements = 1 << 20, .blocks = 0}})}});
   };
-  CHECK(because(of_world(16), dgx) == "rank 8 is beyond the scenario's 8 GPUs");
-  CHECK(because(of_world(1), dgx) == "one rank communicates with nobody");
+  CHECK(because(of_world(16), dgx) == "rank 8 exceeds the 8 GPUs of the scenario");
+  CHECK(because(of_world(1), dgx) == "there is only one rank");
   const std::string line =
       R"({"header": {"id": "0x1", "rank": 0, "n_ranks": 8, "nnodes": 1}, "metadata": {"inspector_output_format_version": "v4.0", "hostname": "h", "pid": 1}, "coll_perf": {"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 1024, "coll_exec_time_us": 10}})"
       "\n";
-  CHECK(because(read_texts({{"a.log", line}}), dgx) == "1 of 8 ranks have a file, and their numbers are not in it");
+  CHECK(because(read_texts({{"a.log", line}}), dgx) ==
+        "1 of 8 ranks have a file, and the files do not contain the rank numbers");
 }
 
 TEST_CASE("algorithm and protocol of Inspector's log are what is predicted") {
@@ -317,12 +318,11 @@ TEST_CASE("hosts that do not have the ranks of the scenario's nodes are another 
   MadeJob job{.n = 8, .per_host = 2, .steps = 4, .collectives = {Planted{}}};
   std::mt19937 random(1);
   const JobComparison comparison = compare_job(profile_of(job, random), abci, "abci", {});
-  CHECK(comparison.other_machine == "ranks 0 and 2 are on two hosts, but on one node of the scenario");
-  CHECK_THROWS_WITH_AS(
-      compare_job(profile_of(job, random), abci, "abci", {.set = {"topology.nodes=[2, 4]"}}),
-      "abci: expected a scenario of one machine, found 2 points\n  hint: choose one with --set: lists of "
-      "values vary",
-      InputError);
+  CHECK(comparison.other_machine == "ranks 0 and 2 are on two hosts in the job, but on one node in the scenario");
+  CHECK_THROWS_WITH_AS(compare_job(profile_of(job, random), abci, "abci", {.set = {"topology.nodes=[2, 4]"}}),
+                       "abci: expected a scenario of one machine, found 2 points\n  hint: choose one with --set, "
+                       "because lists of values vary",
+                       InputError);
 }
 
 TEST_CASE("a job that takes what is predicted, but for a late rank, a slow link and compute: each has its verdict") {

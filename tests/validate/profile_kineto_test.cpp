@@ -378,10 +378,11 @@ TEST_CASE("files of two jobs, or two of one rank, are refused by name") {
   };
   CHECK_THROWS_WITH_AS(
       test::read_texts({{"a.json", text(0, 8)}, {"b.json", text(1, 16)}}),
-      "b.json: expected a job of 8 ranks as in a.json, found one of 16\n  hint: give the files of one job", InputError);
+      "b.json: expected a job with 8 ranks as in a.json, found one with 16\n  hint: use files from a single job",
+      InputError);
   CHECK_THROWS_WITH_AS(test::read_texts({{"a.json", text(3, 8)}, {"b.json", text(3, 8)}}),
-                       "b.json: expected one file per rank, found rank 3 in a.json as well\n  hint: leave one of them "
-                       "out, or state which rank it is: --rank b.json=N",
+                       "b.json: expected one file per rank, found rank 3 in a.json as well\n  hint: remove one of "
+                       "them, or set the rank with --rank b.json=N",
                        InputError);
 }
 

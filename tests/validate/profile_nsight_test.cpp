@@ -226,8 +226,8 @@ TEST_CASE("a call without a size says why, and what records it") {
   CHECK(only_call(folder, range(90, 95, "ncclAllReduce")).lost == Lost::no_payload);
   CHECK(warnings(range(90, 95, "ncclAllReduce")).at(0) ==
         (folder / "rank0.sqlite") +
-            ": ranges of NCCL have no sizes: NCCL 2.19 or later has them, and nsys export --type sqlite "
-            "--include-blobs=true writes them");
+            ": the NCCL ranges have no sizes; sizes require NCCL 2.19 or later and nsys export --type sqlite "
+            "--include-blobs=true");
   CHECK(only_call(folder, "").lost == Lost::no_range);
   CHECK(warnings("").at(0).find("nsys profile --trace=cuda,nvtx") != std::string::npos);
   // PyTorch's ranges have shapes and no element type.
@@ -244,7 +244,7 @@ TEST_CASE("a call without a size says why, and what records it") {
       folder, range(90, 95, "ncclAllReduce", "NULL", R"('{"NCCL communicator ID": 7, "Message size [bytes]": 12}')"));
   CHECK(json.bytes == 12);
   // A payload that does not fit its schema, and one without a schema.
-  CHECK(warnings(range(90, 95, "ncclAllReduce", "x'0102'")).at(0).find("1 NVTX payloads of NCCL are left out") !=
+  CHECK(warnings(range(90, 95, "ncclAllReduce", "x'0102'")).at(0).find("1 NVTX payloads of NCCL are ignored") !=
         std::string::npos);
   CHECK(only_call(folder, range(90, 95, "ncclAllReduce", sized(77, 5))).lost == Lost::no_payload);
 }
@@ -370,15 +370,14 @@ TEST_CASE("launches and ranges that are not numbers are counted and left out") {
   CHECK(launches.calls.at(0).bytes == 64);
   CHECK(launches.warnings.at(0) ==
         (folder / "rank0.sqlite") +
-            ": 1 calls of CUDA are left out: their columns are not the numbers that they should be");
+            ": 1 CUDA calls are ignored because their columns do not contain the expected numbers");
   const Profile ranges = read_one(with_one_kernel(
       folder, "rank0.sqlite",
       ok +
           "INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid) VALUES ('x', 1, 59, 'ncclAllReduce', 1);"));
   CHECK(ranges.calls.at(0).bytes == 64);
   CHECK(ranges.warnings.at(0) ==
-        (folder / "rank0.sqlite") +
-            ": 1 NVTX events are left out: their columns are not of the types that they should be");
+        (folder / "rank0.sqlite") + ": 1 NVTX events are ignored because their columns do not have the expected types");
   // Code in the schema is not run: generated columns are no columns here.
   const Profile generated =
       read_one(with_one_kernel(folder, "rank0.sqlite",

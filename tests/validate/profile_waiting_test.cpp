@@ -158,7 +158,7 @@ TEST_CASE("calls of one number whose sizes differ do not meet, and are a finding
   CHECK(account.matching.matched == 0);
   REQUIRE(account.matching.findings.size() == 1);
   CHECK(account.matching.findings[0] ==
-        "all_reduce number 5 of group \"0-1\": its ranks give different sizes, from 256 to 260 bytes");
+        "all_reduce number 5 of group \"0-1\": its ranks state different sizes, from 256 to 260 bytes");
   // Those of an all-to-all may differ.
   const Account all_to_all =
       account_of(profile_of({{{.begin = 0, .duration = 100, .op = "all_to_all", .elements = 64, .sequence = 5}},

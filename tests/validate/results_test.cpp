@@ -109,16 +109,16 @@ TEST_CASE("rows come in an order of their own: numbers and quantities by size, t
 TEST_CASE("two different rows of one key, rows of two models, and rows without key are refused") {
   const std::string good = row("a", R"({"n":1})", 1), other = row("a", R"({"n":1})", 2);
   const std::string one = temporary_file("one", good), two = temporary_file("two", other);
-  CHECK(complaint({one, two}) == two + ":1: expected the same row as " + one +
-                                     ":1, which has the same key, found another\n"
-                                     "  hint: one of them was changed, or is damaged");
+  CHECK(complaint({one, two}) ==
+        two + ":1: expected the same row as " + one +
+            ":1, which has the same key, found another\n  hint: one of them was changed or is damaged");
   const std::string model = temporary_file("model", row("b", R"({"n":2})", 1, "", 3));
   CHECK(complaint({one, model})
             .starts_with(model + ":1: expected a row of ringsim 1, model 2, as " + one +
-                         ":1 is, found one of ringsim 1, model 3\n"));
+                         ":1, found a row of ringsim 1, model 3\n"));
   const std::string keyless =
       temporary_file("keyless", test::replaced(good, "\"key\":\"" + key_of("a", R"({"n":1})") + "\",", ""));
-  CHECK(complaint({keyless}).starts_with(keyless + ":1: expected a row of a sweep, found one without \"key\"\n"));
+  CHECK(complaint({keyless}).starts_with(keyless + ":1: expected a row of a sweep, found a row without \"key\"\n"));
 }
 
 TEST_CASE("a file that is damaged is named with its line; a last line that was cut off is left out") {
@@ -138,8 +138,8 @@ TEST_CASE("a file that is damaged is named with its line; a last line that was c
   const MergedResults merged({torn});
   CHECK(merged.size() == 1);
   CHECK(merged.torn_files() == std::vector<std::string>{torn});
-  CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a file of results, found no file of that name");
-  CHECK(complaint({"/tmp"}) == "/tmp: expected a file of results, found a directory");
+  CHECK(complaint({"/no/such/file"}) == "/no/such/file: expected a results file, found no file of that name");
+  CHECK(complaint({"/tmp"}) == "/tmp: expected a results file, found a directory");
 }
 
 TEST_CASE("values of another type or out of their range are refused, and a key that is not that of its point") {
@@ -147,7 +147,7 @@ TEST_CASE("values of another type or out of their range are refused, and a key t
   const auto found = [&](const std::string& what, const std::string& with) {
     return ringsim::test::complaint([&] { ResultRow::parse(test::replaced(good, what, with), "f", 3); });
   };
-  const std::string hint = "\n  hint: the row was changed, or is damaged";
+  const std::string hint = "\n  hint: the row was changed or is damaged";
   CHECK(found("\"n\":1", "\"n\":1") == "");
   CHECK(found(R"("time_us":1)", R"("time_us":"1")") ==
         "f:3: expected time_us to be a number of at least 0, found \"1\"" + hint);

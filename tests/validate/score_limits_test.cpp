@@ -90,7 +90,7 @@ TEST_CASE("half a percentage point is let pass, more is worse or better, and ban
   CHECK(check_limits(with(5.5, 19.5), limits).better.empty());
   REQUIRE(check_limits(with(5.6, 20), limits).worse.size() == 1);
   CHECK(check_limits(with(5.6, 20), limits).worse[0] ==
-        "all, all sizes: median 5.6 %, at most 5.0 % is allowed (3 rows)");
+        "all, all sizes: median 5.6 %, but at most 5.0 % is allowed (3 rows)");
   CHECK(check_limits(with(5, 20.6), limits).worse.size() == 1);
   CHECK(check_limits(with(5.6, 20.6), limits).worse.size() == 2);
   REQUIRE(check_limits(with(4.4, 20), limits).better.size() == 1);
@@ -98,7 +98,7 @@ TEST_CASE("half a percentage point is let pass, more is worse or better, and ban
   const std::vector<ScoreLimit> more{{"all", "all sizes", 4, 5.6, 20}, {"all", "up to 64 KiB", 1, 1, 1}};
   REQUIRE(check_limits(more, limits).worse.size() == 2);
   CHECK(has(check_limits(more, limits).worse[0], "(4 rows, then 3)"));
-  CHECK(has(check_limits(more, limits).worse[1], "all, up to 64 KiB: no limit is stated"));
+  CHECK(has(check_limits(more, limits).worse[1], "all, up to 64 KiB: there is no limit"));
   CHECK(has(check_limits(limits, more).worse[0], "it has a limit, but no scored row"));
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("the command writes limits, holds the tables to them, and says how to 
   const auto better =
       run_command({"scorecard", folder.string(), "--limits", test::temporary_file("loose.json", to_json(limits))});
   CHECK(better.code == 0);
-  CHECK(has(better.err, "keep the gain: ringsim scorecard --format limits -o "));
+  CHECK(has(better.err, "tighten the limits, run: ringsim scorecard --format limits -o "));
   CHECK(run_command({"scorecard", folder.string(), "--limits", "no/such.json"}).code == 3);
 }
 

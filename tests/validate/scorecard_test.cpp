@@ -105,19 +105,19 @@ TEST_CASE("a table of a release that is not modeled is scored only if its scenar
   const ScoredTable table =
       score(published(csv, machine + R"("library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 B"}})"),
             predict_all);
-  CHECK(table.warnings == std::vector<std::string>{
-                              "four.csv: it is of NCCL 2.32.6, which is newer than any release that is modeled; nccl "
-                              "2.30.7 is predicted, which uses different rules (docs/guide/nccl.md, Newer "
-                              "releases)"});
+  CHECK(table.warnings ==
+        std::vector<std::string>{
+            "four.csv: the table is for NCCL 2.32.6, which is newer than any release that is modeled; the prediction "
+            "is for nccl 2.30.7, which uses different rules (docs/guide/nccl.md, Newer releases)"});
   CHECK(table.rows[0].of(Model::library).has_value());
   CHECK_FALSE(table.rows[0].of(Model::tuner).has_value());  // its formula is not known
   CHECK(test::complaint([&] {
           score(published(csv, machine + R"("collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}})"),
                 predict_all);
         }) ==
-        "four.csv: # library: expected a release of NCCL up to 2.30.7, the newest that is modeled, found NCCL 2.32.6\n"
-        "  hint: newer releases use different rules (docs/guide/nccl.md, Newer releases); \"library\": \"nccl\" in "
-        "four.json predicts 2.30.7, with a warning");
+        "four.csv: # library: expected an NCCL release up to 2.30.7, the newest release that is modeled, found NCCL "
+        "2.32.6\n  hint: newer releases use different rules (docs/guide/nccl.md, Newer releases); with \"library\": "
+        "\"nccl\", four.json predicts 2.30.7, with a warning");
 }
 
 TEST_CASE("every other row is predicted from a line through the rest, and only rows that count are fitted") {
@@ -173,9 +173,9 @@ TEST_CASE("what does not fit is refused by name") {
         "  hint: or a line \"# score: none; REASON\"");
   CHECK(refused(published(head + "# score: none; host buffers\n" + rows, "")) == "");
   CHECK(refused(published("# collective: all_gather\n# ranks: 4\n" + rows)) ==
-        "four.json: /collective/op: expected all_gather, as four.csv has it, found all_reduce");
+        "four.json: /collective/op: expected all_gather as in four.csv, found all_reduce");
   CHECK(refused(published("# collective: all_reduce\n# ranks: 8\n" + rows))
-            .starts_with("four.csv: expected as many ranks as four.json has, 4, found measurements of 8"));
+            .starts_with("four.csv: expected as many ranks as four.json has, 4, found measurements with 8"));
 }
 
 TEST_CASE(

@@ -159,7 +159,7 @@ TEST_CASE("what trees are not made for is refused, with what to do") {
   const auto refused = [](const Scenario& scenario) { return test::complaint([&] { made(scenario); }); };
   CHECK(refused(scenario_of(star(4), "all_to_all", "1 MiB")) ==
         "test.json: /collective/op: expected all_gather, reduce_scatter, all_reduce, broadcast or reduce, found "
-        "all_to_all\n  hint: trees are made for these");
+        "all_to_all\n  hint: trees support only these");
   CHECK(refused(scenario_of(star(1), "all_gather", "1 MiB")) ==
         "test.json: /collective: expected at least two ranks, found one");
   CHECK(

@@ -74,7 +74,7 @@ TEST_CASE("errors of the reader name line and column, what was expected and what
   CHECK(said(head + "s,m,1.5,1,fp32,a,b,1,2,u\n") ==
         "p.csv:2:5: params: expected a whole number from 1 to 1125899906842624, found \"1.5\"");
   CHECK(said(head + "s,m,,1\n") == "p.csv:2:6: expected 10 cells, found 4");
-  CHECK(said(head + "s,\"m,1\n") == "p.csv:2:3: expected an end of the quotes in this line, found none");
+  CHECK(said(head + "s,\"m,1\n") == "p.csv:2:3: expected a closing quote on this line, found none");
   CHECK(said("source,model\n") == "p.csv:1:1: expected a column \"params\", found none");
   CHECK(
       said("source,gpu\n") ==
@@ -89,7 +89,7 @@ TEST_CASE("errors of a mapping name their place") {
   const auto said = [](const std::string& text) { return complaint([&] { parse_training_map(text, "m.json"); }); };
   CHECK(said("[]") == "m.json: expected an object, found an empty list");
   CHECK(said(R"({"regimes": [{"words": ["x"], "source": "s"}]})") ==
-        "m.json: /regimes/0: expected one_node or several_nodes, a regime as scenarios have it, found neither");
+        "m.json: /regimes/0: expected one_node or several_nodes with a regime as in a scenario, found neither");
   CHECK(said(R"({"machines": [{"words": ["x"], "source": "s", "topology": {"kind": "cluster", "node": "dgx-1v"}}]})") ==
         "m.json: /machines/0: expected gpus_per_node of a cluster, found none");
   CHECK(said(R"({"machines": [{"words": ["x"], "source": "s", "gpus_per_node": 2, "order": [0, 0],
@@ -204,8 +204,8 @@ TEST_CASE("what cannot be mapped is counted by its reason") {
   CHECK(reasons == std::vector<std::string>{
                        "2: no entry for the machine \"a torus\"", "2: no workload for the model \"lenet\"",
                        "1: vgg16 has 138357544 parameters here, 25557032 in the table",
-                       "1: no size of gradients for the precision \"int8\"", "1: no entry for the regime \"gossip\"",
-                       "1: no meaning for the unit \"miles\"",
+                       "1: unknown gradient size for the precision \"int8\"", "1: no entry for the regime \"gossip\"",
+                       "1: unknown unit \"miles\"",
                        "1: an efficiency without a rate, because no row with one X trains vgg16 with batch 5"});
   CHECK(score.rows.empty());
 }

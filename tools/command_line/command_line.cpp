@@ -93,7 +93,7 @@ class Parsed {
   void parse(Words words) {
     for (const std::string& word : words)  // CLI11 would take the next word for the value
       if (word.starts_with("--") && word.size() > 3 && word.find('=') == word.size() - 1)
-        throw UsageError(word.substr(0, word.size() - 1), "expected a value behind \"=\", found none");
+        throw UsageError(word.substr(0, word.size() - 1), "expected a value after \"=\", found none");
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     try {
       app_.parse(std::move(words));
@@ -122,7 +122,7 @@ class Parsed {
     if (n > 0 && option.is_flag() && given.found->results().back() != "true")
       throw UsageError(called(option), fmt::format("expected no value, found \"{}\"", given.found->results().back()));
     if (n > 0 && !option.needs.empty() && count(option.needs) == 0)
-      throw UsageError(called(option), fmt::format("expected {} with it, found none", option.needs));
+      throw UsageError(called(option), fmt::format("expected {} as well, found none", option.needs));
   }
 
   static void take(const Option& option, const std::string& typed) {

@@ -35,14 +35,14 @@ Ending ending_of(const std::function<int()>& command) {
     return failed(interrupted, "interrupted", how_far.what());
   } catch (const InvariantError& error) {
     return failed(broken, "the simulation is wrong, not your input",
-                  std::string(error.what()) + "\n  hint: please report it, with the scenario");
+                  std::string(error.what()) + "\n  hint: please report it and attach the scenario");
   } catch (const std::bad_alloc&) {
-    return failed(lacking, "error", "out of memory: the scenario is too large for this machine");
+    return failed(lacking, "error", "out of memory: this machine is too small for the scenario");
   } catch (const std::system_error& error) {
     return failed(lacking, "error", error.what());
   } catch (const std::exception& error) {
-    return failed(broken, "an error of ringsim's own, not of your input",
-                  std::string(error.what()) + "\n  hint: please report it, with the scenario");
+    return failed(broken, "internal error, not caused by your input",
+                  std::string(error.what()) + "\n  hint: please report it and attach the scenario");
   }
 }
 

@@ -45,10 +45,10 @@ std::string takes_of(const std::vector<Command>& table, const Command& command) 
 }
 
 std::string usage_of(const std::vector<Command>& table, const Command* command) {
-  if (command == nullptr) return "usage: ringsim COMMAND [OPTIONS]; `ringsim help` lists the commands\n";
+  if (command == nullptr) return "usage: ringsim COMMAND [OPTIONS]; run `ringsim help` for the list of commands\n";
   const std::string takes = takes_of(table, *command);
-  return fmt::format("usage: ringsim {}{}{}; `ringsim help {}` says more\n", command->name, takes.empty() ? "" : " ",
-                     takes, command->name);
+  return fmt::format("usage: ringsim {}{}{}; run `ringsim help {}` for details\n", command->name,
+                     takes.empty() ? "" : " ", takes, command->name);
 }
 
 std::string spelling_of(const Option& option) {
@@ -60,14 +60,14 @@ std::string spelling_of(const Option& option) {
 
 std::string meaning_of(const Option& option) {
   std::string text = option.help;
-  if (option.repeats && !option.is_argument()) text += "; may be repeated";
+  if (option.repeats && !option.is_argument()) text += "; can be repeated";
   if (!option.needs.empty()) text += "; needs " + option.needs;
   if (!option.fallback.empty()) text += fmt::format(" (default: {})", option.fallback);
   return text;
 }
 
 std::string help_of_all(const std::vector<Command>& table, bool color) {
-  std::string text = "ringsim predicts how long a collective takes on a cluster of GPUs, and why.\n\n" +
+  std::string text = "ringsim predicts how long a collective takes on a GPU cluster, and explains why.\n\n" +
                      styled(Style::bold, "Usage:", color) + " ringsim COMMAND [OPTIONS]\n";
   std::size_t width = 0;  // one for all groups
   for (const Group group : groups) width = std::max(width, width_of(lines_of(of_group(table, group))));
@@ -77,10 +77,9 @@ std::string help_of_all(const std::vector<Command>& table, bool color) {
     text += fmt::format("\n{}\n", styled(Style::bold, to_string(group), color)) +
             definitions(lines_of(commands), width, help_width);
   }
-  text += fmt::format(
-      "\n`ringsim help COMMAND` describes a command, `ringsim COMMAND --help` does the same.\n"
-      "\n{}\n  {}\n",
-      styled(Style::bold, "Example", color), first_example);
+  text +=
+      fmt::format("\nTo get help on a command, run `ringsim help COMMAND` or `ringsim COMMAND --help`.\n\n{}\n  {}\n",
+                  styled(Style::bold, "Example", color), first_example);
   return text;
 }
 

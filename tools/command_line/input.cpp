@@ -39,7 +39,8 @@ ScenarioText machine_input(const std::string& typed, const char* what, const std
   const std::string text = json_in_lines(scenario_of(settled(cluster), collective).document, std::string::npos);
   if (const std::string note = preset_note(typed); !note.empty())
     say(fmt::format("ringsim: note: {} is {}\n", typed, note));
-  say(fmt::format("ringsim: note: {} is {}; taken as this scenario, which --set changes:\n  {}\n", typed, what, text));
+  say(fmt::format("ringsim: note: {} is {}; using this scenario, which you can change with --set:\n  {}\n", typed, what,
+                  text));
   return {name, text};
 }
 
@@ -86,14 +87,14 @@ ScenarioText read_any(const std::string& path, const std::string& what, MachineW
   ScenarioText input = read_text_of(path, what);
   if (path != "-" && describes_machine(input.text)) {
     cluster.node = path;
-    return machine_input(path, "the file of a machine", std::filesystem::path(path).stem().string(), std::move(cluster),
+    return machine_input(path, "a machine file", std::filesystem::path(path).stem().string(), std::move(cluster),
                          collective);
   }
   for (const auto& [given, option] :
        {std::pair{cluster.nodes != 1, "--nodes"}, {cluster.fabric.has_value(), "--fabric"}})
     if (given)
       throw UsageError(option, fmt::format("expected a machine as SCENARIO, found {}", path),
-                       "--set topology.nodes=N changes a scenario");
+                       "to change a scenario, use --set topology.nodes=N");
   return input;
 }
 
@@ -113,7 +114,7 @@ ScenarioFile load_scenario(const std::string& path, const std::vector<std::strin
 void refuse_standard_input(const std::string& path) {
   if (path == "-")
     throw UsageError("SCENARIO", "expected a file, found -",
-                     "MPI gives standard input to one process, and each of them reads the scenario");
+                     "MPI passes standard input to only one process, but every process reads the scenario");
 }
 
 void require_one_point(const ScenarioFile& file, const std::string& command, const std::vector<std::string>& set,
@@ -123,15 +124,15 @@ void require_one_point(const ScenarioFile& file, const std::string& command, con
   const auto varied = file.id(0).varied;
   for (const auto& [path, value] : varied) varying.push_back(path);
   throw UsageError("SCENARIO",
-                   fmt::format("expected one point, found {}: {} var{}", file.size(), fmt::join(varying, ", "),
-                               varying.size() == 1 ? "ies" : "y"),
-                   fmt::format("choose one, such as {}{}{}", command, set_words("--set", set),
+                   fmt::format("expected a scenario with one point, found {}: {} var{}", file.size(),
+                               fmt::join(varying, ", "), varying.size() == 1 ? "ies" : "y"),
+                   fmt::format("choose one, for example with {}{}{}", command, set_words("--set", set),
                                set_words(option, changes_of(varied))));
 }
 
 Scenario first_point(const ScenarioFile& file) {
   if (file.size() > 1)
-    say(fmt::format("ringsim: note: the first of {} points; choose another with --set\n", file.size()));
+    say(fmt::format("ringsim: note: this is the first of {} points; choose another with --set\n", file.size()));
   Scenario scenario = file.point(0);
   Warnings().say(scenario.warnings);
   return scenario;

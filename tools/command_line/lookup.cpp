@@ -43,7 +43,7 @@ std::string hint_for(const std::vector<Command>& table, const std::string& word)
 std::string hint_for_first_option(const std::string& word) {
   if (word == "-V" || word == "-v") return "did you mean \"--version\"?";
   const std::string near = did_you_mean(word, {"--version", "--help"});
-  return near.empty() ? "options follow the command; --help and --version may stand alone" : near;
+  return near.empty() ? "put options after the command; only --help and --version work without one" : near;
 }
 
 /// Options of other programs, and what is the same here.
@@ -68,25 +68,25 @@ const std::vector<Foreign>& foreign_options() {
        "this command uses one core"},
       {{"-n", "--count"},
        "--dry-run",
-       "--dry-run counts the points; the number of GPUs is in the scenario: --set topology.ranks=N"},
+       "--dry-run counts the points; to set the number of GPUs, write --set topology.ranks=N"},
       {{"-n", "-np", "-N", "-g", "--ngpus", "--gpus"},
        "--set",
-       "the number of GPUs is in the scenario: --set topology.ranks={}, or of a cluster --set topology.nodes={}"},
+       "to set the number of GPUs, write --set topology.ranks={}, or for a cluster --set topology.nodes={}"},
       {{"-q", "--quiet", "--silent", "-s"},
        "",
-       "results go to standard output, everything else to standard error: 2>/dev/null hides that"},
-      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "--explain", "--explain and --timing say more"},
-      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "--timing", "--timing says more"},
+       "results go to standard output, everything else to standard error; add 2>/dev/null to hide the latter"},
+      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "--explain", "use --explain or --timing for more detail"},
+      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "--timing", "use --timing for more detail"},
       {{"-v", "-vv", "--verbose", "--debug", "-d"},
        "--whatif",
-       "there is no more detail; --format json prints the numbers"},
-      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "SCENARIO", "`ringsim explain` says why a point takes its time"},
+       "no more detail is available; --format json prints the numbers"},
+      {{"-v", "-vv", "--verbose", "--debug", "-d"}, "SCENARIO", "`ringsim explain` explains the time of a point"},
       {{"-O", "--out", "--outfile", "--output-file", "--save", "--write"}, "--output", "write -o {}"},
       {{"-c", "-i", "--config", "--input", "--file", "--scenario", "--topology-file"},
        "SCENARIO",
-       "SCENARIO is written without an option: {}"},
+       "give SCENARIO without an option: {}"},
       {{"-s", "-D", "--define", "--param", "--override"}, "--set", "write --set {}"},
-      {{"--json", "--jsonl", "--csv", "--yaml", "--xml"}, "", "this command prints only text"},
+      {{"--json", "--jsonl", "--csv", "--yaml", "--xml"}, "", "this command only prints text"},
       {{"-y", "--yes", "--overwrite"}, "--force", "write --force"},
   };
   return all;

@@ -72,7 +72,7 @@ std::string fabric_kind(const std::string& word) {
   const std::string hint = did_you_mean(word, kinds);
   throw InputError(
       "", fmt::format("expected one of {}, found \"{}\"", fmt::join(kinds, ", "), word),
-      hint.empty() ? "leaf_spine:2 is two to one oversubscribed; `ringsim list topologies` describes them" : hint);
+      hint.empty() ? "leaf_spine:2 is 2:1 oversubscribed; `ringsim list topologies` describes the fabrics" : hint);
 }
 
 /// Nodes of a preset, of a file, or of NCCL's XML: the topology without `nodes` and fabric. `preset`: what is said of
@@ -92,8 +92,7 @@ Json node_of(const std::string& node, std::vector<Assumption>& assumptions) {
     throw InputError("--node",
                      fmt::format("expected a machine file (.json) or NCCL's topology XML (.xml), found {}", node),
                      fmt::format("`ringsim topology import {} -o mine.json` makes a machine file", node));
-  throw InputError("--node", fmt::format("expected the name of a machine or a file, found \"{}\"", node),
-                   preset_hint(node));
+  throw InputError("--node", fmt::format("expected a machine name or a file, found \"{}\"", node), preset_hint(node));
 }
 
 /// The machine of a topology of one node.
@@ -104,7 +103,7 @@ std::shared_ptr<const Machine> machine_of(Json topology) {
                       {"collective", {{"op", "all_reduce"}, {"algorithm", "direct"}, {"bytes", "1 B"}}}};
   const Scenario scenario = ScenarioFile::parse(json_text(document), "--node").point(0);
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
-  ensure(cluster != nullptr && !cluster->parts.empty(), "nodes are a cluster");
+  ensure(cluster != nullptr && !cluster->parts.empty(), "nodes form a cluster");
   return cluster->parts.front().machine;
 }
 
@@ -168,7 +167,7 @@ Json keys_of(const FabricWord& word, const Joined& joined, std::vector<Assumptio
                                          nodes_per_leaf(joined, oversubscription) == 1 ? "" : "s"));
   } else if (word.kind == "fat_tree") {
     fabric["k"] = ports_of_fat_tree(joined, oversubscription);
-    assume("k", fmt::format("switches of {} ports, the fewest with room for all NICs and whole nodes",
+    assume("k", fmt::format("switches with {} ports, the fewest that have room for all NICs and whole nodes",
                             ports_of_fat_tree(joined, oversubscription)));
   } else {
     ensure(word.kind == "rail", "every kind of fabric has a word");
@@ -176,7 +175,7 @@ Json keys_of(const FabricWord& word, const Joined& joined, std::vector<Assumptio
     fabric.update({{"nodes_per_group", group}, {"spines", spines}});
     assume("nodes_per_group", fmt::format("{} nodes per group of rail switches", group));
     assume("spines",
-           fmt::format("{} spine{} that join{} the rails", spines, spines == 1 ? "" : "s", spines == 1 ? "s" : ""));
+           fmt::format("{} spine{} that connect{} the rails", spines, spines == 1 ? "" : "s", spines == 1 ? "s" : ""));
   }
   fabric["oversubscription"] = oversubscription;
   return fabric;
@@ -192,14 +191,15 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
     }
   if (joined.nics == 0)
     throw InputError(
-        "--nodes", fmt::format("expected 1, as {} has no NIC whose speed is known, found {}", words.node, words.nodes),
-        "`ringsim topology import FILE --nic '200 Gb/s' -o machine.json` sets the speed of a file's NICs");
-  if (!words.fabric) assumptions.push_back({"topology.fabric", "the nodes are on one non-blocking switch, star"});
+        "--nodes",
+        fmt::format("expected 1, because {} has no NIC with a known speed, found {}", words.node, words.nodes),
+        "`ringsim topology import FILE --nic '200 Gb/s' -o machine.json` sets the speed of the NICs in a file");
+  if (!words.fabric) assumptions.push_back({"topology.fabric", "one non-blocking switch connects the nodes (star)"});
   Json fabric = keys_of(words.fabric.value_or(FabricWord{"star", {}}), joined, assumptions);
   fabric["link"] = {{"bandwidth", format(fastest)}, {"latency", cable_latency}};
-  assumptions.push_back(
-      {"topology.fabric.link", fmt::format("cables as fast as the {} NIC{} of a node, {} each, with a latency of {}",
-                                           joined.nics, joined.nics == 1 ? "" : "s", format(fastest), cable_latency)});
+  assumptions.push_back({"topology.fabric.link",
+                         fmt::format("each cable is as fast as the {} NIC{} of a node, {} each, with a latency of {}",
+                                     joined.nics, joined.nics == 1 ? "" : "s", format(fastest), cable_latency)});
   return fabric;
 }
 
@@ -218,7 +218,7 @@ Json ranks_of(const MachineWords& words, const Machine& machine, std::vector<Ass
                      fmt::format("expected at most {}, the GPUs of {}, found {}", gpus.size(), words.node, words.gpus));
   if (words.gpus == 0 || words.gpus == static_cast<int>(gpus.size())) return nullptr;
   assumptions.push_back(
-      {"collective.ranks", fmt::format("the first {} of {} GPUs of each node take part", words.gpus, gpus.size())});
+      {"collective.ranks", fmt::format("the first {} of {} GPUs of each node participate", words.gpus, gpus.size())});
   Json ranks = Json::array();
   for (int node = 0; node < words.nodes; ++node)
     for (int gpu = 0; gpu < words.gpus; ++gpu)
@@ -270,11 +270,11 @@ FabricWord parse_fabric(const std::string& word) {
     for (const std::string& number : parts_of(word.substr(colon + 1), 'x')) fabric.numbers.push_back(whole(number));
   const std::size_t n = fabric.numbers.size();
   if (fabric.kind == "star" && n > 0)
-    throw InputError("", fmt::format("expected \"star\" without a number, found \"{}\"", word),
-                     "its switch does not block");
+    throw InputError("", fmt::format("expected \"star\" with no number, found \"{}\"", word),
+                     "a star has a non-blocking switch");
   if (fabric.kind == "dragonfly" && n != 3)
     throw InputError("", fmt::format("expected dragonfly:GROUPSxROUTERSxNODES, found \"{}\"", word),
-                     "such as dragonfly:9x4x2: 9 groups of 4 routers with 2 nodes each");
+                     "for example dragonfly:9x4x2, which is 9 groups of 4 routers with 2 nodes each");
   if (fabric.kind != "torus" && fabric.kind != "dragonfly" && n > 1)
     throw InputError("", fmt::format("expected {0} or {0}:OVERSUBSCRIPTION, found \"{1}\"", fabric.kind, word),
                      fmt::format("such as {}:2", fabric.kind));
@@ -282,11 +282,11 @@ FabricWord parse_fabric(const std::string& word) {
 }
 
 void declare_nodes(Options& options, MachineWords& machine) {
-  options.whole("--nodes", "N", 1, most_nodes, machine.nodes, "number of nodes").fallback = "1";
+  options.whole("--nodes", "N", 1, most_nodes, machine.nodes, "the number of nodes").fallback = "1";
   Option& fabric = options.read(
       "--fabric", "KIND[:N]", [&machine](const std::string& word) { machine.fabric = parse_fabric(word); },
-      "what joins the nodes: star, leaf_spine, fat_tree or rail, with :N for N:1 oversubscription; torus or torus:4x4; "
-      "dragonfly:GROUPSxROUTERSxNODES");
+      "the fabric that connects the nodes: star, leaf_spine, fat_tree or rail, with :N for N:1 oversubscription; torus "
+      "or torus:4x4; dragonfly:GROUPSxROUTERSxNODES");
   fabric.fallback = "star";
   for (const CatalogEntry& entry : fabric_catalog()) fabric.suggested.push_back(entry.name);
 }
@@ -298,7 +298,7 @@ std::string words_of(const MachineWords& machine) {
 
 MachineWords settled(MachineWords machine) {
   if (machine.nodes > 1 || !machine.fabric) return machine;
-  warn("--fabric: it has no effect on one node; --nodes sets their number");
+  warn("--fabric: it has no effect on one node; use --nodes to set the number of nodes");
   machine.fabric.reset();
   return machine;
 }
@@ -316,9 +316,9 @@ MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& co
   bool by_rccl = false;
   if (algorithms.empty() && is_amd(*machine)) {
     if (!collective.nccl.empty())
-      throw InputError("--nccl",
-                       fmt::format("expected a machine that NCCL runs on, found {}, whose GPUs are AMD's", words.node),
-                       fmt::format("without it RCCL {} is predicted, where it is modeled", rccl::modeled_version));
+      throw InputError(
+          "--nccl", fmt::format("expected a machine that NCCL runs on, found {}, which has AMD GPUs", words.node),
+          fmt::format("without it, ringsim predicts RCCL {} where RCCL is modeled", rccl::modeled_version));
     const std::string because = why_not_rccl(words, collective.op, *machine, out.document["topology"]);
     by_rccl = because.empty();
     if (!by_rccl) {
@@ -332,10 +332,12 @@ MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& co
   if (algorithms.size() > 1) run["algorithm"] = algorithms;
   if (by_rccl) {
     out.document["library"] = "rccl";
-    out.assumptions.push_back({"library", fmt::format("RCCL {}, the release that is modeled", rccl::modeled_version)});
+    out.assumptions.push_back(
+        {"library", fmt::format("RCCL {}, the only release that is modeled", rccl::modeled_version)});
   } else if (algorithms.empty() && collective.nccl.empty()) {
     out.document["library"] = "nccl";
-    out.assumptions.push_back({"library", fmt::format("NCCL {}, the newest that is modeled", nccl::newest_version)});
+    out.assumptions.push_back(
+        {"library", fmt::format("NCCL {}, the newest release that is modeled", nccl::newest_version)});
   } else if (algorithms.empty()) {
     out.document["library"] = {{"name", "nccl"}, {"version", collective.nccl}};
   }

@@ -25,7 +25,7 @@ std::string from_folder_of(const std::string& scenario, const std::string& file)
 
 std::string assumed_text(const std::vector<Assumption>& assumed) {
   if (assumed.empty()) return "";
-  std::string text = "\nAssumed because no option states it; --set changes the value at the path in parentheses:\n";
+  std::string text = "\nAssumptions, as no option states these values (change the path in parentheses with --set):\n";
   for (const Assumption& each : assumed) text += "  " + wrapped(fmt::format("{} ({})", each.text, each.path), 4) + '\n';
   return text;
 }
@@ -35,8 +35,8 @@ void note_assumed(const std::vector<Assumption>& assumed) {
 }
 
 std::string shown_scenario(const Json& document, const std::string& save) {
-  return fmt::format("\nThe same as a scenario, for `ringsim run`, `explain` and others; {}:\n",
-                     save.empty() ? "--save FILE.json writes it" : "it is in " + save) +
+  return fmt::format("\nThe equivalent scenario for `ringsim run`, `explain` and others; {}:\n",
+                     save.empty() ? "to save it, add --save FILE.json" : "it was saved to " + save) +
          json_in_lines(document, text_width) + '\n';
 }
 
@@ -49,8 +49,8 @@ std::optional<Output> open_saved(const std::string& save, bool force, const std:
   if (save.empty()) return std::nullopt;
   for (const std::string& other : others) refuse_as_output(save, other);
   if (!force && std::filesystem::exists(save))
-    throw UsageError("--save", fmt::format("expected a file that is not there yet, found {}", save),
-                     "write --force, or another name");
+    throw UsageError("--save", fmt::format("expected the name of a new file, found the existing file {}", save),
+                     "add --force or choose another name");
   return std::optional<Output>(std::in_place, save);
 }
 

@@ -68,14 +68,11 @@ std::string commands_text(const std::vector<const Command*>& commands) {
 }
 
 constexpr const char* exit_status =
-    ".SH EXIT STATUS\n"
-    ".TP\n0\nsuccess\n"
-    ".TP\n1\na check or a threshold failed, or points of a sweep failed\n"
-    ".TP\n2\na mistake on the command line\n"
-    ".TP\n3\na mistake in the input: a file that is missing, malformed or impossible\n"
-    ".TP\n4\nthe simulation violated one of its own invariants; please report it\n"
-    ".TP\n5\nthis machine lacks what the command needs: a GPU, a permission, disk space\n"
-    ".TP\n130\ninterrupted\n";
+    ".SH EXIT STATUS\n.TP\n0\nsuccess\n.TP\n1\na check or a threshold failed, or points of a sweep failed\n.TP\n2\nan "
+    "error on the command line\n.TP\n3\nan error in the input: a file is missing or malformed, or describes something "
+    "impossible\n.TP\n4\nthe simulation violated one of its own invariants; please report this as a bug\n.TP\n5\nthis "
+    "machine lacks something that the command needs, such as a GPU, a permission or disk "
+    "space\n.TP\n130\ninterrupted\n";
 
 }  // namespace
 
@@ -92,20 +89,17 @@ std::string man_page(const std::vector<Command>& table, const Command* command) 
   std::string text = fmt::format(".TH {} 1 \"\" \"ringsim {}\" \"ringsim\"\n.SH NAME\n", roff(title), version);
   if (command == nullptr) {
     text +=
-        "ringsim \\- predict how long a collective takes on a cluster of GPUs\n"
-        ".SH SYNOPSIS\n.B ringsim\n.I COMMAND\n[OPTIONS]\n"
-        ".SH DESCRIPTION\n"
-        "ringsim simulates collectives (all\\-reduce and its family) on a cluster of GPUs, and "
-        "says which link holds them back.\nEach command has a page of its own: "
-        "\\fBringsim\\-run\\fR(1) describes \\fBringsim run\\fR.\n"
-        ".SH COMMANDS\n";
+        "ringsim \\- predict how long a collective takes on a GPU cluster\n.SH SYNOPSIS\n.B ringsim\n.I "
+        "COMMAND\n[OPTIONS]\n.SH DESCRIPTION\nringsim simulates collectives such as all\\-reduce on a GPU cluster and "
+        "shows which link limits them.\nEach command has its own man page: \\fBringsim\\-run\\fR(1) describes "
+        "\\fBringsim run\\fR.\n.SH COMMANDS\n";
     for (const Group group : groups) {
       const auto commands = of_group(table, group);
       if (!commands.empty()) text += fmt::format(".SS {}\n", to_string(group)) + commands_text(commands);
     }
     text += std::string(exit_status) +
-            ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nif set and not empty, output to a terminal has no colors\n"
-            ".SH EXAMPLE\n.nf\n" +
+            ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nIf set to a non-empty value, terminal output has no colors.\n.SH "
+            "EXAMPLE\n.nf\n" +
             roff(first_example) + "\n.fi\n";
     return text;
   }

@@ -170,18 +170,17 @@ void Options::replaced(const std::string& name, const std::string& by) {
 
 Option& Options::scenario(std::string& target, std::vector<std::string>& set) {
   Option& scenario =
-      argument("SCENARIO", target, "scenario file (JSON), or the name of a machine; - reads standard input");
+      argument("SCENARIO", target, "a scenario file (JSON) or the name of a machine; - reads standard input");
   scenario.file = true;
   changes("--set", set,
-          "replace the value at a dotted path, such as topology.ranks=16; null removes the key, so that its default "
-          "holds");
+          "set the value at a dotted path, such as topology.ranks=16; null removes the key, so the default applies");
   return scenario;
 }
 
 void Options::max_memory() {
   tools::max_memory.reset();
-  Option& option = add("--max-memory", "SIZE", "refuse training steps whose program would need more memory");
-  option.fallback = "what this machine has";
+  Option& option = add("--max-memory", "SIZE", "refuse to run training steps that would need more memory than this");
+  option.fallback = "the memory of this machine";
   option.take = [](const std::string& text) {
     const Bytes size = parse_bytes(text);
     if (size <= Bytes{}) throw InputError("", fmt::format("expected more than 0 B, found \"{}\"", text));
@@ -194,18 +193,18 @@ void Options::jobs(int& target, const std::string& what) {
 }
 
 void Options::output(std::string& target, const std::string& what) {
-  file("-o,--output", "FILE", target, fmt::format("write {} to FILE; - is standard output", what));
+  file("-o,--output", "FILE", target, fmt::format("write {} to FILE; - writes to standard output", what));
 }
 
 void Options::picture_output(std::string& target, bool& force) {
   Option& output =
-      file("-o,--output", "FILE", target, "write the picture to FILE.svg or FILE.png; - is standard output (SVG)");
+      file("-o,--output", "FILE", target, "write the picture to FILE.svg or FILE.png; - writes SVG to standard output");
   output.required = true;
   output.take = [&target](const std::string& path) {
     if (path != "-") expect_picture_name(path);
     target = path;
   };
-  flag("--force", force, "let -o replace a file that ringsim did not write");
+  flag("--force", force, "allow -o to overwrite a file that ringsim did not write");
 }
 
 namespace {
@@ -226,7 +225,7 @@ const std::vector<std::pair<std::string, Format>>& result_endings() {
 
 void Options::format(std::optional<Format>& target, const std::string& more) {
   choice<Format>("--format", formats, target, "format of the results" + more).fallback =
-      "that of FILE.json, FILE.jsonl and FILE.csv, else table";
+      "taken from the extension of FILE.json, FILE.jsonl or FILE.csv, else table";
 }
 
 Option& Options::format_or_matrix(std::optional<Format>& target) {
@@ -236,7 +235,7 @@ Option& Options::format_or_matrix(std::optional<Format>& target) {
                                   "format of the results: table, json, jsonl, csv, nccl-tests; matrix, "
                                   "matrix-markdown and matrix-csv need --rows and --columns");
   option.value = "FORMAT";
-  option.fallback = "that of FILE.json, FILE.jsonl and FILE.csv, else table";
+  option.fallback = "taken from the extension of FILE.json, FILE.jsonl or FILE.csv, else table";
   return option;
 }
 
@@ -247,30 +246,31 @@ const std::vector<std::pair<std::string, Format>>& matrix_formats() {
 }
 
 void Options::matrix(MatrixFields& fields) {
-  text("--rows", "NAME", fields.rows, "matrix: one row for each value of this result column or varying path");
-  text("--columns", "NAME", fields.columns, "matrix: one column for each value of this result column or varying path");
-  text("--cell", "NAME", fields.cell, "matrix: the result column that its cells show").fallback = fields.cell;
+  text("--rows", "NAME", fields.rows, "matrix: one row per value of this result column or varying path");
+  text("--columns", "NAME", fields.columns, "matrix: one column per value of this result column or varying path");
+  text("--cell", "NAME", fields.cell, "matrix: the result column to show in the cells").fallback = fields.cell;
 }
 
 void Options::chart(ChartFields& fields) {
   text("--x", "NAME", fields.x, "plot: the result column or varying path on the horizontal axis").fallback =
-      "bytes if they vary, else the first number that varies";
+      "bytes if it varies, else the first number that varies";
   text("--y", "NAME", fields.y, "plot: the result column or varying path on the vertical axis").fallback =
       "busbw_GBps; time_us for training";
-  text("--by", "NAME", fields.by, "plot: one series for each value of this column or path").fallback =
+  text("--by", "NAME", fields.by, "plot: one series per value of this column or path").fallback =
       "everything that varies except --x";
   replaced("--series", "--by");
 }
 
 void Options::bound(bool& target) {
-  flag("--bound", target, "add the least time that the machine allows, and what share of it a result reaches");
+  flag("--bound", target,
+       "add the minimum time that the machine allows, and the share of that bound that each result reaches");
 }
 
 Option& Options::run_of_log(std::optional<int>& target) {
   constexpr int most = 1'000'000;
   return whole(
       "--run", "N", 1, most, [&target](int number) { target = number; },
-      "which run of a log to use, counted from 1, if several disagree");
+      "the run to use from a log whose runs disagree, counted from 1");
 }
 
 namespace {
@@ -292,13 +292,13 @@ void take_collective(Option& option, std::string& target) {
 }  // namespace
 
 void Options::collective(std::string& target) {
-  take_collective(text("--collective", "NAME", target, "collective that was measured, if the file does not name it"),
-                  target);
+  take_collective(
+      text("--collective", "NAME", target, "the collective that was measured, if the file does not name it"), target);
 }
 
 void Options::collective_argument(std::string& target) {
   take_collective(argument("COLLECTIVE", target,
-                           "such as all_reduce; the names of MPI, NCCL, nccl-tests and PyTorch are taken too"),
+                           "such as all_reduce; the names used by MPI, NCCL, nccl-tests and PyTorch also work"),
                   target);
 }
 

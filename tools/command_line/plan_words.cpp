@@ -32,7 +32,7 @@ constexpr int attention_share = 45, memory_share = 80, h200_products = 70;
 
 struct Products {
   int share = h200_products;
-  std::string source = "as on one H200 (docs/results/gpu-compute.md)";
+  std::string source = "as measured on one H200 (docs/results/gpu-compute.md)";
 };
 Products products_of(const PlanGpu& gpu) {
   for (const FittedShares& each : fitted_shares())
@@ -53,17 +53,17 @@ std::vector<std::string> divisible_models() {
 /// The card as its file has it.
 Json card_of(const std::string& model) {
   std::string hint = did_you_mean(model, divisible_models());
-  if (hint.empty()) hint = "a scenario can describe others: docs/guide/training.md, Model cards";
+  if (hint.empty()) hint = "a scenario can describe other models: docs/guide/training.md, Model cards";
   for (const auto& [name, text] : scenarios::workload_files()) {
     if (name != model) continue;
     if (Json card = parse_json(text, name); card.contains("transformer")) return card;
     hint = fmt::format(
-        "{} is described by its layers, which cannot be divided; a card in a scenario can: "
+        "{} is described only by layers, which cannot be divided; use a scenario with a model card: "
         "docs/guide/training.md, Model cards",
         model);
   }
   throw InputError("MODEL",
-                   fmt::format("expected a model that plans can divide, one of {}, found {}",
+                   fmt::format("expected a model that a plan can divide, one of {}, found {}",
                                fmt::join(divisible_models(), ", "), in_quotes(model)),
                    hint);
 }
@@ -77,9 +77,9 @@ const PlanGpu& gpu_of(const MachineWords& machine) {
   std::vector<std::string> known;
   for (const PlanGpu& each : plan_gpus()) known.emplace_back(each.name);
   throw InputError("--node",
-                   fmt::format("expected a machine whose GPUs' peak is known ({}), found {} with {}",
+                   fmt::format("expected a machine with GPUs of known peak ({}), found {} with {}",
                                fmt::join(known, ", "), preset->name, preset->gpu),
-                   "write a scenario whose training.workload.compute states peak and hbm");
+                   "write a scenario that sets peak and hbm in training.workload.compute");
 }
 
 int gpus_of(const Json& topology) {
@@ -117,18 +117,17 @@ MachineScenario scenario_of(const PlanWords& words) {
   const std::int64_t batch = words.batch > 0 ? words.batch : usual_batch(gpus, sequence);
   workload["global_batch_size"] = batch;
   if (words.batch == 0)
-    assume("training.workload.global_batch_size", fmt::format("{} sequences a step, {:.1f} million tokens", batch,
+    assume("training.workload.global_batch_size", fmt::format("{} sequences per step, {:.1f} million tokens", batch,
                                                               static_cast<double>(batch * sequence) / 1e6));
   const Products products = products_of(gpu);
   workload["compute"] = {
       {"gemm", fmt::format("{}%", products.share)}, {"attention", fmt::format("{}%", attention_share)},
       {"memory", fmt::format("{}%", memory_share)}, {"peak", fmt::format("{:g} TFLOP/s", gpu.peak16)},
       {"hbm", fmt::format("{:g} GB/s", gpu.hbm)},   {"source", gpu.source}};
-  assume(
-      "training.workload.compute",
-      fmt::format("matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %; kernels that memory limits {} % of "
-                  "{:g} GB/s",
-                  products.share, gpu.peak16, products.source, attention_share, memory_share, gpu.hbm));
+  assume("training.workload.compute",
+         fmt::format(
+             "matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %; memory-limited kernels {} % of {:g} GB/s",
+             products.share, gpu.peak16, products.source, attention_share, memory_share, gpu.hbm));
   assume("training.optimizer", "Adam");
   out.document["name"] = fmt::format("{} on {}", words.model, out.document["name"].get<std::string>());
   out.document["training"] = {{"workload", std::move(workload)},

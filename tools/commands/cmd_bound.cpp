@@ -45,9 +45,9 @@ struct BoundArguments {
 void declare(Options& options, BoundArguments& bound) {
   options.scenario(bound.scenario, bound.set);
   declare_nodes(options, bound.machine);
-  options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.said_json, "print a table or JSON")
-      .fallback = "table";
-  options.flag("--all-links", bound.all_links, "include every link, even if no path between ranks uses it");
+  options.choice<bool>("--format", {{"table", false}, {"json", true}}, bound.said_json, "the output format").fallback =
+      "table";
+  options.flag("--all-links", bound.all_links, "include all links, even those that no path between ranks uses");
   options.output(bound.output, "the bounds");
 }
 
@@ -77,7 +77,7 @@ std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machi
     what.point_to_point = is_point_to_point(what.op);  // as if the scenario asked for it
     progress.now(fmt::format("the bound of {}", to_string(what.op)));
     const auto bound = machine.of(what, own.bytes);
-    ensure(bound.has_value(), "all collectives but a barrier have a bound");
+    ensure(bound.has_value(), "every collective except barrier has a bound");
     rows.push_back({.what = what, .bound = *bound, .latency_floor = machine.latency_floor(what), .routed = {}});
     if (routed != nullptr) rows.back().routed = routed->of(what, own.bytes);
     progress.add(1.0);
@@ -87,7 +87,7 @@ std::vector<BoundRow> rows_of(const CollectiveRequest& own, MachineBounds& machi
 
 std::string name_of(const BoundRow& row) {
   std::string name(to_string(row.what.op));
-  if (row.what.helpers_add) name += ", sums in switches";
+  if (row.what.helpers_add) name += ", reduced in switches";
   if (has_root(row.what.op)) name += fmt::format(", root {}", row.what.root);
   return name;
 }
@@ -99,8 +99,8 @@ bool is_optimum(const BoundRow& row) {
 
 std::string unused_text(const Scenario& scenario, const MachineBounds& machine) {
   if (machine.unused().empty()) return "";
-  return wrapped(fmt::format("The bounds include all links of the fabric. Routing ({}) leaves {} of them unused: {}. "
-                             "\"As routed\" is the bound over the others.",
+  return wrapped(fmt::format("The bounds include all links of the fabric. The routing ({}) leaves {} of them unused: "
+                             "{}. \"As routed\" is the bound without these links.",
                              to_string(scenario.routing.policy), machine.unused().size(),
                              links_in_words(machine.topology(), machine.unused(), machine.rates()))) +
          '\n';
@@ -109,8 +109,9 @@ std::string unused_text(const Scenario& scenario, const MachineBounds& machine) 
 std::string text_of(const Scenario& scenario, const MachineBounds& machine, const std::vector<BoundRow>& rows) {
   const int n = scenario.main().request.ranks;
   const auto counted = std::count(machine.use().links.begin(), machine.use().links.end(), true);
-  std::string text = wrapped(fmt::format("{}: {} rank{}, {}, {} of {} links count", scenario.name, n, n == 1 ? "" : "s",
-                                         format(scenario.main().request.bytes), counted, machine.topology().n_links()));
+  std::string text =
+      wrapped(fmt::format("{}: {} rank{}, {}, {} of {} links included", scenario.name, n, n == 1 ? "" : "s",
+                          format(scenario.main().request.bytes), counted, machine.topology().n_links()));
   const bool routed = rows.front().routed.has_value();  // then there is no room for the inverse rates; JSON has them
   Table table(
       {"collective", "bound", "algbw GB/s", "busbw GB/s", routed ? "as routed" : "1/rate s/GB", "kind", "latency"});
@@ -122,9 +123,9 @@ std::string text_of(const Scenario& scenario, const MachineBounds& machine, cons
                is_optimum(row) ? "optimum" : "lower bound", row.latency_floor});
   text += '\n' + table.fitted() + unused_text(scenario, machine);
   const Picoseconds both = rows[0].bound.time + rows[1].bound.time;
-  text += wrapped(fmt::format("A reduce-scatter and an all-gather, one after the other, make an all-reduce of {}.",
-                              time_text(both))) +
-          "\nBottlenecks:\n";
+  text +=
+      wrapped(fmt::format("An all-reduce as a reduce-scatter followed by an all-gather takes {}.", time_text(both))) +
+      "\nBottlenecks:\n";
   for (const BoundRow& row : rows) text += wrapped(fmt::format("{}: {}", name_of(row), row.bound.why)) + '\n';
   return text;
 }
@@ -189,23 +190,21 @@ int execute(const BoundArguments& arguments) {
 }  // namespace
 
 Command bound_command() {
-  return {
-      .name = "bound",
-      .group = Group::predict,
-      .summary = "Show what a machine allows at best, and the links that set it",
-      .example = "ringsim bound scenarios/examples/machines/two-node-server.json",
-      .details =
-          "Prints, for each collective, the least time that any algorithm needs, as far as bandwidth goes, for the "
-          "bytes of the scenario's first point. \"Optimum\": trees reach it. \"Lower bound\": nothing is faster, but "
-          "the "
-          "optimum may be slower. The latency is a separate floor: the longest path that a signal must take.\n\n"
-          "\"Sums in switches\" is for machines whose switches add: an all-reduce then only has to leave and enter "
-          "every rank. The other bounds also hold for such machines.\n\n"
-          "Within a machine a link is included if a path between two ranks uses it; between machines, and in a graph, "
-          "every link is included. If the scenario's routing leaves links unused, the table says which, and also "
-          "shows the bound over the others. Faults are included if they hold from start to end; other "
-          "collectives, background messages and protocols are not.",
-      .prepare = with<BoundArguments>(declare, execute)};
+  return {.name = "bound",
+          .group = Group::predict,
+          .summary = "Show the best that a machine allows, and the links that limit it",
+          .example = "ringsim bound scenarios/examples/machines/two-node-server.json",
+          .details =
+              "For each collective, prints the minimum time that the bandwidth allows with any algorithm, for the "
+              "message size of the scenario's first point. An \"optimum\" can be reached with trees. No algorithm is "
+              "faster than a \"lower bound\", but the optimum may be slower. The latency is a separate bound: that of "
+              "the longest path that a signal must take.\n\nThe bound \"reduced in switches\" applies to machines "
+              "whose switches can add: in an all-reduce, the data then only has to leave and enter every rank once. "
+              "The other bounds also hold for such machines.\n\nWithin a machine, a link is included if a path between "
+              "two ranks uses it; between machines, and in a graph, every link is included. If the routing leaves "
+              "links unused, the table lists them and also shows the bound without them. Faults are included if they "
+              "last from start to end. Other collectives, background messages and protocols are not included.",
+          .prepare = with<BoundArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -33,15 +33,16 @@ struct CalibrateArguments {
 
 void declare(Options& options, CalibrateArguments& calibrate) {
   options.scenario(calibrate.scenario, calibrate.set);
-  options.argument("MEASURED", calibrate.measured, "file of measured times, in one of the formats above").file = true;
+  options.argument("MEASURED", calibrate.measured, "a file of measured times, in one of the formats above").file = true;
   options.collective(calibrate.collective);
   options.run_of_log(calibrate.run);
   options
       .choice<Rows>("--rows", {{"all", Rows::all}, {"odd", Rows::odd}, {"even", Rows::even}}, calibrate.rows,
-                    "rows to fit, by size; the others are predicted")
+                    "the rows to fit, by size; the others are predicted")
       .fallback = "all";
-  Option& output = options.file("-o,--output", "FILE", calibrate.output,
-                                "write the factors to FILE, for \"calibration\": {\"file\": \"FILE\"} in a scenario");
+  Option& output =
+      options.file("-o,--output", "FILE", calibrate.output,
+                   "write the factors to FILE, for use as \"calibration\": {\"file\": \"FILE\"} in a scenario");
   output.required = true;
 }
 
@@ -61,10 +62,10 @@ std::string factors_text(const CalibrationFit& fit) {
     const std::string within = fmt::format("{} to {}", shown(each.factor, range.least), shown(each.factor, range.most));
     if (each.left_out.empty())
       table.add({std::string(to_string(each.factor)), shown(each.factor, each.value), uncertainty(each), within,
-                 each.at_bound ? "at its bound: something else is wrong" : ""});
+                 each.at_bound ? "at its limit: something else is wrong" : ""});
     else
       table.add({std::string(to_string(each.factor)), "not determined", "", within,
-                 fmt::format("left at {}: {}", shown(each.factor, range.nominal), each.left_out)});
+                 fmt::format("kept at {}: {}", shown(each.factor, range.nominal), each.left_out)});
   }
   return table.fitted();
 }
@@ -113,7 +114,7 @@ Command calibrate_command() {
           .example =
               "ringsim calibrate scenarios/examples/machines/abci-v100.json \\\n"
               "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv -o abci.json",
-          .details = "Parameters that the measurements do not determine are left as they are. Formats of MEASURED:\n" +
+          .details = "Parameters that the measurements do not determine keep their values. Formats of MEASURED:\n" +
                      measured_formats(),
           .prepare = with<CalibrateArguments>(declare, execute)};
 }

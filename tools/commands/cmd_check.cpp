@@ -35,8 +35,8 @@ struct CheckArguments {
 void declare(Options& options, CheckArguments& check) {
   Option& scenario = options.scenario(check.scenario, check.set);
   scenario.required = false;
-  scenario.fallback = "a grid of all closed forms";
-  options.flag("-v,--verbose", check.verbose, "print the whole table, not only what failed");
+  scenario.fallback = "a grid of cases for all closed forms";
+  options.flag("-v,--verbose", check.verbose, "print the whole table, not only failures");
   options.jobs(check.jobs, "cases");
   options.max_memory();
 }
@@ -92,9 +92,9 @@ int check_plans(int jobs, bool verbose, Output& output) {
     const std::int64_t off = std::abs(its.form - its.simulated);
     if (off <= row.most_off && !row.worst.empty()) continue;
     row.most_off = off;
-    row.worst = its.holds ? c.where : c.where + ": outside the form's assumptions";
+    row.worst = its.holds ? c.where : c.where + ": outside the assumptions of the form";
   }
-  Table table({"of", "plan", "closed form", "cases", "equal", "most off", "", "where"});
+  Table table({"of", "plan", "closed form", "cases", "equal", "largest deviation", "", "where"});
   for (std::size_t i = 0; i < names.size(); ++i) {
     const RowTotal& row = totals[i];
     if (!verbose && row.failed == 0) continue;
@@ -105,7 +105,7 @@ int check_plans(int jobs, bool verbose, Output& output) {
     table.add(line);
   }
   if (table.size() > 0) output.write(table.fitted() + '\n');
-  output.write(fmt::format("{} plans, {} failed: their steps, bytes and memory must equal the closed forms\n",
+  output.write(fmt::format("{} plans, {} failed: step times, bytes and memory must equal the closed forms\n",
                            cases.size(), failed));
   return failed;
 }
@@ -137,7 +137,8 @@ int check_grid(int jobs, bool verbose) {
       row.worst = case_text(c);
     }
   }
-  Table table({"collective", "algorithm", "on", "model", "closed form", "cases", "equal", "most off ps", "", "where"});
+  Table table(
+      {"collective", "algorithm", "on", "model", "closed form", "cases", "equal", "largest deviation ps", "", "where"});
   for (const std::string& key : order) {
     const RowTotal& row = totals[key];
     if (!verbose && row.failed == 0) continue;
@@ -197,10 +198,11 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
   if (table.size() > 0) output.write(table.fitted());
   for (const std::string& note : notes) output.write(wrapped("not compared: " + note) + '\n');
   if (table.size() > 0) output.write("\n");
-  output.write(fmt::format("{} points: {} agree with their closed form, {} failed\n", points, agreed, failed));
+  output.write(fmt::format("{} points: {} agree with the closed form, {} failed\n", points, agreed, failed));
   if (not_the_case + unknown > 0)
-    output.write(fmt::format("not compared: {} outside the assumptions of their closed form, {} without one{}\n",
-                             not_the_case, unknown, arguments.verbose ? "" : "; -v lists them"));
+    output.write(
+        fmt::format("not compared: {} outside the assumptions of the closed form, {} without a closed form{}\n",
+                    not_the_case, unknown, arguments.verbose ? "" : "; use -v to list them"));
   output.finish();
   return failed == 0 ? good : check_failed;
 }
@@ -208,8 +210,7 @@ int check_scenario(const CheckArguments& arguments, int jobs) {
 int execute(const CheckArguments& arguments) {
   if (!arguments.scenario.empty()) return check_scenario(arguments, arguments.jobs);
   if (!arguments.set.empty())
-    throw UsageError("--set", "expected a SCENARIO to set it in, found none",
-                     "ringsim check SCENARIO --set PATH=VALUE");
+    throw UsageError("--set", "expected a SCENARIO to change, found none", "ringsim check SCENARIO --set PATH=VALUE");
   return check_grid(arguments.jobs, arguments.verbose);
 }
 
@@ -221,9 +222,9 @@ Command check_command() {
           .summary = "Compare simulated times with closed forms",
           .example = "ringsim check scenarios/star.json --verbose",
           .details =
-              "Without SCENARIO, it checks about 48,000 collectives and 2,000 training plans in about a minute. Exit "
-              "code 1: a "
-              "simulated time, or a plan's bytes or memory, differs from a closed form whose assumptions hold.",
+              "Without SCENARIO, checks about 48,000 collectives and 2,000 training plans in about a minute. The exit "
+              "code is 1 if a simulated time, or the bytes or memory of a plan, differs from a closed form whose "
+              "assumptions hold.",
           .prepare = with<CheckArguments>(declare, execute)};
 }
 

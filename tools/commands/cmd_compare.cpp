@@ -63,25 +63,25 @@ struct CompareArguments {
 void declare(Options& options, CompareArguments& compare) {
   options.scenario(compare.scenario, compare.set);
   declare_nodes(options, compare.machine);
-  options.argument("MEASURED", compare.measured, "file of measured times, in one of the formats above").file = true;
-  options.text("--algorithm", "NAME", compare.algorithm, "use this algorithm instead of the scenario's");
+  options.argument("MEASURED", compare.measured, "a file of measured times, in one of the formats above").file = true;
+  options.text("--algorithm", "NAME", compare.algorithm, "use this algorithm instead of the one in the scenario");
   options.collective(compare.collective);
   options.run_of_log(compare.run);
   options.file("--launch-from", "FILE", compare.launch_from,
-               "set the launch, which depends on the machine and the harness, so that predictions agree with the "
-               "smallest rows of FILE, "
-               "measured on the same machine; FILE may be MEASURED, whose smallest rows are then not compared");
+               "set the launch time, which depends on the machine and the harness, to match the smallest rows of FILE, "
+               "measured on the same machine; if FILE is MEASURED itself, these rows are not compared");
   options.percentage(
       "--max-error", [&compare](double share) { compare.max_error = share; },
-      "exit with 1 unless, for at least one algorithm, 90 % of the rows are within it");
-  options.format(compare.said_format, "; the table comes with a plot");
+      "exit with 1 unless, for at least one algorithm, 90 % of the rows are within this error");
+  options.format(compare.said_format, "; table also draws a plot");
   options.output(compare.output);
   options.jobs(compare.jobs);
   options.bound(compare.bound);
-  options.flag("--explain", compare.explain,
-               "row by row: what ran, what limits it, where measured and predicted differ, and the likely reason");
-  declare_report(options, compare.report, "write a page that shows both, FILE.html: plots, errors, the scenario");
-  options.flag("--force", compare.force, "let --report replace a file that does not contain results").needs =
+  options.flag(
+      "--explain", compare.explain,
+      "show for each row what ran, what limits it, whether measured and predicted times differ, and the likely reason");
+  declare_report(options, compare.report, "write a page with plots, errors and the scenario to FILE.html");
+  options.flag("--force", compare.force, "allow --report to overwrite a file that does not contain results").needs =
       "--report";
 }
 
@@ -136,10 +136,10 @@ std::string broken_bound_text(const std::vector<Curve>& curves) {
   const auto broken =
       std::count_if(points.begin(), points.end(), [](auto* p) { return measured_of_bound(*p).value_or(0) > 1; });
   if (broken == 0) return "";
-  return wrapped(fmt::format("{} of {} measured rows are faster than the bound. So the bound does not hold for the "
-                             "measured machine: either it differs from the scenario, or the bound leaves out a way "
-                             "that data takes there.",
-                             broken, bounded)) +
+  return wrapped(fmt::format(
+             "{} of {} measured rows are faster than the bound, so the bound does not hold for the measured machine. "
+             "Either the machine differs from the scenario, or the bound leaves out a path that data takes.",
+             broken, bounded)) +
          '\n';
 }
 
@@ -175,14 +175,15 @@ bool is_beyond(const std::vector<Curve>& curves, double limit) {
 void refuse_with_explain(const CompareArguments& arguments) {
   if (arguments.format != Format::table && arguments.format != Format::json)
     throw UsageError("", "--explain cannot be combined with a --format other than table and json",
-                     "leave --explain out for rows alone");
+                     "to get only the rows, remove --explain");
   if (arguments.max_error)
-    throw UsageError("", "--explain cannot be combined with --max-error", "run `ringsim compare` with each");
+    throw UsageError("", "--explain cannot be combined with --max-error",
+                     "run `ringsim compare` once with each option");
   if (arguments.bound)
     throw UsageError("", "--explain cannot be combined with --bound",
-                     "it uses the bound anyway; --format json prints it in every row");
+                     "--explain always uses the bound; --format json prints it in every row");
   if (!arguments.report.empty())
-    throw UsageError("", "--explain cannot be combined with --report", "run `ringsim compare` with each");
+    throw UsageError("", "--explain cannot be combined with --report", "run `ringsim compare` once with each option");
 }
 
 /// The launch that --launch-from gives, as an option of --set in `set`; what is left out because of it.
@@ -320,7 +321,7 @@ int execute(const CompareArguments& arguments) {
   if (!arguments.max_error || !is_beyond(curves, *arguments.max_error)) return good;
   const auto least = std::min_element(curves.begin(), curves.end(),
                                       [](const Curve& a, const Curve& b) { return a.all.p90_abs < b.all.p90_abs; });
-  say(fmt::format("ringsim: beyond --max-error {}: one row in ten of {} is off by {} or more\n",
+  say(fmt::format("ringsim: --max-error {} exceeded: one in ten rows of {} is off by {} or more\n",
                   percent(*arguments.max_error), least->name, percent(least->all.p90_abs)));
   return check_failed;
 }
@@ -328,24 +329,23 @@ int execute(const CompareArguments& arguments) {
 }  // namespace
 
 Command compare_command() {
-  return {
-      .name = "compare",
-      .group = Group::check,
-      .summary = "Compare predictions with measurements",
-      .example =
-          "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
-          "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
-      .details =
-          "The scenario runs at the measured sizes. With --explain each row has one prediction, usually "
-          "that of \"library\": \"nccl\". Rows with one plan that deviate by more than 10 % in the same "
-          "direction are run again with other protocols, algorithms, channels, paths and launches. The output names "
-          "the change that best explains the measurement, or says that none does.\n\nThe launch depends "
-          "on the GPU, the driver and the harness, and is most of the time of small messages. --launch-from FILE "
-          "takes it from the three smallest rows, up to 64 KiB, of a table measured on the same "
-          "machine.\n\nSeveral runs in a log are treated as repetitions if they agree; --run chooses "
-          "one.\n\nFormats of MEASURED:\n" +
-          measured_formats(),
-      .prepare = with<CompareArguments>(declare, execute)};
+  return {.name = "compare",
+          .group = Group::check,
+          .summary = "Compare predictions with measurements",
+          .example =
+              "ringsim compare scenarios/examples/machines/abci-v100.json \\\n"
+              "    validate/measured/tables/abci-v100-2n4g-all_reduce.csv",
+          .details =
+              "Runs the scenario at the measured sizes. With --explain, each row has one prediction, usually that of "
+              "\"library\": \"nccl\". Adjacent rows that use the same plan and deviate by more than 10 % in the same "
+              "direction are simulated again with other protocols, algorithms, channels, paths and launch times. The "
+              "output names the change that best explains the measurement, or reports that none does.\n\nThe launch "
+              "time depends on the GPU, the driver and the harness, and dominates the time of small messages. "
+              "--launch-from FILE derives it from the three smallest rows, up to 64 KiB, of a table measured on the "
+              "same machine.\n\nSeveral runs in a log are treated as repetitions if they agree; --run selects "
+              "one.\n\nFormats of MEASURED:\n" +
+              measured_formats(),
+          .prepare = with<CompareArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -49,10 +49,11 @@ void declare(Options& options, CrossoverArguments& crossover) {
                                 {"csv", CrossoverFormat::csv},
                                 {"nccl-tuner", CrossoverFormat::nccl_tuner}},
                                crossover.said_format,
-                               "format of the results; nccl-tuner: for NCCL's example tuner plugin")
+                               "the format of the results; nccl-tuner is the input of NCCL's example tuner plugin")
       .fallback = "table";
-  options.flag("--refine", crossover.refine,
-               "simulate sizes between the scenario's to locate each change: to a byte below 1 MiB, to a KiB above");
+  options.flag(
+      "--refine", crossover.refine,
+      "simulate sizes between those of the scenario to locate each change: to the byte below 1 MiB, to the KiB above");
   options.output(crossover.output);
   options.jobs(crossover.jobs);
 }
@@ -101,7 +102,7 @@ class Groups {
   void locate_changes() {
     for (std::size_t g = 0; g < all.size(); ++g) {
       refine(all[g].comparison, [&](std::size_t contender, Bytes size) -> std::optional<Picoseconds> {
-        if (stop_requested) throw Interrupted("all points done, but not all changes located");
+        if (stop_requested) throw Interrupted("all points are done, but not all changes are located");
         try {
           const auto scenario = file_.point(points_[g].at(contender), size);
           if (!scenario) return std::nullopt;
@@ -156,7 +157,7 @@ bool compares(const ScenarioFile& file) {
 
 [[noreturn]] void nothing_to_compare(const std::string& scenario, const std::string& found) {
   throw InputError(scenario + ": /collective/algorithm", "expected several algorithms to compare, found " + found,
-                   R"(a list of them, or of settings: "algorithm": ["ring", {"name": "chain", "segments": [1, 8]}])");
+                   R"(list algorithms or parameters: "algorithm": ["ring", {"name": "chain", "segments": [1, 8]}])");
 }
 
 std::string text_of(const std::vector<CrossoverGroup>& groups, const CrossoverArguments& arguments) {
@@ -198,7 +199,8 @@ int execute(const CrossoverArguments& arguments) {
   left_out.say_all(file.size());
   const auto one = [](const CrossoverGroup& group) { return group.comparison.contenders.size() < 2; };
   if (std::all_of(groups.all.begin(), groups.all.end(), one))
-    nothing_to_compare(input.name, groups.all.empty() ? "none that serves a point" : "no two that serve one");
+    nothing_to_compare(input.name,
+                       groups.all.empty() ? "none that runs at any point" : "no two that run at the same point");
   if (arguments.refine) groups.locate_changes();
   output.write(text_of(groups.all, arguments));
   output.finish();

@@ -39,16 +39,17 @@ struct DiffArguments {
 };
 
 void declare(Options& options, DiffArguments& diff) {
-  options.argument("A", diff.a, "a scenario, or a result in JSON; - is standard input").file = true;
-  options.argument("B", diff.b, "the same, to compare with A").file = true;
-  options.changes("--set", diff.set, "replace a value of both scenarios");
-  options.changes("--set-b", diff.set_b, "replace a value of scenario B");
+  options.argument("A", diff.a, "a scenario, or a result in JSON; - reads standard input").file = true;
+  options.argument("B", diff.b, "a scenario or a result to compare with A").file = true;
+  options.changes("--set", diff.set, "set a value in both scenarios");
+  options.changes("--set-b", diff.set_b, "set a value in scenario B");
   options.max_memory();
-  options.choice<bool>("--format", {{"text", false}, {"json", true}}, diff.said_json, "print text or JSON").fallback =
+  options.choice<bool>("--format", {{"text", false}, {"json", true}}, diff.said_json, "the output format").fallback =
       "text";
   options.output(diff.output, "the differences");
-  declare_report(options, diff.report, "write a page with both side by side, FILE.html");
-  options.flag("--force", diff.force, "let --report replace a file that does not contain results").needs = "--report";
+  declare_report(options, diff.report, "write a page that shows both side by side to FILE.html");
+  options.flag("--force", diff.force, "allow --report to overwrite a file that does not contain results").needs =
+      "--report";
 }
 
 std::string command_of(const DiffArguments& arguments) {
@@ -64,7 +65,7 @@ ExplainedRun side(const ScenarioText& input, const std::vector<std::string>& set
   if (is_result_text(input.text)) {
     if (!set.empty())
       throw UsageError("--set", "expected a scenario to change, found a result: " + input.name,
-                       "results cannot be changed; give their scenario");
+                       "results cannot be changed; give the scenario instead");
     return read_explained(input.text, input.name);
   }
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, set);
@@ -92,7 +93,7 @@ std::string bars_of_both(const ExplainedRun& a, const ExplainedRun& b) {
   };
   std::string text = html_section(
       "Times",
-      "<figure>\n" + bars_svg("time of A and of B", {bar("A", a.time, false), bar("B", b.time, true)}) + "</figure>\n");
+      "<figure>\n" + bars_svg("time of A and B", {bar("A", a.time, false), bar("B", b.time, true)}) + "</figure>\n");
   if (!a.parts || !b.parts) return text;
   std::vector<Bar> bars;
   for (const PartChange& each : part_changes(a, b)) {
@@ -103,8 +104,8 @@ std::string bars_of_both(const ExplainedRun& a, const ExplainedRun& b) {
     bars.push_back(bar("B: " + name, each.b, true));
   }
   if (bars.empty()) return text;
-  return text + html_section("Causes that differ",
-                             "<figure>\n" + bars_svg("time by cause, of A and of B", bars) + "</figure>\n");
+  return text +
+         html_section("Causes that differ", "<figure>\n" + bars_svg("time by cause, A and B", bars) + "</figure>\n");
 }
 
 std::string diff_page(const DiffArguments& arguments, const ExplainedRun& a, const ExplainedRun& b,
@@ -149,15 +150,15 @@ int execute(const DiffArguments& arguments) {
 Command diff_command() {
   return {.name = "diff",
           .group = Group::predict,
-          .summary = "Compare two scenarios or results, and show which causes make the difference",
+          .summary = "Compare two scenarios or results, and show the causes of the difference",
           .example =
               "ringsim diff scenarios/examples/explain/gpudirect-off.json "
               "scenarios/examples/explain/gpudirect-off.json --set-b transport.gpudirect=true",
           .details =
-              "Each side is a scenario of one point, which is explained as by `ringsim explain`, or a result: what "
-              "`explain --format json` wrote, or `run --format json` or `jsonl`, which do not say what their time "
-              "consists of. The differences of the causes sum to the difference of the times. The exit code is 0, "
-              "whether they differ or not.",
+              "Each side is either a scenario with one point, which is simulated as by `ringsim explain`, or a result "
+              "from `explain --format json`, `run --format json` or `run --format jsonl`. The results of `run` do not "
+              "break down the time by cause. The differences of the causes sum to the difference of the times. The "
+              "exit code is 0 even if the sides differ.",
           .prepare = with<DiffArguments>(declare, execute)};
 }
 

@@ -42,9 +42,9 @@ struct ExplainArguments {
 void declare(Options& options, ExplainArguments& explain) {
   options.scenario(explain.scenario, explain.set);
   declare_nodes(options, explain.machine);
-  options.changes("--whatif", explain.what_ifs, "run again with this change, written as for --set");
-  options.choice<bool>("--format", {{"text", false}, {"json", true}}, explain.said_json, "print text or JSON")
-      .fallback = "text";
+  options.changes("--whatif", explain.what_ifs, "simulate again with this change, written as for --set");
+  options.choice<bool>("--format", {{"text", false}, {"json", true}}, explain.said_json, "the output format").fallback =
+      "text";
   options.output(explain.output, "the explanation");
   options.jobs(explain.jobs, "what-ifs");
   options.max_memory();
@@ -91,20 +91,20 @@ int execute(const ExplainArguments& arguments) {
 }  // namespace
 
 Command explain_command() {
-  return {.name = "explain",
-          .group = Group::predict,
-          .summary = "Show why one point takes its time, and what would change it",
-          .example = "ringsim explain scenarios/examples/explain/degraded-nic.json --whatif faults=null",
-          .details =
-              "The critical path is the chain of messages that ends with the run, in which each message could "
-              "start only when the one before it was done. Its parts, by cause and links, sum to the time, to "
-              "the picosecond. For training steps they are listed per task: forward, backward, each bucket of "
-              "gradients, update.\n\nAll other times come from further runs: without each thing that the "
-              "closed form does not account for; with each class of links (and the GPUs of a training step) "
-              "10 % faster and twice as fast; with two classes twice as fast if no class alone gains 1 %; and "
-              "with your own changes. The last column is what to give `ringsim run` for the same result.\n\nA "
-              "scenario with several points is refused; choose one with --set.",
-          .prepare = with<ExplainArguments>(declare, execute)};
+  return {
+      .name = "explain",
+      .group = Group::predict,
+      .summary = "Explain the time of one point, and show what would change it",
+      .example = "ringsim explain scenarios/examples/explain/degraded-nic.json --whatif faults=null",
+      .details =
+          "The critical path is the chain of messages that ends when the run ends, in which each message had to wait "
+          "for the one before it. Its parts, by cause and link, sum to the time, to the picosecond. For training "
+          "steps, they are listed per task: forward, backward, each gradient bucket, and update.\n\nAll other times "
+          "come from additional runs: without each feature that the closed form does not cover; with each class of "
+          "links (and the GPUs of a training step) 10 % and 100 % faster; with two classes 100 % faster if no single "
+          "class gains 1 %; and with your own changes. The last column lists the arguments with which `ringsim run` "
+          "produces the same result.\n\nThe scenario must have one point; choose it with --set.",
+      .prepare = with<ExplainArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -33,7 +33,7 @@ Option& declare_words(Options& options, std::vector<std::string>& words, const c
 }
 
 void declare(Options& options, HelpArguments& help) {
-  declare_words(options, help.words, "command to describe, such as run or topology show");
+  declare_words(options, help.words, "the command to describe, such as run or topology show");
 }
 
 int execute(const HelpArguments& arguments) {
@@ -64,8 +64,9 @@ struct ManArguments {
 };
 
 void declare(Options& options, ManArguments& man) {
-  declare_words(options, man.words, "command to describe, such as run or topology show").fallback = "ringsim itself";
-  options.file("-o,--output", "FOLDER", man.folder, "write all pages to FOLDER");
+  declare_words(options, man.words, "the command to describe, such as run or topology show").fallback =
+      "ringsim itself";
+  options.file("-o,--output", "FOLDER", man.folder, "write the pages of all commands to FOLDER");
 }
 
 void write_page(const std::string& path, const Command* command) {
@@ -80,7 +81,7 @@ int execute(const ManArguments& arguments) {
     return good;
   }
   if (!arguments.words.empty())
-    throw UsageError("", "--output (-o) cannot be combined with COMMAND: it writes all pages");
+    throw UsageError("", "--output (-o) cannot be combined with COMMAND: it writes the pages of all commands");
   const auto path_of = [&](const Command* command) {
     return (std::filesystem::path(arguments.folder) / (man_name(command) + ".1")).string();
   };
@@ -123,7 +124,7 @@ Command help_command() {
 Command version_command() {
   return {.name = "version",
           .group = Group::help,
-          .summary = "Print the version of ringsim and of its model",
+          .summary = "Print the versions of ringsim and of its model",
           .example = "ringsim version",
           .details = "",
           .prepare = with<VersionArguments>(declare, execute)};
@@ -132,7 +133,7 @@ Command version_command() {
 Command man_command() {
   return {.name = "man",
           .group = Group::help,
-          .summary = "Print a man page as roff",
+          .summary = "Print a man page in roff format",
           .example = "ringsim man run | man -l -",
           .details = "",
           .prepare = with<ManArguments>(declare, execute)};
@@ -141,13 +142,12 @@ Command man_command() {
 Command completion_command() {
   return {.name = "completion",
           .group = Group::help,
-          .summary = "Print a shell's completion script",
+          .summary = "Print the completion script for a shell",
           .example = "source <(ringsim completion bash)",
           .details =
-              "bash: source <(ringsim completion bash)\n"
-              "zsh: ringsim completion zsh > ~/.zfunc/_ringsim, in a folder of $fpath\n"
-              "fish: ringsim completion fish > ~/.config/fish/completions/ringsim.fish\n"
-              "An installed ringsim has all three in place.",
+              "bash: source <(ringsim completion bash)\nzsh: ringsim completion zsh > ~/.zfunc/_ringsim, where "
+              "~/.zfunc is in $fpath\nfish: ringsim completion fish > ~/.config/fish/completions/ringsim.fish\nAn "
+              "installation of ringsim already includes all three.",
           .prepare = with<CompletionArguments>(declare, execute)};
 }
 

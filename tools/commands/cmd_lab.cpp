@@ -147,8 +147,8 @@ replay::TcpMeanwhile meanwhile_of(const Scenario& scenario, const Network& netwo
   std::vector<std::pair<SimTime, std::vector<LabCommand>>> later;
   for (const LinkChange& change : changes) {
     if (change.to == LinkChange::To::down)
-      throw InputError(scenario.file + ": /faults", "expected links that slow down, found one that goes down",
-                       "the lab has no other path for data");
+      throw InputError(scenario.file + ": /faults", "expected links that only slow down, found one that goes down",
+                       "in the lab, data has no other path");
     for (const LinkId link : change.links)
       first.push_back(change_link(network.topology, link, network.topology.link(link).bandwidth, options));
   }
@@ -175,7 +175,7 @@ class InLab : public ReplayBackend {
     options_.receive_buffer = arguments.window;
     options_.priority = lab_priority;
     if (networks_.has_latency())
-      warnings_.say({"the lab cannot set latencies: its own is 0.1 to 0.2 ms per message, regardless of the scenario"});
+      warnings_.say({"the lab cannot set latencies: every message takes 0.1 to 0.2 ms, regardless of the scenario"});
   }
 
   bool does_training() const override { return true; }
@@ -210,13 +210,13 @@ int lab_up(const ScenarioFile& file, const LabArguments& arguments) {
   if (networks.size() != 1)
     throw InputError(arguments.replay.scenario,
                      fmt::format("expected points that share one network, found {} networks", networks.size()),
-                     "`ringsim lab run` makes one after the other; --set chooses");
+                     "`ringsim lab run` builds them one after another; choose one with --set");
   const Scenario scenario = file.point(0);
   const Network network = network_of(scenario, ReplayWork(scenario).jobs());
   const std::string prefix = networks.lasting(scenario, network);
   if (!replay::namespaces_of(prefix).empty())
     throw EnvironmentError(
-        fmt::format("this lab is up already: namespaces {}*\n  hint: `ringsim lab down` takes it down", prefix));
+        fmt::format("this lab is already up: namespaces {}*\n  hint: remove it with `ringsim lab down`", prefix));
   Lab lab(networks.plan(scenario, network, prefix), &stop_requested);
   Table table({"process", "node", "namespace", "address"});
   for (std::size_t p = 0; p < network.places.size(); ++p)
@@ -252,7 +252,7 @@ int lab_down(const LabArguments& arguments) {
     names.insert(names.end(), lasting.begin(), lasting.end());
   }
   replay::take_down(names);
-  say(fmt::format("ringsim: {} namespaces taken down\n", names.size()));
+  say(fmt::format("ringsim: {} namespaces removed\n", names.size()));
   return good;
 }
 
@@ -262,7 +262,7 @@ void catch_ends() {
 }
 
 void declare_fifo(Options& options, LabArguments& lab) {
-  options.flag("--fifo", lab.fifo, "give each port one queue; by default its users take turns");
+  options.flag("--fifo", lab.fifo, "give each port a single queue; by default its users take turns");
 }
 
 void declare_up(Options& options, LabArguments& lab) {
@@ -290,8 +290,8 @@ void declare_run(Options& options, LabArguments& lab) {
       throw InputError("", fmt::format("expected 4 KiB to 1 GiB, or free, found \"{}\"", text));
     lab.window = static_cast<int>(size.count);
   };
-  options.read("--window", "SIZE|free", take, "TCP's receive buffer (SO_RCVBUF); free: as the system chooses")
-      .fallback = "256 KiB";
+  options.read("--window", "SIZE|free", take, "TCP receive buffer (SO_RCVBUF); free: chosen by the system").fallback =
+      "256 KiB";
 }
 
 int execute_up(const LabArguments& arguments) {
@@ -321,36 +321,36 @@ int execute_down(const LabArguments& arguments) {
 Command lab_command() {
   return {.name = "lab",
           .group = Group::replay,
-          .summary = "Replay in a network of Linux namespaces",
+          .summary = "Replay a scenario in a network of Linux namespaces",
           .example = "ringsim lab run scenarios/examples/replay/replay-star.json",
-          .details = "The network has the nodes, links and rates of the scenario. Needs root and iproute2.",
+          .details = "The network has the nodes, links and rates of the scenario. Requires root and iproute2.",
           .prepare = {}};
 }
 
 Command lab_up_command() {
   return {.name = "lab up",
           .group = Group::replay,
-          .summary = "Build the network and leave it up, to inspect it and run programs in it",
+          .summary = "Build the network and leave it up, so you can inspect it and run programs in it",
           .example = "ringsim lab up scenarios/examples/replay/replay-star.json",
-          .details = "Needs root and iproute2.",
+          .details = "Requires root and iproute2.",
           .prepare = with<LabArguments>(declare_up, execute_up)};
 }
 
 Command lab_run_command() {
   return {.name = "lab run",
           .group = Group::replay,
-          .summary = "Replay over TCP in the network of `lab up`, or in a temporary one",
+          .summary = "Replay over TCP in the network built by `lab up`, or in a temporary one",
           .example = "ringsim lab run scenarios/examples/replay/replay-star.json",
-          .details = "Needs root and iproute2.",
+          .details = "Requires root and iproute2.",
           .prepare = with<LabArguments>(declare_run, execute_run)};
 }
 
 Command lab_down_command() {
   return {.name = "lab down",
           .group = Group::replay,
-          .summary = "Remove a scenario's network, or all networks and what ended processes left",
+          .summary = "Remove the network of a scenario, or all networks and leftovers of ended processes",
           .example = "ringsim lab down",
-          .details = "Needs root and iproute2.",
+          .details = "Requires root and iproute2.",
           .prepare = with<LabArguments>(declare_down, execute_down)};
 }
 

@@ -57,10 +57,10 @@ void declare(Options& options, ListArguments& list) {
       {"training", "regimes"},    {"regime", "regimes"},       {"fields", "keys"},      {"key", "keys"},
       {"settings", "keys"}};
   what.required = false;
-  what.fallback = "which lists there are";
+  what.fallback = "the available lists";
   options
       .choice<ListFormat>("--format", {{"text", ListFormat::text}, {"json", ListFormat::json}}, list.format,
-                          "format of the list")
+                          "the format of the list")
       .fallback = "text";
 }
 
@@ -113,21 +113,22 @@ Listed algorithm_list() {
 }
 
 std::vector<Listed> model_lists() {
-  Listed kinds{"protocols", "Protocols: how a message is sent", {}};
+  Listed kinds{"protocols", "Protocols: how messages are sent", {}};
   for (const Protocol& protocol : protocols()) kinds.entries.push_back(entry(protocol.name, protocol.doc));
   return {{"models",
-           "Models: what messages share",
-           {entry("fair", "every link, max-min fairly (default)"),
-            entry("ideal", "only the first and last link of a path; links between them never limit messages"),
+           "Models: which links messages share",
+           {entry("fair", "every link, with max-min fairness (default)"),
+            entry("ideal", "only the first and last link of a path; other links never limit messages"),
             entry("packet", "every link, packet by packet, with finite buffers and credits or pause frames")}},
           {"routings",
-           "Routings: which of several equally short paths is taken",
-           {entry("static", "tables in every switch: by destination in fabrics (D-mod-k), or your own"),
-            entry("ecmp", "a seeded hash for each connection"), entry("flow_spray", "message after message in turn"),
-            entry("packet_spray", "all paths at once, divided equally at every switch"),
+           "Routings: how to choose among equally short paths",
+           {entry("static", "routing tables in every switch: by destination in fabrics (D-mod-k), or your own entries"),
+            entry("ecmp", "a seeded hash for each connection"),
+            entry("flow_spray", "successive messages take the paths in turn"),
+            entry("packet_spray", "every message uses all paths, divided equally at every switch"),
             entry("auto",
-                  "as the network of the NICs does: static for InfiniBand, ecmp for RoCE and TCP, "
-                  "packet_spray for EFA and Slingshot; static without NICs (default)")}},
+                  "depends on the NICs: static for InfiniBand, ecmp for RoCE and TCP, packet_spray for EFA and "
+                  "Slingshot; static without NICs (default)")}},
           std::move(kinds)};
 }
 
@@ -155,7 +156,7 @@ Listed column_list() {
 
 /// The keys of scenarios.
 Listed key_list() {
-  Listed list{"keys", "Keys of a scenario, by the paths that --set takes; 0 stands for the number of an element", {}};
+  Listed list{"keys", "Keys of a scenario, as paths for --set; 0 stands for the index of a list element", {}};
   for (const ScenarioKey& key : scenario_keys()) {
     Json one = entry(key.path, key.doc);
     one["expects"] = key.expects;
@@ -241,18 +242,18 @@ std::string names_of_machine(const Json& one) {
 std::string list_of_lists() {
   const auto n = [](const auto& all) { return all.size(); };
   const std::vector<Definition> lines{
-      {"algorithms", fmt::format("{} algorithms of collectives, with their parameters and sources", n(algorithms()))},
-      {"topologies",
-       fmt::format("{} kinds of topology, and {} fabrics that join nodes", n(topology_catalog()), n(fabric_catalog()))},
-      {"nodes", fmt::format("{} machines, with their other names: clouds' instance types, GPUs", n(preset_names()))},
-      {"models", fmt::format("network models, routings and {} protocols", n(protocols()))},
-      {"regimes", fmt::format("{} ways in which GPUs train together", n(regimes()))},
-      {"comparison", "what every algorithm does on the same five machines, as Markdown"},
-      {"columns", fmt::format("{} columns of results, as Markdown", n(result_columns()))},
-      {"costs", "what NCCL's kernels cost, as Markdown"},
-      {"keys", fmt::format("{} scenario keys, by the paths that --set takes", n(scenario_keys()))},
-      {"all", "the first five, one after the other"}};
-  return "Lists, each printed by `ringsim list NAME`\n" + definitions(lines, width_of(lines));
+      {"algorithms", fmt::format("{} collective algorithms, with parameters and sources", n(algorithms()))},
+      {"topologies", fmt::format("{} kinds of topology, and {} fabrics that connect nodes", n(topology_catalog()),
+                                 n(fabric_catalog()))},
+      {"nodes", fmt::format("{} machines, with aliases such as cloud instance types and GPU names", n(preset_names()))},
+      {"models", fmt::format("the network models, the routings and {} protocols", n(protocols()))},
+      {"regimes", fmt::format("{} ways to train on several GPUs", n(regimes()))},
+      {"comparison", "all algorithms compared on the same five machines, as Markdown"},
+      {"columns", fmt::format("the {} columns of results, as Markdown", n(result_columns()))},
+      {"costs", "the costs of NCCL's kernels, as Markdown"},
+      {"keys", fmt::format("{} scenario keys, as paths for --set", n(scenario_keys()))},
+      {"all", "the first five lists, one after another"}};
+  return "Lists; print one with `ringsim list NAME`\n" + definitions(lines, width_of(lines));
 }
 
 /// "collectives: all_reduce, broadcast", "parameters: fold=naive|rabenseifner".
@@ -293,8 +294,8 @@ int execute(const ListArguments& arguments) {
   Output output;
   if (arguments.what == What::comparison) {
     if (arguments.format == ListFormat::json)
-      throw UsageError("--format", "expected text for the comparison, found \"json\"",
-                       "`ringsim run --format json` gives the numbers of a scenario");
+      throw UsageError("--format", "expected the format text for the comparison, found \"json\"",
+                       "`ringsim run --format json` prints the numbers of a scenario");
     output.write(to_markdown(algorithms_on_machines()));
   } else if (arguments.what == What::columns && arguments.format == ListFormat::text) {
     output.write(columns_page());
@@ -329,15 +330,14 @@ int execute(const SchemaArguments&) {
 }  // namespace
 
 Command list_command() {
-  return {
-      .name = "list",
-      .group = Group::look,
-      .summary = "List algorithms, topologies, nodes, models, regimes, scenario keys",
-      .example = "ringsim list algorithms",
-      .details =
-          "Without WHAT, prints the names of the lists; as JSON, prints all of them except comparison, columns, costs "
-          "and keys. machines, gpus and clusters are also nodes.",
-      .prepare = with<ListArguments>(declare, execute)};
+  return {.name = "list",
+          .group = Group::look,
+          .summary = "List algorithms, topologies, nodes, models, regimes, scenario keys",
+          .example = "ringsim list algorithms",
+          .details =
+              "Without WHAT, prints the names of the lists, or with --format json all lists except comparison, "
+              "columns, costs and keys. machines, gpus and clusters are aliases of nodes.",
+          .prepare = with<ListArguments>(declare, execute)};
 }
 
 Command schema_command() {

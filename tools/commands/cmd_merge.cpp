@@ -38,13 +38,15 @@ struct MergeArguments {
 };
 
 void declare(Options& options, MergeArguments& merge) {
-  options.arguments("FILES", merge.files, "results of ringsim sweep; for a matrix also those of run: .json, .csv")
+  options
+      .arguments("FILES", merge.files,
+                 "results of `ringsim sweep`; for a matrix, also results of `ringsim run` (.json, .csv)")
       .file = true;
   Option& output = options.file("-o,--output", "FILE", merge.output,
-                                "FILE.jsonl, FILE.csv or FILE.sqlite; - writes JSON lines to standard output");
+                                "write to FILE.jsonl, FILE.csv or FILE.sqlite; - writes JSON lines to standard output");
   output.required = true;
   Option& format = options.choice<Format>("--format", matrix_formats(), merge.format,
-                                          "write one column by two others, into a file of any name");
+                                          "write one column as a matrix over two others, to a file of any name");
   format.needs = "--rows";
   options.matrix(merge.matrix);
 }
@@ -83,9 +85,9 @@ int execute(const MergeArguments& arguments) {
   require_matrix_fields(arguments.matrix, arguments.format);
   const bool jsonl = path == "-" || path.ends_with(".jsonl");
   if (has_writer(path))
-    throw EnvironmentError(path + ": a sweep is writing to it\n  hint: wait for it, or give another -o");
+    throw EnvironmentError(path + ": a sweep is writing to it\n  hint: wait for the sweep, or give another -o");
   for (const std::string& file : arguments.files)
-    if (has_writer(file)) warn(file + ": a sweep is writing to it; only its rows so far are merged");
+    if (has_writer(file)) warn(file + ": a sweep is writing to it; only the rows written so far are merged");
   const std::vector<std::string>& files = arguments.files;
   if (is_matrix(arguments.format) && std::all_of(files.begin(), files.end(), is_of_run)) {
     write_matrix(stored_rows(arguments.files), arguments);
@@ -96,9 +98,9 @@ int execute(const MergeArguments& arguments) {
       throw InputError(file,
                        fmt::format("expected JSON lines, as `ringsim sweep` writes them, found {}",
                                    stored_as(file) == StoredAs::csv ? "CSV" : "a JSON document"),
-                       "of such files only a matrix is made: --format matrix --rows COLUMN --columns COLUMN");
+                       "these files can only be merged into a matrix: --format matrix --rows COLUMN --columns COLUMN");
   const MergedResults rows(arguments.files);
-  for (const std::string& file : rows.torn_files()) warn(file + ": the last line is incomplete and was left out");
+  for (const std::string& file : rows.torn_files()) warn(file + ": the last line is incomplete and was ignored");
   if (rows.size() == 0) throw InputError(arguments.files.front(), "expected results, found none");
   if (is_matrix(arguments.format)) {
     std::vector<ResultRow> all;
@@ -136,11 +138,11 @@ int execute(const MergeArguments& arguments) {
 Command merge_command() {
   return {.name = "merge",
           .group = Group::results,
-          .summary = "Merge sweep results: deduplicate and sort",
+          .summary = "Merge, deduplicate and sort sweep results",
           .example = "ringsim merge shard-*.jsonl -o all.csv",
           .details =
-              "A matrix shows one column of the results by two others, which may be paths that vary: --format matrix "
-              "--rows topology.nodes --columns collective.algorithm --cell busbw_GBps.",
+              "A matrix shows one column of the results as a function of two others, which can be varying paths: "
+              "--format matrix --rows topology.nodes --columns collective.algorithm --cell busbw_GBps.",
           .prepare = with<MergeArguments>(declare, execute)};
 }
 

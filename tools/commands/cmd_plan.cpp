@@ -59,39 +59,43 @@ constexpr int most_batch = 1'000'000'000;     // as training.workload.global_bat
 constexpr int most_sequence = 1'000'000'000;  // tokens
 
 void declare(Options& options, PlanArguments& plan) {
-  options.scenario(plan.scenario, plan.set).help = "scenario file (JSON); with --node a model, such as llama3_70b";
+  options.scenario(plan.scenario, plan.set).help =
+      "a scenario file (JSON), or with --node the name of a model, such as llama3_70b";
   Option& node = options.text("--node", "NAME", plan.words.machine.node,
                               "search plans for a model on this machine, without a scenario file: dgx-h100, dgx-a100, "
-                              "hgx-b200 (`ringsim list nodes` shows all)");
+                              "hgx-b200 ... (`ringsim list nodes` lists all)");
   for (const PresetNames& preset : preset_names()) node.suggested.push_back(preset.name);
   declare_nodes(options, plan.words.machine);
-  options.whole("--batch", "N", 1, most_batch, plan.words.batch, "sequences per step, over all GPUs").fallback =
-      "about 4 million tokens";
-  options.whole("--sequence", "N", 1, most_sequence, plan.words.sequence, "tokens per sequence").fallback =
-      "as on the model card";
-  options.file("--save", "FILE", plan.save, "write the scenario made from --node to FILE.json, for `ringsim run`")
+  options.whole("--batch", "N", 1, most_batch, plan.words.batch, "the number of sequences per step, over all GPUs")
+      .fallback = "about 4 million tokens";
+  options.whole("--sequence", "N", 1, most_sequence, plan.words.sequence, "the number of tokens per sequence")
+      .fallback = "as on the model card";
+  options
+      .file("--save", "FILE", plan.save,
+            "write the scenario that corresponds to --node to FILE.json, for `ringsim run`")
       .needs = "--node";
-  options.flag("--free", plan.free, "also search the keys that training.parallel fixes");
-  options.whole("--top", "N", 1, most_top, plan.top, "plans to show").fallback = "10";
+  options.flag("--free", plan.free, "also search over the keys that training.parallel fixes");
+  options.whole("--top", "N", 1, most_top, plan.top, "the number of plans to show").fallback = "10";
   options
       .percentage(
           "--within", [&](double share) { plan.within = share; },
-          "simulate plans whose bound is at most this much above the fastest")
+          "simulate plans whose bound exceeds the fastest time by at most this much")
       .fallback = "5%";
   options
       .whole("--messages", "N", 1, most_simulated, plan.messages,
-             "list a plan with its bound instead of simulating it if that takes more messages, one by one")
+             "do not simulate plans that need more than this many individual messages; list them with their bounds")
       .fallback = "15000000";
-  options.flag("--bounds", plan.simulate, "simulate nothing: rank plans by lower bounds", false);
-  options.format(plan.said_format, "; the table shows what happened to the other plans");
+  options.flag("--bounds", plan.simulate, "do not simulate; rank plans by their lower bounds", false);
+  options.format(plan.said_format, "; table also shows what happened to the other plans");
   options.output(plan.output);
   options
-      .file("--picture", "FILE", plan.picture, "draw where the steps of the plans spend their time, FILE.svg or .png")
+      .file("--picture", "FILE", plan.picture,
+            "draw how the step times of the plans divide into parts, to FILE.svg or FILE.png")
       .take = [&plan](const std::string& path) {
     expect_picture_name(path);
     plan.picture = path;
   };
-  options.flag("--force", plan.force, "let -o replace a file that does not contain results");
+  options.flag("--force", plan.force, "allow -o to overwrite a file that does not contain results");
   options.jobs(plan.jobs);
   options.max_memory();
 }
@@ -130,16 +134,17 @@ Searched searched(const PlanArguments& arguments) {
                                         {arguments.words.batch != 0, "--batch"},
                                         {arguments.words.sequence != 0, "--sequence"}})
       if (given)
-        throw UsageError(option, "expected --node as well, which names the machine", "--set changes a scenario");
+        throw UsageError(option, "expected --node as well, to name the machine", "to change a scenario, use --set");
     if (is_divisible_model(arguments.scenario) && !std::filesystem::exists(arguments.scenario))
-      throw UsageError("--node", fmt::format("expected the machine for {}, found none", arguments.scenario),
+      throw UsageError("--node", fmt::format("expected a machine for {}, found none", arguments.scenario),
                        "such as --node dgx-h100 --nodes 8");
     const ScenarioText input = read_input(arguments.scenario);
     return {input.text, input.name, shell_word(arguments.scenario), std::nullopt};
   }
   if (std::filesystem::is_regular_file(arguments.scenario))
-    throw UsageError("--node", fmt::format("expected none with a file, found it with {}", arguments.scenario),
-                     "a scenario has its machine; --set topology.node=NAME changes it");
+    throw UsageError("--node",
+                     fmt::format("expected a model name with this option, found the file {}", arguments.scenario),
+                     "a scenario file specifies its own machine; change it with --set topology.node=NAME");
   require_json_name(arguments.save);
   PlanWords words = arguments.words;
   words.model = arguments.scenario;
@@ -151,10 +156,10 @@ Searched searched(const PlanArguments& arguments) {
 
 int execute(const PlanArguments& arguments) {
   if (!arguments.simulate && arguments.format != Format::table)
-    throw UsageError("--bounds", "expected the table, found another format",
+    throw UsageError("--bounds", "expected the format table, found another one",
                      "only simulated plans have rows of results");
   if (!arguments.simulate && !arguments.picture.empty())
-    throw UsageError("--picture", "expected plans that are simulated, found --bounds", "leave one of them out");
+    throw UsageError("--picture", "expected simulated plans, found --bounds", "remove one of the two options");
   const Searched input = searched(arguments);
   if (!input.made) refuse_as_output(arguments.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
@@ -205,7 +210,7 @@ int execute(const PlanArguments& arguments) {
   if (!arguments.picture.empty()) {
     const std::string svg = best_plans_svg(plans, found, static_cast<std::size_t>(arguments.top));
     if (svg.empty())
-      warn(arguments.picture + ": not drawn, no plan was simulated");
+      warn(arguments.picture + ": not drawn because no plan was simulated");
     else
       write_picture(arguments.picture, svg);
   }
@@ -215,20 +220,20 @@ int execute(const PlanArguments& arguments) {
 }  // namespace
 
 Command plan_command() {
-  return {.name = "plan",
-          .group = Group::predict,
-          .summary = "Find the fastest way to divide a model among GPUs",
-          .example = "ringsim plan llama3_70b --node dgx-h100 --nodes 8 --batch 512",
-          .details =
-              "training.parallel says what to search. Keys with a value are fixed, and each value of a list "
-              "is tried. These keys are searched if they are left out: tensor, pipeline, virtual_pipeline, "
-              "expert, expert_tensor, micro_batch_size, shard and recompute. Plans that exceed the memory of "
-              "a GPU are left out. The others are ranked by a lower bound on their step time and simulated "
-              "best first, until no other plan can be among the --top fastest. Plans that would take very "
-              "long to simulate, because hardly any of their collectives repeats another, are listed with "
-              "their bounds (--messages). Bounds count kernels, the pipeline and each collective by itself, "
-              "not contention on links.\n\nExit code 1: no plan fits.",
-          .prepare = with<PlanArguments>(declare, execute)};
+  return {
+      .name = "plan",
+      .group = Group::predict,
+      .summary = "Find the fastest way to divide a model among GPUs",
+      .example = "ringsim plan llama3_70b --node dgx-h100 --nodes 8 --batch 512",
+      .details =
+          "training.parallel defines the search space. Keys with a value are fixed; for keys with a list, each value "
+          "is tried; and these keys are searched if they are absent: tensor, pipeline, virtual_pipeline, expert, "
+          "expert_tensor, micro_batch_size, shard and recompute. Plans that do not fit in GPU memory are left out. The "
+          "others are ranked by a lower bound on the step time and simulated best first, until no remaining plan can "
+          "be among the --top fastest. Plans that would take very long to simulate, because hardly any of their "
+          "collectives repeat, are listed with their bounds (--messages). Bounds cover kernels, the pipeline and each "
+          "collective on its own, but not contention on links.\n\nThe exit code is 1 if no plan fits.",
+      .prepare = with<PlanArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -30,26 +30,30 @@ struct PlotArguments {
 };
 
 void declare(Options& options, PlotArguments& plot) {
-  options.arguments("RESULTS", plot.files, "results as JSON lines, JSON or CSV; several are overlaid").file = true;
-  Option& output = options.file("-o,--output", "FILE", plot.output,
-                                "write a picture, FILE.svg, FILE.png or FILE.html; without it, plot in the terminal");
+  options.arguments("RESULTS", plot.files, "results as JSON lines, JSON or CSV; several files are overlaid").file =
+      true;
+  Option& output =
+      options.file("-o,--output", "FILE", plot.output,
+                   "write a picture to FILE.svg, FILE.png or FILE.html instead of plotting in the terminal");
   output.take = [&plot](const std::string& path) {
     if (path != "-") expect_picture_name(path, ".html");
     plot.output = path;
   };
-  options.flag("--force", plot.force, "let -o replace a file that ringsim did not write");
+  options.flag("--force", plot.force, "allow -o to overwrite a file that ringsim did not write");
   options.chart(plot.chart);
-  options.flag("--bound", plot.chart.bound, "draw what the machine allows, if the results have bound_us");
+  options.flag("--bound", plot.chart.bound, "also draw the bound of the machine, if the results have bound_us");
   options.flag("--ideal", plot.chart.ideal,
-               "draw ideal scaling: the first point of a series, sped up as x grows, such as the number of ranks");
-  options.text("--title", "TEXT", plot.title, "title of the picture").fallback = "what all results share";
+               "also draw ideal scaling: the first point of a series, improving in proportion to x, such as the number "
+               "of ranks");
+  options.text("--title", "TEXT", plot.title, "the title of the picture").fallback =
+      "the values that all results have in common";
 }
 
 void require_bound(const Chart& chart) {
   if (std::any_of(chart.series.begin(), chart.series.end(),
                   [](const ChartSeries& series) { return series.of == ChartSeries::Of::bound; }))
     return;
-  throw UsageError("--bound", "expected results with bound_us, and a time or a bandwidth as --y, found none",
+  throw UsageError("--bound", "expected results with bound_us and a time or bandwidth as --y, found none",
                    "`ringsim run --bound` and `ringsim sweep --bound` add bounds");
 }
 
@@ -88,11 +92,10 @@ Command plot_command() {
           .summary = "Plot results as a picture (SVG, PNG, HTML) or in the terminal",
           .example = "ringsim plot scenarios/two-dgx-a100.csv -o two-dgx-a100.svg",
           .details =
-              "Axes are logarithmic. Each algorithm, or each combination of the other values that vary, is a series; "
-              "measured times are points of their own. The picture needs no other file, uses colors that color-blind "
-              "readers can tell apart, and as SVG or HTML follows the light or dark mode of the browser. A PNG has "
-              "twice as "
-              "many pixels across as the SVG; a ringsim that was built without librsvg writes none.",
+              "Axes are logarithmic. Each algorithm, or each combination of the other varying values, is a series; "
+              "measured times are drawn as separate points. The picture is self-contained and uses colors that "
+              "color-blind readers can distinguish. SVG and HTML follow the browser's light or dark mode. A PNG has "
+              "twice the width of the SVG in pixels, and requires a ringsim built with librsvg.",
           .prepare = with<PlotArguments>(declare, execute)};
 }
 

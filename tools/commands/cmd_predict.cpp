@@ -65,9 +65,8 @@ std::vector<std::string> algorithm_names(const std::string& word) {
     names.push_back(word.substr(begin, end - begin));
     if (std::find(known.begin(), known.end(), names.back()) == known.end()) {
       const std::string hint = scenarios::algorithm_hint(names.back());
-      throw InputError("",
-                       fmt::format("expected a name that `ringsim list algorithms` shows, found \"{}\"", names.back()),
-                       hint.empty() ? "without --algorithm NCCL decides" : hint);
+      throw InputError("", fmt::format("expected a name from `ringsim list algorithms`, found \"{}\"", names.back()),
+                       hint.empty() ? "without --algorithm, NCCL chooses the algorithm" : hint);
     }
     begin = end + 1;
   }
@@ -80,32 +79,31 @@ void declare(Options& options, PredictArguments& predict) {
   options.collective_argument(predict.collective.op);
   Option& node = options.file("--node", "NAME|FILE", predict.machine.node,
                               "the machine: a name such as dgx-h100, dgx-a100, hgx-b200, gb200-nvl72, p5.48xlarge or "
-                              "a3-megagpu-8g (`ringsim list nodes` shows all); or a file: a machine (.json, "
-                              "`ringsim topology import` makes one) or NCCL's topology (.xml)");
+                              "a3-megagpu-8g (`ringsim list nodes` lists all), a machine file (.json, made by `ringsim "
+                              "topology import`) or an NCCL topology file (.xml)");
   node.required = true;
   for (const PresetNames& preset : preset_names()) node.suggested.push_back(preset.name);
   declare_nodes(options, predict.machine);
-  options.whole("--gpus", "N", 1, most_gpus, predict.machine.gpus, "use the first N GPUs of each node").fallback =
+  options.whole("--gpus", "N", 1, most_gpus, predict.machine.gpus, "use only the first N GPUs of each node").fallback =
       "all";
   options
       .read(
           "--bytes", "SIZES", [&](const std::string& word) { predict.bytes = parse_sizes(word); },
-          "size as nccl-tests counts it: 1GiB, several separated by commas, or 8B..1GiB, which doubles; 8B..1GiB:4 "
-          "takes "
-          "every factor of 4")
+          "the message size, as nccl-tests counts it: 1GiB; several, separated by commas; or a range, 8B..1GiB in "
+          "steps of 2x or 8B..1GiB:4 in steps of 4x")
       .fallback = "five from 1 KiB to 1 GiB";
   Option& algorithm = options.read(
       "--algorithm", "NAME", [&](const std::string& word) { predict.collective.algorithms = algorithm_names(word); },
-      "an algorithm of ringsim instead of NCCL's choice, or several separated by commas");
+      "use this algorithm instead of NCCL's choice; separate several with commas");
   algorithm.suggested = known_algorithms();
   options.text("--nccl", "VERSION", predict.collective.nccl, "the version of NCCL, such as 2.21.5").fallback =
       "the newest that is modeled";
   options.changes("--set", predict.set,
-                  "change the scenario at a dotted path, such as topology.fabric.link.bandwidth='200 Gb/s'");
-  options.format(predict.said_format, "; the table comes with the scenario");
+                  "set the value at a dotted path of the scenario, such as topology.fabric.link.bandwidth='200 Gb/s'");
+  options.format(predict.said_format, "; table also prints the scenario");
   options.output(predict.output);
   options.file("--save", "FILE", predict.save, "write the scenario to FILE.json, for `ringsim run`");
-  options.flag("--force", predict.force, "let -o and --save replace a file that holds something else");
+  options.flag("--force", predict.force, "allow -o and --save to overwrite a file with other contents");
   options.jobs(predict.jobs, "sizes");
 }
 
@@ -117,7 +115,7 @@ struct Limit {
   std::string also = {};  ///< an addition to the sentence: other links that are as busy
 };
 
-constexpr const char* latency_words = "latency, as each message waits for one before it";
+constexpr const char* latency_words = "latency, because each message waits for the previous one";
 
 /// Chosen: links are as busy as others if their utilization is at most this much lower. At the begin and the end of a
 /// collective messages cross only some of the links of their path, so equally loaded links differ a little.
@@ -146,7 +144,7 @@ Limit limit_of(const Prediction& r, const ExplainedPart& part) {
     const std::string links = fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
     if (others.empty()) return {part.kind, links, share};
     return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share,
-            fmt::format("; {} links are as busy", fmt::join(others, " and "))};
+            fmt::format("; {} links are equally busy", fmt::join(others, " and "))};
   }
   if (part.cause == "latency") return {part.cause, latency_words, share};
   if (part.cause == "launch") return {part.cause, "the launch of the collective", share};
@@ -267,10 +265,10 @@ auto naming_options(const Work& work) {
 
 void require_consistent(const PredictArguments& arguments) {
   if (!arguments.collective.nccl.empty() && !arguments.collective.algorithms.empty())
-    throw UsageError("", "--nccl cannot be combined with --algorithm", "NCCL chooses its algorithm by itself");
+    throw UsageError("", "--nccl cannot be combined with --algorithm", "NCCL chooses its own algorithm");
   require_json_name(arguments.save);
   if (arguments.collective.op == "barrier" && arguments.bytes)
-    throw UsageError("--bytes", "expected none, as a barrier moves no data");
+    throw UsageError("--bytes", "expected no size, because a barrier moves no data");
 }
 
 /// The sizes that show every protocol of NCCL.
@@ -332,14 +330,13 @@ int execute(const PredictArguments& arguments) {
 Command predict_command() {
   return {.name = "predict",
           .group = Group::predict,
-          .summary = "Predict a collective on a machine by its name, without a scenario file",
+          .summary = "Predict a collective on a named machine, without a scenario file",
           .example = "ringsim predict all_reduce --node dgx-h100 --nodes 4 --fabric leaf_spine:2 --bytes 1GiB",
           .details =
-              "For each size, the table shows the time, the bandwidths of nccl-tests (algbw is size over time, "
-              "busbw counts what a link carries), what NCCL chooses (RCCL on AMD's MI300X), and what limits it. Below "
-              "it are the "
-              "assumptions made because no option says otherwise, and the equivalent scenario, which you "
-              "can edit to change what has no option.",
+              "For each size, the table shows the time, the bandwidths as defined by nccl-tests (algbw is size over "
+              "time, busbw corresponds to the bytes that a link carries), the choices of NCCL (of RCCL on AMD MI300X), "
+              "and the limiting resource. Below the table are the assumptions for all values without an option, and "
+              "the equivalent scenario, which you can edit to change these values.",
           .prepare = with<PredictArguments>(declare, execute)};
 }
 

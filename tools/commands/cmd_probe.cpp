@@ -28,12 +28,13 @@ struct ProbeArguments {
 };
 
 void declare(Options& options, ProbeArguments& probe) {
-  options.whole("--ranks", "N", 1, 1024, probe.ranks, "virtual ranks, if there is one GPU").fallback = "16";
-  options.size("--most", Bytes{16384}, Bytes{std::int64_t{1} << 50}, probe.most, "largest size to measure").fallback =
-      "256 MiB";
-  options.whole("--repeats", "N", 1, 1000000, probe.repeats, "runs of each measurement").fallback = "20";
-  options.time("--timeout", probe.timeout, "time limit of each run").fallback = "30 s";
-  options.file("--samples", "FILE", probe.samples, "write every measurement to FILE as CSV");
+  options.whole("--ranks", "N", 1, 1024, probe.ranks, "the number of virtual ranks, if there is only one GPU")
+      .fallback = "16";
+  options.size("--most", Bytes{16384}, Bytes{std::int64_t{1} << 50}, probe.most, "the largest size to measure")
+      .fallback = "256 MiB";
+  options.whole("--repeats", "N", 1, 1000000, probe.repeats, "the number of runs per measurement").fallback = "20";
+  options.time("--timeout", probe.timeout, "the time limit of each run").fallback = "30 s";
+  options.file("--samples", "FILE", probe.samples, "write all measurements to FILE as CSV");
   options.output(probe.output, "the scenario");
 }
 
@@ -71,7 +72,7 @@ Command probe_command() {
           .group = Group::replay,
           .summary = "Measure the links of this machine's GPUs",
           .example = "ringsim probe --samples probe.csv -o gpu.json",
-          .details = "Writes a scenario with the measured values.",
+          .details = "Writes a scenario with the measured rates and latencies.",
           .prepare = with<ProbeArguments>(declare, execute)};
 }
 

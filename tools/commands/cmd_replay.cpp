@@ -29,41 +29,43 @@ namespace {
 // A simulated disturbance does not happen to a real run by itself.
 void refuse_disturbed(const Scenario& scenario, bool faults) {
   const auto refuse = [&](const char* where, const char* what, const char* hint) {
-    throw InputError(scenario.file + ": " + where, fmt::format("expected a run that nothing disturbs, found {}", what),
+    throw InputError(scenario.file + ": " + where, fmt::format("expected a run without disturbances, found {}", what),
                      hint);
   };
   if (!faults && !scenario.faults.empty())
     refuse("/faults", "faults", "`ringsim lab run` replays in a network whose links can fail");
   if (!scenario.late.empty() || !scenario.slow.empty() || scenario.jitter.most.count() > 0)
-    refuse("/disturbance", "ranks that are late, slow or unsteady", "a replay cannot make them so");
+    refuse("/disturbance", "ranks that are late, slow or unsteady", "a replay cannot reproduce this");
   if (!scenario.background.empty())
     refuse("/disturbance/background", "background messages",
-           "a replay sends what jobs send: let another job send them");
+           "a replay sends only the messages of jobs; describe this traffic as another job");
   for (std::size_t i = 1; i < scenario.jobs.size(); ++i)
     if (scenario.jobs[i].start.count() > 0)
-      refuse(fmt::format("/jobs/{}/start", i - 1).c_str(), "a job that begins later", "in a replay all begin together");
+      refuse(fmt::format("/jobs/{}/start", i - 1).c_str(), "a job that starts later",
+             "in a replay, all jobs start together");
 }
 
 void refuse_training_by(const Scenario& scenario, const ReplayBackend& backend) {
   if (scenario.training && scenario.training->inference() != nullptr)
     throw InputError(scenario.file + ": /inference",
                      "expected a collective or a training step, found an inference step",
-                     "its data is that of one layer after another, which a replay does not carry");
+                     "each layer depends on the data of the previous one, which a replay does not have");
   if (scenario.training && scenario.training->trace)
     throw InputError(scenario.file + ": /trace", "expected a collective or a training step, found a trace",
-                     "a trace does not say what its data is, which a replay checks");
+                     "a replay checks its data, which a trace does not describe");
   if (scenario.training && !backend.does_training())
     throw InputError(scenario.file + ": /training", "expected a collective, found a training step",
-                     "GPUs replay collectives; --backend tcp and mpi also replay training steps");
+                     "GPUs replay only collectives; --backend tcp and --backend mpi also replay training steps");
 }
 
 void refuse_too_many(const Scenario& scenario, int most) {
   std::int64_t ranks = 0;
   for (const auto& job : scenario.jobs) ranks += job.request.ranks;
   if (ranks > most)
-    throw InputError(scenario.file + (scenario.training ? ": /training" : ": /collective"),
-                     fmt::format("expected at most {} ranks, a process each on this machine, found {}", most, ranks),
-                     "several machines carry more: --hosts, or --backend mpi");
+    throw InputError(
+        scenario.file + (scenario.training ? ": /training" : ": /collective"),
+        fmt::format("expected at most {} ranks (one process per rank on this machine), found {}", most, ranks),
+        "to use several machines, add --hosts or --backend mpi");
 }
 
 void set_measured(Result& result, const replay::Measured& measured) {
@@ -81,11 +83,11 @@ std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats
   rows.front().modeled = backend.modeled(point);
   const std::vector<replay::Measured> measured = backend.replay(point);
   if (!backend.writes()) return {};
-  ensure(measured.size() == rows.size(), "each job is measured");
+  ensure(measured.size() == rows.size(), "every job is measured");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     set_measured(rows[i], measured[i]);
     if (measured[i].wrong > 0)
-      say(fmt::format("ringsim: wrong: {} {}, {}: {} elements, the first is {}\n",
+      say(fmt::format("ringsim: wrong result: {} {}, {}: {} elements; the first is {}\n",
                       scenario.training ? scenario.training->regime->name : to_string(rows[i].prediction.request.op),
                       algorithm_text(rows[i].prediction), format(rows[i].prediction.request.bytes), measured[i].wrong,
                       measured[i].first_wrong));
@@ -102,7 +104,8 @@ void refuse_foreign_options(const ReplayArguments& arguments) {
   };
   if (arguments.backend != tcp && !arguments.hosts.empty())
     only("--hosts", "tcp",
-         arguments.backend == mpi || arguments.backend == nccl ? "mpirun --hostfile says where processes run" : "");
+         arguments.backend == mpi || arguments.backend == nccl ? "mpirun --hostfile determines where processes run"
+                                                               : "");
   if (arguments.backend != cuda && arguments.backend != nccl && arguments.streams) only("--streams", "cuda or nccl");
   if (arguments.backend != nccl && arguments.library) only("--library", "nccl");
   if (arguments.backend != cuda && arguments.copy_blocks > 0) only("--copy-blocks", "cuda");
@@ -112,7 +115,7 @@ void refuse_foreign_options(const ReplayArguments& arguments) {
 const CheckedSchedule& only(const ReplayPoint& point) {
   if (point.jobs.size() == 1) return point.jobs.front().schedule;
   throw InputError("/jobs", fmt::format("expected one collective, found {}", point.jobs.size()),
-                   "on GPUs one is replayed at a time; --backend tcp replays several");
+                   "on GPUs, collectives are replayed one at a time; --backend tcp replays several");
 }
 
 int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, ReplayBackend& backend, bool faults) {
@@ -147,7 +150,7 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
     }
   } catch (const Interrupted& how_far) {
     if (done > 0) finish();  // what is done is not lost
-    throw Interrupted(fmt::format("{} of {} points done; the next one: {}", done, file.size(), how_far.what()));
+    throw Interrupted(fmt::format("{} of {} points done; next: {}", done, file.size(), how_far.what()));
   } catch (const EnvironmentError&) {
     if (done > 0) finish();
     throw;
@@ -159,10 +162,10 @@ int replay_points(const ScenarioFile& file, const ReplayArguments& arguments, Re
 void declare_replay(Options& options, ReplayArguments& replay) {
   options.scenario(replay.scenario, replay.set);
   options.max_memory();
-  options.whole("--repeats", "N", 1, 1000000, replay.repeats.timed, "timed runs").fallback = "5";
-  options.whole("--warmups", "N", 0, 1000000, replay.repeats.warmups, "runs before them that are not timed").fallback =
-      "2";
-  options.time("--timeout", replay.timeout, "time limit for joining, for connecting and for each run").fallback =
+  options.whole("--repeats", "N", 1, 1000000, replay.repeats.timed, "the number of timed runs").fallback = "5";
+  options.whole("--warmups", "N", 0, 1000000, replay.repeats.warmups, "the number of untimed runs before them")
+      .fallback = "2";
+  options.time("--timeout", replay.timeout, "the time limit for joining, for connecting, and for each run").fallback =
       "30 s";
   options.format(replay.format);
   options.output(replay.output);
@@ -176,26 +179,29 @@ void declare(Options& options, ReplayArguments& replay) {
   options
       .choice<ReplayArguments::Backend>(
           "--backend", {{"tcp", tcp}, {"mpi", mpi}, {"cuda", cuda}, {"nccl", nccl}}, replay.backend,
-          "tcp: sockets, a process per rank; mpi: MPI messages, under mpirun; cuda: GPUs; nccl: GPUs through NCCL, "
-          "a GPU per rank, in one process or under mpirun")
+          "tcp: sockets, one process per rank; mpi: MPI messages, under mpirun; cuda: GPUs; nccl: GPUs through NCCL, "
+          "one GPU per rank, in one process or under mpirun")
       .required = true;
-  options.file("--hosts", "FILE", replay.hosts, "hosts of the processes, one per line, HOST:PORT for the first").needs =
-      "--rank";
+  options
+      .file("--hosts", "FILE", replay.hosts,
+            "a file with the host of each process, one per line; the first line is HOST:PORT")
+      .needs = "--rank";
   options
       .whole(
           "--rank", "N", 0, 65535, [&replay](int rank) { replay.rank = rank; },
-          "number of this process in the file of --hosts, from 0")
+          "the number of this process in the --hosts file, counted from 0")
       .needs = "--hosts";
   options
       .file("--secret-file", "FILE", replay.secret_file,
-            "with --hosts: a secret of at least 16 bytes, the same on all hosts; without it no process can join")
+            "with --hosts: a file with a secret of at least 16 bytes, the same on all hosts, which a process needs to "
+            "join")
       .needs = "--hosts";
-  options.flag("--streams", replay.streams, "on GPUs: launch call by call, not as one graph");
-  options.flag("--library", replay.library, "with nccl: run NCCL's own collective instead of the schedule");
+  options.flag("--streams", replay.streams, "on GPUs: launch each call separately instead of one graph");
+  options.flag("--library", replay.library, "with nccl: run the collective of NCCL instead of the schedule");
   options.whole("--copy-blocks", "N", 1, 65535, replay.copy_blocks,
-                "on GPUs: copy with kernels of N thread blocks, not with copy engines");
+                "on GPUs: copy with kernels of N thread blocks instead of copy engines");
   options.file("--samples", "FILE", replay.samples,
-               "on GPUs: also predict each point from the measurements in FILE, written by `ringsim probe --samples`");
+               "on GPUs: also predict each point from the measurements in FILE, which `ringsim probe --samples` wrote");
 }
 
 int execute(const ReplayArguments& arguments) {
@@ -213,7 +219,7 @@ int execute(const ReplayArguments& arguments) {
 Command replay_command() {
   return {.name = "replay",
           .group = Group::replay,
-          .summary = "Execute schedules for real, check every number, and time them",
+          .summary = "Execute schedules on real hardware, check every value, and measure the time",
           .example = "ringsim replay scenarios/examples/replay/replay-star.json --backend tcp --repeats 10",
           .details = "",
           .prepare = with<ReplayArguments>(declare, execute)};

@@ -71,17 +71,17 @@ void declare(Options& options, RunArguments& run) {
   options.flag("--plot", run.plot, "plot the results in the terminal, below the table");
   options.chart(run.chart);
   options.output(run.output);
-  options.flag("--force", run.force, "let -o and --report replace a file that does not contain results");
-  declare_report(options, run.report, "write a page, FILE.html: plots, what would change the time, the table");
+  options.flag("--force", run.force, "allow -o and --report to overwrite a file that does not contain results");
+  declare_report(options, run.report, "write a page with plots, what-if results and the table to FILE.html");
   options.jobs(run.jobs);
   options.max_memory();
-  options.flag("--explain", run.explain, "add what each kind of link carried");
-  options.flag("--phases", run.phases, "add how the time divides over the phases and steps of the algorithm");
+  options.flag("--explain", run.explain, "also show the data carried by each kind of link");
+  options.flag("--phases", run.phases, "also show how the time divides over the phases and steps of the algorithm");
   options.bound(run.bound);
-  options.flag("--no-fold", run.fold, "simulate every rank and call, even those that equal others", false);
+  options.flag("--no-fold", run.fold, "simulate every rank and call, even identical ones", false);
   options.flag("--timing", run.timing,
-               "print to stderr the number of events, the wall time, and why a large run was not folded");
-  options.file("--measured", "FILE", run.measured, "add the measured times of FILE to the rows");
+               "print the number of events, the wall time, and the reason why a large run was not folded to stderr");
+  options.file("--measured", "FILE", run.measured, "add the measured times in FILE to the rows");
   options.collective(run.collective);
   options.run_of_log(run.run).needs = "--measured";
   declare_recording(options, run.recording);
@@ -103,13 +103,14 @@ bool to_standard_output(const RunArguments& arguments) { return arguments.output
 
 void require_plot(const RunArguments& arguments) {
   if (arguments.plot && arguments.format != Format::table && to_standard_output(arguments))
-    throw UsageError("--plot", "expected --format table, or a file for the results, found both on standard output",
+    throw UsageError("--plot",
+                     "expected --format table or a file for the results, because the plot also goes to standard output",
                      "-o FILE writes the results to FILE");
   for (const auto& [option, name] : {std::pair<const char*, const std::string&>{"--x", arguments.chart.x},
                                      {"--y", arguments.chart.y},
                                      {"--by", arguments.chart.by}})
     if (!name.empty() && !arguments.plot && arguments.report.empty())
-      throw UsageError(option, "expected --plot or --report with it, found neither");
+      throw UsageError(option, "expected --plot or --report as well, found neither");
 }
 
 /// --x, --y and --by; --bound draws the bound.
@@ -150,9 +151,10 @@ int execute(const RunArguments& arguments) {
   require_matrix_fields(arguments.matrix, arguments.format);
   require_plot(arguments);
   if (arguments.explain && (arguments.format == Format::csv || is_matrix(arguments.format)))
-    Warnings().say({"--explain: it has no effect on rows alone; --format json shows what the links carried"});
+    Warnings().say(
+        {"--explain: it has no effect on this format; --format json includes the data carried by the links"});
   if (arguments.phases && !shows_phases(arguments.format))
-    Warnings().say({"--phases: it has no effect on rows alone; --format json shows the phases"});
+    Warnings().say({"--phases: it has no effect on this format; --format json includes the phases"});
   const ScenarioText input = read_input(arguments.scenario, arguments.machine);
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   if (is_matrix(arguments.format))
@@ -213,7 +215,7 @@ int execute(const RunArguments& arguments) {
                    recording ? &*recording : nullptr, arguments.phases && shows_phases(arguments.format));
   } catch (const Interrupted& how_far) {
     if (done > 0) finish();  // what is done is not lost
-    throw Interrupted(fmt::format("{} of {} points done; the next one {}", done, file.size(), how_far.what()));
+    throw Interrupted(fmt::format("{} of {} points done; next: {}", done, file.size(), how_far.what()));
   } catch (const InputError&) {
     if (by_line && done > 0) finish();  // each line is a whole result
     throw;
@@ -242,7 +244,7 @@ int execute(const RunArguments& arguments) {
   if (matcher) Warnings().say(matcher->unmatched());
   if (arguments.phases && shows_phases(arguments.format) && lacks_phases)
     Warnings().say(
-        {"--phases: training steps, groups and several jobs have none; for one point, --trace shows their tasks"});
+        {"--phases: training steps, groups and several jobs have no phases; for one point, --trace shows their tasks"});
   if (arguments.timing) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     say(fmt::format("{} points, {} transfers, {} events in {:.3f} s\n", done, transfers, events, seconds));
@@ -254,16 +256,16 @@ int execute(const RunArguments& arguments) {
 }  // namespace
 
 Command run_command() {
-  return {.name = "run",
-          .group = Group::predict,
-          .summary = "Simulate every point of a scenario",
-          .example = "ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv",
-          .details =
-              "--trace shows the streams of ranks, messages as arrows from sender to receiver, the critical "
-              "path and the utilization of links over time. --trace and --utilization need a scenario with "
-              "one point; choose one with --set. If a file would be too large for viewers, only a part is "
-              "written, with a warning.",
-          .prepare = with<RunArguments>(declare, execute)};
+  return {
+      .name = "run",
+      .group = Group::predict,
+      .summary = "Simulate every point of a scenario",
+      .example = "ringsim run scenarios/star.json --set topology.ranks=16 --format csv -o star.csv",
+      .details =
+          "--trace shows the streams of each rank, messages as arrows from sender to receiver, the critical path, and "
+          "link utilization over time. --trace and --utilization require a scenario with one point; choose one with "
+          "--set. If a trace would be too large for viewers, ringsim writes only a part of it and prints a warning.",
+      .prepare = with<RunArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

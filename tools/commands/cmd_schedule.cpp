@@ -46,12 +46,12 @@ struct ShowArguments {
 
 void declare_scenario_or_schedule(Options& options, ShowArguments& show) {
   options.scenario(show.scenario, show.set).help =
-      "scenario file, or a schedule (MSCCL XML, MSCCL++, GOAL, ringsim's JSON); - reads standard input";
+      "a scenario file or a schedule file (MSCCL XML, MSCCL++, GOAL or ringsim JSON); - reads standard input";
 }
 
 void declare(Options& options, ShowArguments& show) {
   declare_scenario_or_schedule(options, show);
-  options.flag("--picture", show.picture, "draw ranks as rows and steps as columns");
+  options.flag("--picture", show.picture, "draw a grid with ranks as rows and steps as columns");
 }
 
 struct PictureArguments {
@@ -73,9 +73,9 @@ struct ImportScheduleArguments {
 };
 
 void declare(Options& options, ImportScheduleArguments& import) {
-  options.argument("FILE", import.file, "schedule file").file = true;
+  options.argument("FILE", import.file, "a schedule file").file = true;
   options.flag("--sends-in-turn", import.sends_in_turn,
-               "GOAL: let a rank's sends leave one after another, as in LogGOPSim, even if nothing orders them");
+               "GOAL: run unordered sends of a rank one after another, as in LogGOPSim");
   options.output(import.output, "the schedule");
 }
 
@@ -98,14 +98,15 @@ struct ExportScheduleArguments {
 void declare(Options& options, ExportScheduleArguments& export_) {
   options.scenario(export_.scenario, export_.set);
   options
-      .choice<ScheduleFormat>(
-          "--to",
-          {{"msccl", ScheduleFormat::msccl},
-           {"mscclpp", ScheduleFormat::mscclpp},
-           {"json", ScheduleFormat::json},
-           {"goal", ScheduleFormat::goal}},
-          export_.said_to, "msccl: XML; mscclpp: execution plan, JSON; json: ringsim's own, complete; goal: sizes only")
-      .fallback = "msccl, json and goal of FILE.xml, FILE.json and FILE.goal";
+      .choice<ScheduleFormat>("--to",
+                              {{"msccl", ScheduleFormat::msccl},
+                               {"mscclpp", ScheduleFormat::mscclpp},
+                               {"json", ScheduleFormat::json},
+                               {"goal", ScheduleFormat::goal}},
+                              export_.said_to,
+                              "msccl: MSCCL XML; mscclpp: MSCCL++ execution plan (JSON); json: ringsim's own format, "
+                              "which is complete; goal: sizes only")
+      .fallback = "msccl for FILE.xml, json for FILE.json, goal for FILE.goal";
   options.replaced("--format", "--to");
   options.output(export_.output, "the schedule");
 }
@@ -156,10 +157,10 @@ template <class Write, class Finish>
 int for_each_schedule(const ShowArguments& arguments, Write write, Finish finish) {
   Output output;
   Warnings warnings;
-  const ScenarioText input = read_input(arguments.scenario, "a scenario, or a schedule's file");
+  const ScenarioText input = read_input(arguments.scenario, "a scenario or a schedule file");
   if (is_schedule(input.text)) {
     if (!arguments.set.empty())
-      throw InputError("--set", "expected it only for a scenario, found a schedule's file: " + input.name);
+      throw InputError("--set", "expected it only with a scenario, found a schedule file: " + input.name);
     const FromFile file = read_file(input.name, input.text, warnings);
     output.write(write(Shown{file.title(), "", file.checked, ""}));
   } else {
@@ -184,7 +185,8 @@ std::string schedule_as(const Scenario& scenario, ScheduleFormat to) {
       while_saying("proving the schedule", [&] { return schedule_of(scenario, &stop_requested); });
   try {
     if (to == ScheduleFormat::goal) {
-      Warnings().say({"GOAL has no regions: its readers see which messages match, but not what they contain"});
+      Warnings().say(
+          {"GOAL has no regions, so its readers see which messages match, but not what the messages contain"});
       return export_goal(checked.schedule());
     }
     const StoredSchedule stored =
@@ -263,7 +265,7 @@ int prove(const ShowArguments& arguments) {
 int draw(const PictureArguments& arguments) {
   refuse_as_output(arguments.show.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
-  const ScenarioText input = read_input(arguments.show.scenario, "a scenario, or a schedule's file");
+  const ScenarioText input = read_input(arguments.show.scenario, "a scenario or a schedule file");
   Warnings warnings;
   const auto drawn = [&](const CheckedSchedule& checked, const std::string& name) {
     require_few(input.name, checked.schedule());
@@ -272,7 +274,7 @@ int draw(const PictureArguments& arguments) {
   std::string picture;
   if (is_schedule(input.text)) {
     if (!arguments.show.set.empty())
-      throw InputError("--set", "expected it only for a scenario, found a schedule's file: " + input.name);
+      throw InputError("--set", "expected it only with a scenario, found a schedule file: " + input.name);
     const FromFile file = read_file(input.name, input.text, warnings);
     picture = drawn(file.checked, file.title());
   } else {
@@ -288,10 +290,10 @@ int draw(const PictureArguments& arguments) {
 
 int execute(const ImportScheduleArguments& arguments) {
   Warnings warnings;
-  const std::string text = scenarios::read_text(arguments.file, "a schedule's file");
+  const std::string text = scenarios::read_text(arguments.file, "a schedule file");
   if (arguments.sends_in_turn && !is_goal(text))
-    warnings.say(
-        {arguments.file + ": --sends-in-turn has no effect: the file is not GOAL, and orders its sends itself"});
+    warnings.say({arguments.file +
+                  ": --sends-in-turn has no effect: the file is not in GOAL format, and it already orders its sends"});
   const FromFile file = read_file(arguments.file, text, warnings, {.sends_in_turn = arguments.sends_in_turn});
   say(fmt::format("ringsim: {}: proved; {}\n", file.title(), to_string(file.checked.proof())));
   write_file(arguments.file, arguments.output, export_json(*file.stored));
@@ -318,7 +320,7 @@ Command schedule_command() {
 Command schedule_show_command() {
   return {.name = "schedule show",
           .group = Group::look,
-          .summary = "Show what each rank sends, and to which rank, step by step",
+          .summary = "Show step by step what each rank sends, and to which rank",
           .example = "ringsim schedule show scenarios/star.json --set topology.ranks=4 --picture",
           .details = "",
           .prepare = with<ShowArguments>(declare, execute)};
@@ -327,28 +329,29 @@ Command schedule_show_command() {
 Command schedule_picture_command() {
   return {.name = "schedule picture",
           .group = Group::look,
-          .summary = "Draw which chunks go where, step by step (SVG, PNG)",
+          .summary = "Draw step by step which chunks go where (SVG, PNG)",
           .example = "ringsim schedule picture scenarios/star.json --set topology.ranks=4 -o ring.svg",
           .details =
-              "A panel per step, for up to 16 ranks and 16 steps. A step is what would happen at the same time if "
-              "every message took the same time. `schedule show --picture` is the same as text, by steps of each rank. "
-              "If the scenario has several points, the first is drawn; choose another with --set.",
+              "Draws one panel per step, for up to 16 ranks and 16 steps. A step contains the messages that would be "
+              "sent at the same time if all messages took equally long. `schedule show --picture` prints a similar "
+              "grid as text, with the steps of each rank. If the scenario has several points, the first is drawn; "
+              "choose another with --set.",
           .prepare = with<PictureArguments>(declare, draw)};
 }
 
 Command schedule_check_command() {
   return {.name = "schedule check",
           .group = Group::look,
-          .summary = "Prove that schedules compute what their collective promises",
+          .summary = "Prove that schedules implement their collectives",
           .example = "ringsim schedule check scenarios/star.json",
-          .details = "Prints one line for each schedule that differs from those before it.",
+          .details = "Prints one line for each distinct schedule.",
           .prepare = with<ShowArguments>(declare_scenario_or_schedule, prove)};
 }
 
 Command schedule_import_command() {
   return {.name = "schedule import",
           .group = Group::look,
-          .summary = "Read MSCCL XML, MSCCL++, GOAL or JSON, prove it, write ringsim's JSON",
+          .summary = "Convert MSCCL XML, MSCCL++, GOAL or JSON to ringsim JSON, with a proof",
           .example = "ringsim schedule import allreduce.xml -o allreduce.json",
           .details = "",
           .prepare = with<ImportScheduleArguments>(declare, execute)};
@@ -357,7 +360,7 @@ Command schedule_import_command() {
 Command schedule_export_command() {
   return {.name = "schedule export",
           .group = Group::look,
-          .summary = "Write a scenario's schedule for other programs",
+          .summary = "Write the schedule of a scenario for other programs",
           .example = "ringsim schedule export scenarios/star.json --to msccl -o ring.xml",
           .details = "If the scenario has several points, the first is written; choose another with --set.",
           .prepare = with<ExportScheduleArguments>(declare, execute)};

@@ -50,45 +50,44 @@ struct ScorecardArguments {
 };
 
 void declare(Options& options, ScorecardArguments& scorecard) {
-  Option& folder =
-      options.argument("FOLDER", scorecard.folder, "measured tables, ID.csv, and their scenarios, ID.json");
+  Option& folder = options.argument("FOLDER", scorecard.folder,
+                                    "a folder of measured tables (ID.csv) and their scenarios (ID.json)");
   folder.required = false;
   folder.file = true;
-  folder.fallback = "the bundled ones, validate/measured/tables";
+  folder.fallback = "the bundled tables in validate/measured/tables";
   options
-      .choice<ScorecardFormat>(
-          "--format",
-          {{"table", ScorecardFormat::table},
-           {"csv", ScorecardFormat::csv},
-           {"json", ScorecardFormat::json},
-           {"markdown", ScorecardFormat::markdown},
-           {"limits", ScorecardFormat::limits}},
-          scorecard.said_format,
-          "format of the results; csv: every row with every model's prediction; json: --training only; limits: a "
-          "file for --limits")
+      .choice<ScorecardFormat>("--format",
+                               {{"table", ScorecardFormat::table},
+                                {"csv", ScorecardFormat::csv},
+                                {"json", ScorecardFormat::json},
+                                {"markdown", ScorecardFormat::markdown},
+                                {"limits", ScorecardFormat::limits}},
+                               scorecard.said_format,
+                               "the format of the results; csv: all rows with the predictions of all models; json: "
+                               "only with --training; limits: a file for --limits")
       .fallback = "table";
   options.file("--training", "DIR", scorecard.training,
-               "score published figures of training instead: DIR/published.csv, with its machines and regimes in "
-               "DIR/mapping.json, if the bundled mapping lacks them; and all tables of plans of large models, "
-               "DIR/*.csv, with their model cards, DIR/models.json; DIR may be one such table");
+               "score published training figures instead: DIR/published.csv, with any machines and regimes that the "
+               "bundled mapping lacks in DIR/mapping.json, and all tables of large-model plans, DIR/*.csv, with model "
+               "cards in DIR/models.json; DIR can also be one such table");
   options
-      .choice<PlanInput>(
-          "--input", {{"group", PlanInput::group}, {"first", PlanInput::first}, {"none", PlanInput::none}},
-          scorecard.input,
-          "plans: for each model, GPU and precision the row whose step gives the share of matrix products, and which "
-          "is not scored; group: the row that reaches the most FLOP/s; first: the first; none: no "
-          "row, but fitted shares of each GPU")
+      .choice<PlanInput>("--input",
+                         {{"group", PlanInput::group}, {"first", PlanInput::first}, {"none", PlanInput::none}},
+                         scorecard.input,
+                         "plans: for each model, GPU and precision, the input row, which is not scored and determines "
+                         "the share of matrix products; group: the row with the most FLOP/s; first: the first row; "
+                         "none: no row, use the fitted shares of the GPU")
       .fallback = "group";
   options.changes("--set", scorecard.score.set,
-                  "change every scenario; keys below library change the column of the library alone; with --training "
-                  "the predictions of ringsim alone, such as training.slowdown=1.03");
+                  "change every scenario; keys below library change only the library column, and with --training only "
+                  "the predictions of ringsim change, such as by training.slowdown=1.03");
   options.flag("--only-library", scorecard.score.only_library,
-               "leave out predictions without a library, which take most of the time");
+               "skip predictions without a library, which take most of the time");
   options.flag("--launch-given", scorecard.score.launch_given,
-               "fit the launch of the library's column to the three smallest scored rows, up to 64 KiB, of each table, "
-               "which are then not scored");
+               "for the library column, fit the launch time to the three smallest scored rows, up to 64 KiB, of each "
+               "table; these rows are then not scored");
   options.file("--limits", "FILE", scorecard.limits,
-               "exit with 1 if a band of the library's column is worse than FILE allows");
+               "exit with 1 if a size band in the library column is worse than FILE allows");
   options.output(scorecard.output);
   options.jobs(scorecard.jobs);
 }
@@ -135,8 +134,9 @@ int execute_training(const ScorecardArguments& arguments) {
   std::error_code none;
   const bool has_figures = plans.rows.empty() || std::filesystem::exists(folder / "published.csv", none);
   if (has_figures && !plans.rows.empty() && arguments.format == ScorecardFormat::csv)
-    throw UsageError("--format", "expected a format other than csv: the folder has published.csv and tables of plans",
-                     "give one table of plans instead of the folder");
+    throw UsageError("--format",
+                     "expected a format other than csv, because the folder has both published.csv and tables of plans",
+                     "give a single table of plans instead of the folder");
   for (const std::string& input : plans.tables) refuse_as_output(input, arguments.output);
   for (const char* input : {"published.csv", "mapping.json", "models.json"})
     refuse_as_output((folder / input).string(), arguments.output);
@@ -177,12 +177,13 @@ int verdict_on_limits(const std::vector<ScoredTable>& scored, const std::vector<
     return text;
   };
   if (!check.better.empty())
-    say(fmt::format("ringsim: better than {} requires; to keep the gain: ringsim scorecard --format limits -o {}\n{}",
-                    file, file, list(check.better)));
+    say(fmt::format(
+        "ringsim: better than {} requires; to tighten the limits, run: ringsim scorecard --format limits -o {}\n{}",
+        file, file, list(check.better)));
   if (check.worse.empty()) return good;
   say(fmt::format(
-      "ringsim: worse than {} allows, by more than {} percentage points; if the change is worth it, or the tables "
-      "differ, give the reason where you change the file: ringsim scorecard --format limits -o {}\n{}",
+      "ringsim: worse than {} allows, by more than {} percentage points; if this is acceptable or the tables have "
+      "changed, update the limits and state the reason in that commit: ringsim scorecard --format limits -o {}\n{}",
       file, limit_tolerance, file, list(check.worse)));
   return check_failed;
 }
@@ -193,7 +194,7 @@ int execute(const ScorecardArguments& arguments) {
     throw UsageError("--format", "expected table, csv, markdown or limits without --training, found json");
   if (arguments.score.launch_given && (arguments.format == ScorecardFormat::limits || !arguments.limits.empty()))
     throw UsageError("", "--launch-given cannot be combined with --limits and --format limits",
-                     "limits are for predictions that use no measured row");
+                     "limits apply to predictions that use no measured row");
   const std::vector<PublishedTable> published =
       arguments.folder.empty() ? published_tables() : tables_in(arguments.folder);
   for (const PublishedTable& each : published)
@@ -202,7 +203,7 @@ int execute(const ScorecardArguments& arguments) {
   std::vector<ScoreLimit> limits;
   if (!arguments.limits.empty()) {
     refuse_as_output(arguments.limits, arguments.output);
-    limits = read_score_limits(scenarios::read_text(arguments.limits, "a file of limits"), arguments.limits);
+    limits = read_score_limits(scenarios::read_text(arguments.limits, "a limits file"), arguments.limits);
   }
   Output output(arguments.output);
   const PredictAll predict_all = predict_with(arguments.jobs);

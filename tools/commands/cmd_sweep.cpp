@@ -55,38 +55,41 @@ struct SweepArguments {
 
 void declare(Options& options, SweepArguments& sweep) {
   options.scenario(sweep.scenario, sweep.set);
-  Option& jobs = options.whole("-j,--jobs", "N", 1, 4096, sweep.jobs, "points to simulate at a time");
-  jobs.fallback = "one per core; under mpirun one per process";
+  Option& jobs = options.whole("-j,--jobs", "N", 1, 4096, sweep.jobs, "the number of points to simulate at a time");
+  jobs.fallback = "one per core, or under mpirun one per process";
   options.max_memory();
   options
       .read(
           "--shard", "I/N", [&sweep](const std::string& text) { sweep.shard = parse_shard(text); },
-          "simulate the Ith of N parts of about equal duration")
-      .fallback = "the task of Slurm's job array, or all points";
-  options.file("-o,--output", "FILE", sweep.output, "write the results to FILE as JSON lines; - is standard output");
-  options.flag("--resume", sweep.resume, "continue the file of -o: simulate the points that it lacks").needs =
-      "--output";
-  options.flag("--dry-run", sweep.dry_run, "count the points, and simulate none");
+          "simulate only part I of N parts of about equal duration")
+      .fallback = "the task of the Slurm job array, if any, else all points";
+  options.file("-o,--output", "FILE", sweep.output,
+               "write the results to FILE as JSON lines; - writes to standard output");
+  options
+      .flag("--resume", sweep.resume, "continue an interrupted sweep: simulate only the points that the -o file lacks")
+      .needs = "--output";
+  options.flag("--dry-run", sweep.dry_run, "only count the points; simulate nothing");
   options.texts(
       "--status", "FILE", sweep.status,
-      "print the progress of the sweep from FILE, the -o of a shard or of the whole sweep, and simulate nothing");
+      "print the progress of a sweep from FILE, the -o file of a shard or of the whole sweep; simulate nothing");
   Option& assertion =
       options.texts("--assert", "CONDITION", sweep.assertions,
-                    "require CONDITION of every result, such as \"busbw_GBps > 40 where bytes >= 64 MiB\"");
+                    "require that CONDITION holds for every result, such as \"busbw_GBps > 40 where bytes >= 64 MiB\"");
   assertion.take = [&sweep](const std::string& text) {
     static_cast<void>(Assertion::parse(text));  // a mistake shows now
     sweep.assertions.push_back(text);
   };
-  options.file("--baseline", "FILE", sweep.baseline, "compare times with those of an earlier sweep");
+  options.file("--baseline", "FILE", sweep.baseline, "compare times with the results of an earlier sweep");
   Option& tolerance = options.percentage(
       "--tolerance", [&sweep](double share) { sweep.tolerance = share; },
-      "how much a time may differ from the baseline, such as 2%");
+      "the maximum deviation of a time from the baseline, such as 2%");
   tolerance.needs = "--baseline";
   tolerance.fallback = "0%";
-  options.file("--junit", "FILE", sweep.junit, "write the verdict to FILE as JUnit XML");
+  options.file("--junit", "FILE", sweep.junit, "write the outcome of all gates to FILE as JUnit XML");
   options.bound(sweep.bound);
-  declare_report(options, sweep.report, "write a page, FILE.html: plots, what would change the time, the table");
-  options.flag("--force", sweep.force, "let --report replace a file that does not contain results").needs = "--report";
+  declare_report(options, sweep.report, "write a page with plots, what-if results and the table to FILE.html");
+  options.flag("--force", sweep.force, "allow --report to overwrite a file that does not contain results").needs =
+      "--report";
 }
 
 constexpr std::size_t most_told = 20;  // failures on stderr; --junit has all
@@ -161,9 +164,9 @@ std::vector<std::size_t> left_by(SweepFile& file, const SweepPlan& plan, const S
   const bool torn = file.read([&](ResultRow&& row, const RowPlace& place) {
     if (!done.take(row, fmt::format("{}:{}", path, place.line))) ++n_stale;
   });
-  if (torn) say(fmt::format("{}: the last line was incomplete and is dropped\n", path));
+  if (torn) say(fmt::format("{}: the last line was incomplete and has been dropped\n", path));
   if (n_stale > 0) {
-    say(fmt::format("{}: {} errors of points that the scenario no longer has are dropped\n", path, n_stale));
+    say(fmt::format("{}: dropped {} errors of points that are no longer in the scenario\n", path, n_stale));
     file.keep([&](const ResultRow& row) { return plan.by_key.contains(row.key); });
   }
   return done.to_do();
@@ -180,11 +183,11 @@ int dry_run(const ScenarioFile& file, const SweepPlan& plan, Shard shard, const 
   }
   Table table({"points", ""});
   const auto line = [&](const std::string& what, std::size_t n) { table.add({what, fmt::to_string(n)}); };
-  line("of the product", file.size() + file.left_out());
-  line("left out by where", file.left_out());
+  line("in all combinations", file.size() + file.left_out());
+  line("excluded by where", file.left_out());
   line("equal to another", plan.n_repeated);
   if (shard.n > 1) line(fmt::format("in shard {}/{}", shard.i, shard.n), plan.points.size());
-  line("done already", plan.points.size() - to_do.size());
+  line("already done", plan.points.size() - to_do.size());
   line("to do", to_do.size());
   Output output;
   output.write(table.text());
@@ -241,7 +244,7 @@ int tell(const GateReport& report, const SweepArguments& arguments) {
     if (!point.error.empty()) say_one(point.label + ": " + point.error);
   if (told > most_told) say(fmt::format("  ... and {} more\n", told - most_told));
   told = 0;
-  if (report.failed_gates > 0) say(fmt::format("{} times a gate is not passed:\n", report.failed_gates));
+  if (report.failed_gates > 0) say(fmt::format("{} gate failures:\n", report.failed_gates));
   for (const std::string& failure : report.general) say_one(failure);
   for (const GateReport::Point& point : report.points)
     for (const std::string& failure : point.failures) say_one(point.label + ": " + failure);
@@ -251,9 +254,9 @@ int tell(const GateReport& report, const SweepArguments& arguments) {
   for (const std::string& label : report.new_ones) say_one(label);
   if (told > most_told) say(fmt::format("  ... and {} more\n", told - most_told));
   if (!arguments.baseline.empty())
-    say(fmt::format("baseline: {} results compared, {} moved by more than {} %{}\n", report.compared, report.moved,
+    say(fmt::format("baseline: {} results compared, {} changed by more than {} %{}\n", report.compared, report.moved,
                     100 * arguments.tolerance,
-                    report.moved == 0 ? "" : fmt::format(", the farthest by {:.2f} %", 100 * report.largest_move)));
+                    report.moved == 0 ? "" : fmt::format(", at most by {:.2f} %", 100 * report.largest_move)));
   return report.failed_points + report.failed_gates > 0 ? check_failed : good;
 }
 
@@ -365,7 +368,7 @@ int lead(const ScenarioFile& file, const ScenarioText& input, const SweepArgumen
   const std::size_t left = to_do.size() - tally.done;
   if (left > tally.no_memory)
     throw Interrupted(fmt::format("{} of {} points done{}", plan.points.size() - left, plan.points.size(),
-                                  in_file ? "; --resume does the rest" : ""));
+                                  in_file ? "; use --resume to finish the rest" : ""));
   idle.say();
   if (own) own->put_in_order();
   if (page) {
@@ -383,7 +386,7 @@ int lead(const ScenarioFile& file, const ScenarioText& input, const SweepArgumen
   const int code = hold_to_gates(file, gates, rows, arguments, in_file);
   if (tally.no_memory > 0)
     throw EnvironmentError(fmt::format("out of memory for {} of {} points{}", tally.no_memory, plan.points.size(),
-                                       in_file ? "; --resume tries them again, -j 1 leaves each more" : ""));
+                                       in_file ? "; --resume retries them, and -j 1 leaves more memory for each" : ""));
   return code;
 }
 
@@ -421,10 +424,10 @@ Command sweep_command() {
               "ringsim sweep scenarios/star.json -o star.jsonl \\\n"
               "    --assert \"busbw_GBps > 1 where bytes >= 64 MiB\"",
           .details =
-              "The points run on all cores; several machines share them under mpirun or with --shard. The names in a "
-              "CONDITION are the columns of the results and the paths that vary in the scenario. "
-              "A sweep may be stopped at any time; --resume continues it. Exit code 1: a point failed, a "
-              "condition does not hold, or a time moved by more than the tolerance.",
+              "The points run on all cores; to distribute them over several machines, use mpirun or --shard. A "
+              "CONDITION can use the columns of the results and the paths that vary in the scenario. You can stop a "
+              "sweep at any time and continue it with --resume. The exit code is 1 if a point failed, a condition does "
+              "not hold, or a time changed by more than the tolerance.",
           .prepare = with<SweepArguments>(declare, execute)};
 }
 

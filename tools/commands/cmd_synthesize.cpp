@@ -58,21 +58,22 @@ void declare(Options& options, SynthesizeArguments& synthesize) {
   options.scenario(synthesize.scenario, synthesize.set);
   options.whole(
       "--trees", "K", 1, 1024, [&synthesize](int k) { synthesize.trees = k; },
-      "trees from each root; without it, the fewest that come close to the optimum");
+      "the number of trees per root; by default, the fewest that come close to the optimum");
   options
       .whole("--slices", "N", 1, 256, synthesize.most_slices,
-             "cut each tree's data into at most N messages, sent one after another")
+             "cut the data of each tree into at most N messages, sent one after another")
       .fallback = "256";
   options.flag("--trees-only", synthesize.trees_only,
-               "write what was made even if an algorithm of the catalog is faster");
+               "write the synthesized schedule even if a catalog algorithm is faster");
   options
       .choice<SynthesizedFormat>("--to",
                                  {{"json", SynthesizedFormat::json},
                                   {"msccl", SynthesizedFormat::msccl},
                                   {"mscclpp", SynthesizedFormat::mscclpp}},
-                                 synthesize.said_to, "format of FILE; without it, msccl if it ends in .xml, else json")
+                                 synthesize.said_to,
+                                 "the format of FILE; by default, msccl if it ends in .xml, else json")
       .needs = "--output";
-  options.flag("--timing", synthesize.timing, "print how long each stage takes to stderr");
+  options.flag("--timing", synthesize.timing, "print the time of each stage to stderr");
   options.file("-o,--output", "FILE", synthesize.output, "write the schedule to FILE");
 }
 
@@ -105,7 +106,7 @@ std::string written_as(SynthesizedFormat format, const Scenario& scenario, const
 
 std::string trees_in_words(const DirectedTrees& trees, const std::string& what) {
   const TreePlan& plan = trees.plan;
-  std::string text = fmt::format("{}: {} per root, {} in all, {} deep; {:.2f} % of the optimum's rate", what,
+  std::string text = fmt::format("{}: {} per root, {} in total, depth {}; {:.2f} % of the optimal rate", what,
                                  plan.rate.k, plan.graph.n_trees(),
                                  trees.lowest == trees.highest ? fmt::to_string(trees.lowest)
                                                                : fmt::format("{} to {}", trees.lowest, trees.highest),
@@ -113,7 +114,7 @@ std::string trees_in_words(const DirectedTrees& trees, const std::string& what) 
   // Twice the rounding of a double: a link that is full carries exactly what it should.
   if (plan.crowding > 1 + 1e-9)
     text += fmt::format(
-        "; switches and NICs route messages over links other than planned, and one link carries {:.2f} times its "
+        "; switches and NICs route some messages over other links than planned, and one link carries {:.2f} times its "
         "planned load",
         plan.crowding);
   return text;
@@ -130,16 +131,16 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
                                                                      : "lower bound",
                               time_text(made.target), made.bound.why));
   if (made.turned)
-    text += '\n' + wrapped(fmt::format("one tree rotated to all roots: {} deep; {:.2f} % of the optimum's rate",
+    text += '\n' + wrapped(fmt::format("one tree rotated to all roots: depth {}; {:.2f} % of the optimal rate",
                                        std::max(made.turned->down ? made.turned->down->height : 0,
                                                 made.turned->up ? made.turned->up->height : 0),
                                        100 * made.turned->share));
-  if (made.trees.up) text += '\n' + wrapped(trees_in_words(*made.trees.up, "trees that add up"));
-  if (made.trees.down) text += '\n' + wrapped(trees_in_words(*made.trees.down, "trees that copy"));
+  if (made.trees.up) text += '\n' + wrapped(trees_in_words(*made.trees.up, "reduction trees"));
+  if (made.trees.down) text += '\n' + wrapped(trees_in_words(*made.trees.down, "broadcast trees"));
   if (made.trees.schedule == nullptr)
     text += "\n" + wrapped(
-                       "trees of each root were not planned: simulating that many messages takes long, and the turned "
-                       "tree comes close to the optimum's rate");
+                       "no separate trees per root were planned, because simulating that many messages takes long and "
+                       "the rotated tree comes close to the optimal rate");
   Table table({"schedule", "time", "share of the optimum"});
   const auto row = [&](const std::string& name, Picoseconds time) {
     const double share = static_cast<double>(made.target.count()) / static_cast<double>(time.count());
@@ -149,7 +150,7 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
   for (std::size_t i = 0; i < made.catalog.size() && i < 3; ++i) row(made.catalog[i].name, made.catalog[i].time);
   text += "\n\n" + table.fitted() + '\n';
   if (made.left_out > 0)
-    text += wrapped(fmt::format("Left out because the file's format cannot hold {}: {} schedule{}.",
+    text += wrapped(fmt::format("Left out because the file format cannot represent {}: {} schedule{}.",
                                 made.left_out == 1 ? "it" : "them", made.left_out, made.left_out == 1 ? "" : "s")) +
             '\n';
   const Picoseconds time = made.made.front().time;
@@ -157,24 +158,22 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
     return static_cast<double>(a.count()) / static_cast<double>(b.count());
   };
   if (made.catalog.empty())
-    text += wrapped("No algorithm of the catalog serves this.");
+    text += wrapped("No catalog algorithm implements this collective here.");
   else if (time == made.catalog.front().time)
-    text += wrapped(fmt::format("The schedule that was made and {} are equally fast.", made.catalog.front().name));
+    text += wrapped(fmt::format("The synthesized schedule and {} are equally fast.", made.catalog.front().name));
   else if (made.made_is_faster())
-    text += wrapped(fmt::format("The schedule that was made is the fastest; {} takes {:.3f} times as long.",
+    text += wrapped(fmt::format("The synthesized schedule is the fastest; {} takes {:.3f} times as long.",
                                 made.catalog.front().name, times_as_long(made.catalog.front().time, time)));
   else
     text += wrapped(
-        fmt::format("{} of the catalog is faster at this size; the schedule that was made takes {:.3f} times as long.",
+        fmt::format("{} from the catalog is faster at this size; the synthesized schedule takes {:.3f} times as long.",
                     made.catalog.front().name, times_as_long(time, made.catalog.front().time)));
   const auto rings = std::find_if(made.catalog.begin(), made.catalog.end(),
                                   [](const TimedAlgorithm& each) { return each.scenario.main().channel_rings; });
   if (rings != made.catalog.end() && rings->time <= made.target / 9 * 10)
-    text +=
-        '\n' + wrapped(fmt::format(
-                   "Rings alone reach {:.1f} % of the optimum. For NCCL, `ringsim topology rings` writes them as its "
-                   "graph XML, with --to nccl-graph on a scenario with library \"nccl\".",
-                   100 * times_as_long(made.target, rings->time)));
+    text += '\n' + wrapped(fmt::format("Rings reach {:.1f} % of the optimum. To write them as graph XML for NCCL, run "
+                                       "`ringsim topology rings --to nccl-graph` on a scenario with library \"nccl\".",
+                                       100 * times_as_long(made.target, rings->time)));
   return text + '\n';
 }
 
@@ -210,8 +209,9 @@ void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenar
   } catch (const ScheduleError&) {
     throw;
   } catch (const InputError& error) {
-    const std::string hint = error.hint().empty() && trees ? "fewer slices need fewer steps: --slices 8" : error.hint();
-    throw InputError(arguments.output, fmt::format("{} cannot be written: {}", name, error.message()), hint);
+    const std::string hint =
+        error.hint().empty() && trees ? "reduce the number of steps with fewer slices: --slices 8" : error.hint();
+    throw InputError(arguments.output, fmt::format("cannot write {}: {}", name, error.message()), hint);
   }
   file.finish();
   say(fmt::format("ringsim: wrote {} to {}; run it with\n  {}\n", name, arguments.output, command));
@@ -234,7 +234,7 @@ int execute(const SynthesizeArguments& arguments) {
     } catch (const ScheduleError&) {
       throw;
     } catch (const InputError& error) {
-      throw InputError(arguments.output, fmt::format("a schedule cannot be written: {}", error.message()),
+      throw InputError(arguments.output, fmt::format("cannot write a schedule: {}", error.message()),
                        error.hint().empty() ? "--to json has no such limit" : error.hint());
     }
   };
@@ -264,18 +264,17 @@ Command synthesize_command() {
   return {
       .name = "synthesize",
       .group = Group::predict,
-      .summary = "Make the schedule that uses a machine's links best",
+      .summary = "Generate the schedule that makes the best use of a machine's links",
       .example = "ringsim synthesize scenarios/two-dgx-a100.json --set collective.bytes=256MiB",
       .details =
-          "Packs spanning trees into the links of the scenario's first point so that together they move data as "
-          "fast as any schedule can, proves the schedule, times it, and compares it with the bound and with the "
-          "catalog's algorithms. For all-gather, reduce-scatter, all-reduce (one after the other), broadcast and "
-          "reduce.\n\n"
-          "The optimum may need many trees from each root; a few often come within a percent. Without --trees two "
-          "more methods are tried: one tree rotated to all roots (at most 64 slices), and a greedy one that accounts "
-          "for latency. The fastest of all is written by -o; that may be an algorithm of the catalog, especially for "
-          "small messages, unless --trees-only is given. Algorithms that reduce in switches are not compared.\n\n"
-          "docs/guide/synthesize.md explains the result.",
+          "Packs spanning trees into the links of the scenario's first point, so that together they move data as fast "
+          "as any schedule can. Then proves the schedule, simulates it, and compares its time with the bound and with "
+          "the catalog algorithms. Supports all-gather, reduce-scatter, all-reduce (as a reduce-scatter followed by an "
+          "all-gather), broadcast and reduce.\n\nThe optimum may need many trees per root; a few often come within a "
+          "percent of it. Without --trees, two more methods are tried: one tree rotated to all roots (with at most 64 "
+          "slices), and a greedy method that takes latency into account. -o writes the fastest schedule. Unless "
+          "--trees-only is given, this can be a catalog algorithm, especially for small messages. Algorithms that "
+          "reduce in switches are not compared.\n\ndocs/guide/synthesize.md explains the result.",
       .prepare = with<SynthesizeArguments>(declare, execute)};
 }
 

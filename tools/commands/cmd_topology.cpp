@@ -37,9 +37,9 @@ void declare(Options& options, TopologyShowArguments& show) {
   options
       .whole(
           "--node", "N", 0, 1 << 30, [&show](int n) { show.host = static_cast<std::uint32_t>(n); },
-          "node whose matrices are printed")
+          "the node whose matrices to print")
       .fallback = "0";
-  options.flag("--pairs", show.pairs, "add path type, bandwidth and latency from each GPU to each other");
+  options.flag("--pairs", show.pairs, "also print the path type, bandwidth and latency between all pairs of GPUs");
 }
 
 struct PathArguments {
@@ -52,8 +52,8 @@ struct PathArguments {
 void declare(Options& options, PathArguments& paths) {
   options.scenario(paths.scenario, paths.set);
   declare_nodes(options, paths.machine);
-  options.argument("FROM", paths.from, "device where the path begins, such as node0.gpu0");
-  options.argument("TO", paths.to, "device where it ends");
+  options.argument("FROM", paths.from, "the device where the path starts, such as node0.gpu0");
+  options.argument("TO", paths.to, "the device where the path ends");
 }
 
 constexpr std::size_t max_links_listed = 200;
@@ -127,7 +127,7 @@ std::string types_text(const Topology& topology, const std::vector<NodeId>& show
     for (const NodeId to : shown) row.push_back(from == to ? "X" : path_type(routes, from, to));
     table.add(row);
   }
-  return "the paths that data takes, in NCCL's words (`topology paths` explains one):\n" + table.fitted();
+  return "the paths that data takes, in NCCL's terms (`topology paths` explains one):\n" + table.fitted();
 }
 
 std::string matrices_text(const Topology& topology, Routes& routes, std::uint32_t host) {
@@ -155,14 +155,14 @@ std::string pairs_text(const Topology& topology, Routes& routes) {
     }
   }
   const std::size_t left_out = topology.ranks().size() - ranks.size();
-  return table.fitted() + (left_out > 0 ? fmt::format("... and {} more gpus\n", left_out) : "");
+  return table.fitted() + (left_out > 0 ? fmt::format("... and {} more GPUs\n", left_out) : "");
 }
 
 // --- paths -----------------------------------------------------------------------------------------------------------
 
 std::string leg_text(const Topology& topology, const Leg& leg) {
   std::vector<std::string> head{"", "link", "kind", "bandwidth", "latency"};
-  if (!leg.shares.empty()) head.emplace_back("bytes on it a byte");
+  if (!leg.shares.empty()) head.emplace_back("load per byte");
   Table table(head);
   for (std::size_t i = 0; i < leg.links.size(); ++i) {
     const Link& link = topology.link(leg.links[i]);
@@ -179,34 +179,35 @@ std::string why_inside(const Topology& topology, const Path& path, const Transpo
   const Host& host = topology.hosts()[*topology.node(from).host];
   switch (path.type) {
     case PathType::nvl:
-      return "NVLink joins them, directly or through an NVSwitch";
+      return "the GPUs are connected by NVLink, directly or through an NVSwitch";
     case PathType::nvb:
-      return "no NVLink joins them, but a GPU has NVLink to both and relays";
+      return "the GPUs are not connected by NVLink, but another GPU with NVLink to both relays the data";
     default:
-      if (path.legs.size() == 1) return "no NVLink joins them: the shortest path over PCIe and sockets";
-      return fmt::format("through host memory: they are at {}, and GPUs have peer access up to {} ({})",
+      if (path.legs.size() == 1) return "the GPUs are not connected by NVLink: the shortest path over PCIe and sockets";
+      return fmt::format("through host memory: their distance is {}, and GPUs have peer access up to {} ({})",
                          to_string(path.type), to_string(std::min(host.peer_access, transport.p2p_level)),
-                         host.peer_access <= transport.p2p_level ? "the machine's" : "transport.p2p_level");
+                         host.peer_access <= transport.p2p_level ? "the limit of the machine" : "transport.p2p_level");
   }
 }
 
 std::string why_gate(std::string_view whose, const Node& device, const Node& nic, PathType type,
                      const Transport& transport) {
   if (type == PathType::loc) return "";
-  if (device.kind != NodeKind::gpu) return fmt::format("{} NIC: at {}\n", whose, to_string(type));
+  if (device.kind != NodeKind::gpu) return fmt::format("{} NIC: distance {}\n", whose, to_string(type));
   if (type == PathType::pxn)
-    return fmt::format("{} NIC: PXN, over NVLink through the GPU that the NIC is local to{}\n", whose,
+    return fmt::format("{} NIC: PXN, over NVLink through the GPU next to the NIC{}\n", whose,
                        transport.point_to_point ? "" : ": it is on the receiver's rail, or no NIC is nearer");
   if (!transport.assumes_gpudirect && !(device.gpudirect && nic.gpudirect))
-    return fmt::format("{} NIC: at {}; {} has no GPUDirect (gdr=0), data rests in host memory\n", whose,
+    return fmt::format("{} NIC: distance {}; {} has no GPUDirect (gdr=0), so data is staged in host memory\n", whose,
                        to_string(type), nic.gpudirect ? device.name : nic.name);
-  return fmt::format("{} NIC: at {}, gdr_level {}: {}\n", whose, to_string(type), to_string(transport.gdr_level),
+  return fmt::format("{} NIC: distance {}, gdr_level {}: {}\n", whose, to_string(type), to_string(transport.gdr_level),
                      type <= transport.gdr_level ? "GPUDirect RDMA, no copy in host memory"
-                                                 : "too far for GPUDirect, data rests in host memory");
+                                                 : "too far for GPUDirect, so data is staged in host memory");
 }
 
 std::string path_text(const Topology& topology, const Path& path, const Transport& transport, NodeId from, NodeId to) {
-  if (path.legs.empty()) return fmt::format("{} is one device: LOC, nothing moves\n", topology.node(from).name);
+  if (path.legs.empty())
+    return fmt::format("{} is a single device (LOC), so no data moves\n", topology.node(from).name);
   std::string text =
       fmt::format("{} to {}: {}, {} leg{}, narrowest {}, latency {}\n", topology.node(from).name,
                   topology.node(to).name, to_string(path.type), path.legs.size(), path.legs.size() == 1 ? "" : "s",
@@ -224,7 +225,7 @@ std::string path_text(const Topology& topology, const Path& path, const Transpor
     text +=
         fmt::format("\nleg {}, to {}{}\n", i + 1, topology.node(end).name,
                     i + 1 == path.legs.size() ? ""
-                                              : fmt::format(", where data rests in {} slots of {}",
+                                              : fmt::format(", where data is staged in {} slots of {}",
                                                             transport.staging.depth, format(transport.staging.size)));
     text += leg_text(topology, leg);
   }
@@ -238,15 +239,15 @@ NodeId device(const Topology& topology, const std::string& name) {
   const std::string of_first = "node0." + name;  // most people leave the node out if there is but one
   const std::string hint =
       topology.find(of_first) ? fmt::format("did you mean \"{}\"?", of_first) : did_you_mean(name, names);
-  throw InputError("", fmt::format("expected the name of a device of the topology, found \"{}\"", name),
-                   hint.empty() ? "`ringsim topology show` lists its links" : hint);
+  throw InputError("", fmt::format("expected the name of a device in the topology, found \"{}\"", name),
+                   hint.empty() ? "`ringsim topology show` lists the links of the topology" : hint);
 }
 
 std::uint32_t host_of(const Topology& topology, const TopologyShowArguments& arguments) {
   const auto n = topology.hosts().size();
   if (arguments.host == 0 || arguments.host < n) return arguments.host;
   throw InputError("--node",
-                   n == 0 ? "expected 0: this topology is not made of nodes"
+                   n == 0 ? "expected 0, because this topology does not consist of nodes"
                           : fmt::format("expected the number of a node, 0 to {}, found {}", n - 1, arguments.host));
 }
 
@@ -302,7 +303,7 @@ Command topology_command() {
           .group = Group::look,
           .summary = "Show, import and export topologies",
           .example = "ringsim topology show scenarios/examples/machines/two-node-server.json",
-          .details = "Paths leave out links that a fault holds down from the start; the list of links shows them.",
+          .details = "Paths do not use links that are down from the start; the list of links shows them.",
           .prepare = {}};
 }
 
@@ -311,18 +312,18 @@ Command topology_show_command() {
           .group = Group::look,
           .summary = "Show devices, links and distances",
           .example = "ringsim topology show scenarios/examples/machines/two-node-server.json",
-          .details = "Paths leave out links that a fault holds down from the start; the list of links shows them.",
+          .details = "Paths do not use links that are down from the start; the list of links shows them.",
           .prepare = with<TopologyShowArguments>(declare, execute)};
 }
 
 Command topology_paths_command() {
   return {.name = "topology paths",
           .group = Group::look,
-          .summary = "Explain one path, leg by leg",
+          .summary = "Explain a path leg by leg",
           .example =
               "ringsim topology paths scenarios/examples/machines/two-node-server.json \\\n"
               "    node0.gpu0 node1.gpu1",
-          .details = "Links that a fault holds down from the start are not used.",
+          .details = "Links that are down from the start are not used.",
           .prepare = with<PathArguments>(declare, execute)};
 }
 

@@ -52,22 +52,25 @@ void declare(Options& options, ImportArguments& import) {
                 "NCCL's topology XML, the output of `nvidia-smi topo -m`, or an ASTRA-sim network (network.yml)")
       .file = true;
   options.text("--like", "NODE", import.like,
-               "preset that supplies the speeds, which `nvidia-smi topo -m` does not contain");
-  options.text("--nvlink", "NODE", import.nvlink, "preset with the NVLinks, if the XML file has none");
-  options.text("--nic", "RATE", import.nic, "rate of the NICs, such as \"200 Gb/s\", if the file has none");
-  options.text("--gpu", "MODEL", import.gpu, "model of the GPUs, such as V100, if the XML file does not name it");
-  options.file("--system", "FILE", import.system, "system.json of ASTRA-sim, for the algorithm and its costs");
+               "the preset that supplies the speeds, which `nvidia-smi topo -m` does not contain");
+  options.text("--nvlink", "NODE", import.nvlink, "the preset that supplies the NVLinks, if the XML file has none");
+  options.text("--nic", "RATE", import.nic,
+               "the rate of the NICs, such as \"200 Gb/s\", if the file does not contain it");
+  options.text("--gpu", "MODEL", import.gpu, "the model of the GPUs, such as V100, if the XML file does not name it");
+  options.file("--system", "FILE", import.system,
+               "system.json of ASTRA-sim, which contains the algorithm and its costs");
   options
       .choice("--op",
               std::vector<std::pair<std::string, std::string>>{{"all_reduce", "all_reduce"},
                                                                {"reduce_scatter", "reduce_scatter"},
                                                                {"all_gather", "all_gather"},
                                                                {"all_to_all", "all_to_all"}},
-              import.op, "the collective of the scenario that an ASTRA-sim network becomes")
+              import.op, "ASTRA-sim networks: the collective of the scenario")
       .fallback = "all_reduce";
   options.size("--bytes", Bytes{1}, Bytes{std::int64_t{1} << 50}, import.bytes,
-               "its size, which ASTRA-sim's files do not contain");
-  options.texts("--ignore", "KEY", import.ignore, "skip this key of ASTRA-sim's files, although it has an effect");
+               "ASTRA-sim networks: the message size, which the files do not contain");
+  options.texts("--ignore", "KEY", import.ignore,
+                "ignore this key of ASTRA-sim files, even though it affects the result");
   options.output(import.output, "the machine, or the scenario of an ASTRA-sim network");
 }
 
@@ -98,10 +101,10 @@ scenarios::ImportedScenario import_astra_files(const std::string& text, const Im
                                     {"--nic", arguments.nic},
                                     {"--gpu", arguments.gpu}})
     if (!value.empty())
-      throw UsageError(name, "expected it without an ASTRA-sim network, found it with " + arguments.file,
+      throw UsageError(name, "expected it only without an ASTRA-sim network, found it with " + arguments.file,
                        "leave it out");
   if (arguments.bytes.count == 0)
-    throw UsageError("--bytes", "expected a size, as ASTRA-sim's files have none, found none", "--bytes 64MiB");
+    throw UsageError("--bytes", "expected a size, which ASTRA-sim files do not contain, found none", "--bytes 64MiB");
   std::optional<scenarios::AstraFile> system;
   if (!arguments.system.empty())
     system = scenarios::AstraFile{text_of(arguments.system, "system.json of ASTRA-sim", "an ASTRA-sim system"),
@@ -146,10 +149,10 @@ void declare(Options& options, ExportArguments& export_) {
                                {"graphml", TopologyFormat::graphml},
                                {"dot", TopologyFormat::dot},
                                {"machine", TopologyFormat::machine}},
-                              export_.said_to, "nccl-xml and machine: the machine of the first node")
-      .fallback = "that of FILE.xml, FILE.graphml, FILE.dot and FILE.json";
+                              export_.said_to, "nccl-xml and machine write the machine of the first node")
+      .fallback = "taken from the extension of FILE.xml, FILE.graphml, FILE.dot or FILE.json";
   options.replaced("--format", "--to");
-  options.flag("--bound", export_.bound, "mark the links that set the collective's bound; for dot and graphml");
+  options.flag("--bound", export_.bound, "mark the links that limit the collective; for dot and graphml");
   options.output(export_.output, "the topology");
 }
 
@@ -177,15 +180,15 @@ auto option(const std::string& name, const std::string& value, Parse parse) {
 
 std::optional<LinkSpec> said_nic(const ImportArguments& arguments) {
   if (arguments.nic.empty()) return std::nullopt;
-  LinkSpec nic = nccl::link(LinkKind::ethernet, option("--nic", arguments.nic, parse_bandwidth), "said with --nic");
+  LinkSpec nic = nccl::link(LinkKind::ethernet, option("--nic", arguments.nic, parse_bandwidth), "set with --nic");
   nic.kind = LinkKind::generic;  // the file's device class, or the preset, tells
   return nic;
 }
 
 Machine import_xml(const std::string& text, const ImportArguments& arguments) {
   if (!arguments.like.empty()) {
-    throw InputError("--like", "expected it only for a matrix of nvidia-smi, found an XML file: " + arguments.file,
-                     "--nvlink, --nic and --gpu supply what an XML file lacks");
+    throw InputError("--like", "expected it only for an nvidia-smi matrix, found an XML file: " + arguments.file,
+                     "to supply values that an XML file lacks, use --nvlink, --nic and --gpu");
   }
   NcclXmlOptions options;
   if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
@@ -197,13 +200,13 @@ Machine import_xml(const std::string& text, const ImportArguments& arguments) {
 Machine import_matrix(const std::string& text, const ImportArguments& arguments) {
   for (const auto& [name, value] : {std::pair{"--nvlink", arguments.nvlink}, std::pair{"--gpu", arguments.gpu}}) {
     if (value.empty()) continue;
-    throw InputError(name, "expected it only for NCCL's topology XML, found another file: " + arguments.file,
-                     "--like names a preset for the speeds that a matrix of nvidia-smi does not state");
+    throw InputError(name, "expected it only for NCCL topology XML, found another file: " + arguments.file,
+                     "to supply the speeds, which an nvidia-smi matrix does not contain, use --like PRESET");
   }
   if (arguments.like.empty()) {
-    throw InputError(
-        arguments.file, "expected NCCL's topology XML, or --like for a matrix of `nvidia-smi topo -m`",
-        "--like names a preset for the speeds that a matrix does not state: `ringsim list nodes` shows all");
+    throw InputError(arguments.file, "expected NCCL topology XML, or --like for a matrix of `nvidia-smi topo -m`",
+                     "--like names a preset that supplies the speeds, which the matrix does not contain; `ringsim list "
+                     "nodes` lists all presets");
   }
   return import_nvidia_smi(text, arguments.file, option("--like", arguments.like, preset_of), said_nic(arguments));
 }
@@ -212,20 +215,20 @@ Machine import_matrix(const std::string& text, const ImportArguments& arguments)
 const Machine& machine_of(const Scenario& scenario) {
   if (const auto* cluster = std::get_if<Cluster>(&scenario.topology)) return *cluster->parts.front().machine;
   throw InputError(scenario.file + ": /topology/kind",
-                   "expected nodes that are machines (cluster, nccl_xml, nvidia_smi), found another kind of topology",
-                   "--to graphml and --to dot take any topology");
+                   "expected a topology made of machines (cluster, nccl_xml, nvidia_smi), found another kind",
+                   "--to graphml and --to dot support any topology");
 }
 
 /// The header of topologies/formats/nccl_xml_export.hpp as far as this machine is concerned.
 void say_what_is_lost(const Machine& machine) {
   const Machine back = import_nccl_xml(to_nccl_xml(machine), "export");
-  std::string lost = "latencies, and rates other than NCCL's own";
+  std::string lost = "latencies and rates other than NCCL's own";
   if (back.host.peer_access != machine.host.peer_access)
     lost += fmt::format(", peer access up to {} ({} when read back)", to_string(machine.host.peer_access),
                         to_string(back.host.peer_access));
   const auto is_bridge = [](const Machine::Device& d) { return d.kind == NodeKind::host_bridge; };
   if (std::any_of(machine.devices.begin(), machine.devices.end(), is_bridge)) lost += ", host bridges";
-  Warnings().say({"NCCL's XML does not hold " + lost});
+  Warnings().say({"NCCL's XML cannot represent " + lost});
 }
 
 /// The links that set the bound of the scenario's collective, [link].
@@ -274,7 +277,7 @@ int execute(const ImportArguments& arguments) {
 
 int execute(const ExportArguments& arguments) {
   if (arguments.bound && arguments.to != TopologyFormat::dot && arguments.to != TopologyFormat::graphml)
-    throw UsageError("--bound", "expected --to dot or --to graphml with it, found a machine's format");
+    throw UsageError("--bound", "expected --to dot or --to graphml as well, found a machine format");
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
@@ -291,10 +294,10 @@ int execute(const ExportArguments& arguments) {
 Command topology_import_command() {
   return {.name = "topology import",
           .group = Group::look,
-          .summary = "Read NCCL's topology XML, `nvidia-smi topo -m` or ASTRA-sim's network.yml",
+          .summary = "Import NCCL topology XML, `nvidia-smi topo -m` output or an ASTRA-sim network.yml",
           .example = "ringsim topology import topo.xml --nvlink dgx-1v --nic \"100 Gb/s\" -o machine.json",
           .details =
-              "Writes a machine file, or a scenario if FILE is an ASTRA-sim network. `ringsim list nodes` names the "
+              "Writes a machine file, or a scenario if FILE is an ASTRA-sim network. `ringsim list nodes` lists the "
               "presets.",
           .prepare = with<ImportArguments>(declare, execute)};
 }
@@ -302,7 +305,7 @@ Command topology_import_command() {
 Command topology_export_command() {
   return {.name = "topology export",
           .group = Group::look,
-          .summary = "Write a scenario's topology for other programs",
+          .summary = "Write the topology of a scenario for other programs",
           .example =
               "ringsim topology export scenarios/examples/machines/two-node-server.json \\\n"
               "    --to dot -o topology.dot",

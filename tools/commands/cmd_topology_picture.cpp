@@ -36,7 +36,7 @@ struct TopologyPictureArguments {
 void declare(Options& options, TopologyPictureArguments& picture) {
   options.scenario(picture.scenario, picture.set);
   declare_nodes(options, picture.machine);
-  options.flag("--bound", picture.bound, "mark the links that set the collective's bound, and say why");
+  options.flag("--bound", picture.bound, "mark the links that limit the collective, with an explanation");
   options.picture_output(picture.output, picture.force);
 }
 
@@ -64,20 +64,19 @@ int execute(const TopologyPictureArguments& arguments) {
 }  // namespace
 
 Command topology_picture_command() {
-  return {
-      .name = "topology picture",
-      .group = Group::look,
-      .summary = "Draw devices and links (SVG, PNG)",
-      .example =
-          "ringsim topology picture scenarios/examples/machines/two-node-server.json \\\n"
-          "    -o topology.svg",
-      .details =
-          "Only four of several identical nodes are drawn, and eight to sixteen of several identical devices in a row. "
-          "A note says how many more there are. Links and devices with a fault are drawn and marked if there is room. "
-          "With --bound, links and devices that limit every algorithm are also drawn and marked. `ringsim topology "
-          "export --to dot` writes all of them, for Graphviz. If the scenario has several points, the first is drawn; "
-          "choose another with --set.",
-      .prepare = with<TopologyPictureArguments>(declare, execute)};
+  return {.name = "topology picture",
+          .group = Group::look,
+          .summary = "Draw devices and links (SVG, PNG)",
+          .example =
+              "ringsim topology picture scenarios/examples/machines/two-node-server.json \\\n"
+              "    -o topology.svg",
+          .details =
+              "At most four identical nodes are drawn, and at most eight to sixteen identical devices per row; a note "
+              "states how many are missing. Faulty links and devices are drawn and marked if there is room. With "
+              "--bound, the links and devices that limit every algorithm are also drawn and marked. To draw everything "
+              "with Graphviz, use `ringsim topology export --to dot`. If the scenario has several points, the first is "
+              "drawn; choose another with --set.",
+          .prepare = with<TopologyPictureArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

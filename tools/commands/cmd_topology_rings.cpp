@@ -43,11 +43,11 @@ struct RingsArguments {
 void declare(Options& options, RingsArguments& rings) {
   options.scenario(rings.scenario, rings.set);
   declare_nodes(options, rings.machine);
-  options.flag("--all", rings.all, "show every node, even if all are alike");
+  options.flag("--all", rings.all, "show every node, even if all are identical");
   options
       .choice<RingsFormat>("--to", {{"table", RingsFormat::table}, {"nccl-graph", RingsFormat::nccl_graph}},
-                           rings.said_to, "nccl-graph: as NCCL's graph XML, which NCCL_GRAPH_FILE names")
-      .fallback = "nccl-graph of FILE.xml, else table";
+                           rings.said_to, "nccl-graph writes graph XML for NCCL_GRAPH_FILE")
+      .fallback = "nccl-graph for FILE.xml, else table";
   options.output(rings.output, "the rings");
 }
 
@@ -115,7 +115,7 @@ int execute(const RingsArguments& arguments) {
   }
   const auto n = static_cast<std::int64_t>(rings.orders.size());
   output.write(n == 1 ? fmt::format("1 ring of {} over {} GPUs\n\n", format(rings.each), ranks.size())
-                      : fmt::format("{} rings of {} each, {} in all, over {} GPUs\n\n", n, format(rings.each),
+                      : fmt::format("{} rings of {} each, {} in total, over {} GPUs\n\n", n, format(rings.each),
                                     format(Bandwidth{rings.each.bytes_per_second * n}), ranks.size()));
   Routes routes(topology, transport, routing_of(topology, scenario));
   const bool one_node = in_nodes(topology, routes, ranks, rings.orders.front(), 0).size() == 1;
@@ -139,7 +139,8 @@ int execute(const RingsArguments& arguments) {
     }
   }
   output.write(table.fitted());
-  if (shortened) output.write("nodes that a ring crosses alike are one line; --all shows each\n");
+  if (shortened)
+    output.write("nodes that a ring crosses in the same way share one line; use --all to show each node\n");
   output.finish();
   return good;
 }
@@ -149,13 +150,13 @@ int execute(const RingsArguments& arguments) {
 Command topology_rings_command() {
   return {.name = "topology rings",
           .group = Group::look,
-          .summary = "Find the rings that channels take",
+          .summary = "Find the rings for the channels",
           .example = "ringsim topology rings scenarios/two-dgx-a100.json",
           .details =
-              "Searches as NCCL does for rings that use different links and NICs at once. A scenario takes them by\n"
-              "collective.order \"channel_rings\", with as many transport.channels, and transport.nics\n"
-              "\"per_channel\". With library \"nccl\" --to nccl-graph writes them with the trees and NVLS heads that\n"
-              "the library has there.",
+              "Searches, as NCCL does, for rings that use different links and NICs at the same time. To use the rings "
+              "in a scenario, set collective.order to \"channel_rings\", transport.channels to their number, and "
+              "transport.nics to \"per_channel\". With library \"nccl\", --to nccl-graph writes the rings together "
+              "with the trees and NVLS heads that the library uses.",
           .prepare = with<RingsArguments>(declare, execute)};
 }
 

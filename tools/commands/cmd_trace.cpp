@@ -59,40 +59,39 @@ struct ProfileArguments {
 
 void declare_profiles(Options& options, ProfileArguments& profile) {
   options
-      .arguments(
-          "FILES", profile.files,
-          "profiles of one job, a file per rank: PyTorch profiler traces (.json, .json.gz), Flight Recorder dumps "
-          "in JSON, NCCL Inspector logs, Nsight Systems reports in SQLite (nsys export --type "
-          "sqlite --include-blobs=true), Chakra execution traces (.et, .et.gz)")
+      .arguments("FILES", profile.files,
+                 "the profiles of one job, one file per rank: PyTorch profiler traces (.json, .json.gz), Flight "
+                 "Recorder dumps in JSON, NCCL Inspector logs, Nsight Systems reports in SQLite (nsys export --type "
+                 "sqlite --include-blobs=true) or Chakra execution traces (.et, .et.gz)")
       .file = true;
-  options.texts("--rank", "FILE=N", profile.ranks,
-                "the rank of a file that does not contain it; if the file covers several GPUs, the rank of its first");
-  options.text(
-      "--group", "GROUP", profile.group,
-      "the ranks of calls whose file does not name them: all; \"DIV n\" (0 to n-1, n to 2n-1, ...); \"MOD n\" (0, "
-      "n, 2n, ...); or a file, [[0, 1], [2, 3]]");
+  options.texts(
+      "--rank", "FILE=N", profile.ranks,
+      "the rank of a file that does not contain it; if the file covers several GPUs, the rank of the first GPU");
+  options.text("--group", "GROUP", profile.group,
+               "the ranks of calls whose file does not list them: all; \"DIV n\" (0 to n-1, n to 2n-1, ...); \"MOD n\" "
+               "(0, n, 2n, ...); or a file with [[0, 1], [2, 3]]");
   options.whole("--ranks-per-host", "N", 1, 65536, profile.ranks_per_host,
-                "ranks per host, which share a clock, if the files do not say");
+                "the number of ranks per host, which share a clock, if the files do not contain it");
   options
       .choice("--format",
               std::vector<std::pair<std::string, Format>>{
                   {"table", Format::table}, {"json", Format::json}, {"csv", Format::csv}},
-              profile.format, "how to print it")
+              profile.format, "the output format")
       .fallback = "table";
   options.output(profile.output);
-  declare_report(options, profile.report, "write a page with a timeline of all ranks and the tables, FILE.html");
-  options.flag("--force", profile.force, "let --report replace a file that does not contain results").needs =
+  declare_report(options, profile.report, "write a page with a timeline of all ranks and the tables to FILE.html");
+  options.flag("--force", profile.force, "allow --report to overwrite a file that does not contain results").needs =
       "--report";
-  options.file(
-      "--trace", "FILE", profile.trace,
-      "write the calls on one clock for a viewer, each split into wait and transfer: .json, .json.gz, .pftrace");
+  options.file("--trace", "FILE", profile.trace,
+               "write the calls of all ranks on one clock for a viewer, split into wait and transfer: .json, .json.gz, "
+               ".pftrace");
   options
       .size("--limit-event", Bytes{1024}, Bytes{std::int64_t{1} << 30}, profile.limit_event,
-            "maximum size of an event or line")
+            "the maximum size of an event or line")
       .fallback = "4 MiB";
-  options.whole("--limit-records", "N", 1, 1 << 28, profile.limit_records, "maximum number of calls to read").fallback =
-      fmt::to_string(profiles::Limits().records);
-  options.whole("--limit-ratio", "N", 1, 2000, profile.limit_ratio, "maximum decompression ratio beyond 1 GiB")
+  options.whole("--limit-records", "N", 1, 1 << 28, profile.limit_records, "the maximum number of calls to read")
+      .fallback = fmt::to_string(profiles::Limits().records);
+  options.whole("--limit-ratio", "N", 1, 2000, profile.limit_ratio, "the maximum decompression ratio beyond 1 GiB")
       .fallback = fmt::to_string(profiles::Limits().ratio);
 }
 
@@ -151,10 +150,10 @@ void say_findings(const profiles::Profile& profile, const profiles::Account& acc
   warnings.say(account.matching.findings);
   constexpr double one_clock_ns = 1e6;
   if (account.spread_ns && *account.spread_ns > one_clock_ns)
-    warn(fmt::format(
-        "matched collectives end {:.3g} ms apart in the median on what is taken for one host: its ranks do not "
-        "share a clock, or calls are matched wrongly; --ranks-per-host says which ranks share one",
-        *account.spread_ns / 1e6));
+    warn(
+        fmt::format("on ranks assumed to share a host, matched collectives end {:.3g} ms apart (median): the ranks do "
+                    "not share a clock, or calls are matched incorrectly; --ranks-per-host sets which ranks share one",
+                    *account.spread_ns / 1e6));
 }
 
 /// "ringsim trace show a.json --group all": what makes the page again.
@@ -181,9 +180,9 @@ std::optional<Output> open_page(const ProfileArguments& arguments) {
 int show_hang(const ProfileArguments& arguments, const profiles::Profile& profile,
               const std::vector<profiles::FlightDump>& dumps, std::optional<Output>& page) {
   if (!arguments.trace.empty())
-    throw UsageError("--trace", "expected profiles with times, found dumps of Flight Recorder, which do not say when",
-                     "leave it out; --format json prints all that is known, and --report draws it");
-  if (!arguments.group.empty()) warn("--group has no effect: dumps of Flight Recorder name the ranks of each group");
+    throw UsageError("--trace", "expected profiles with times, found Flight Recorder dumps, which have none",
+                     "remove this option; --format json prints everything that is known, and --report draws it");
+  if (!arguments.group.empty()) warn("--group has no effect: Flight Recorder dumps list the ranks of each group");
   const profiles::Account account = profiles::account_of(profile, static_cast<std::uint32_t>(arguments.ranks_per_host));
   say_findings(profile, account);
   const profiles::Hang hang = profiles::hang_of(dumps);
@@ -235,7 +234,8 @@ void declare_compare(Options& options, TraceCompareArguments& compare) {
   options.scenario(compare.scenario, compare.set);
   declare_nodes(options, compare.machine);
   declare_profiles(options, compare.profile);
-  options.text("--nccl", "VERSION", compare.nccl, "the version of NCCL, such as 2.21.5, instead of that in the files");
+  options.text("--nccl", "VERSION", compare.nccl,
+               "the version of NCCL, such as 2.21.5, instead of the version in the files");
   options
       .percentage(
           "--interference", [&compare](double share) { compare.interference = share; },
@@ -243,8 +243,8 @@ void declare_compare(Options& options, TraceCompareArguments& compare) {
       .fallback = "0%";
   Option& assertion =
       options.texts("--assert", "CONDITION", compare.assertions,
-                    "require CONDITION of every row that has its values, such as \"waiting_share < 0.2\" or "
-                    "\"transfer_over_predicted < 1.5 where bytes >= 1 MiB\"; else exit with 1");
+                    "exit with 1 unless CONDITION holds for every row that has its values, such as \"waiting_share < "
+                    "0.2\" or \"transfer_over_predicted < 1.5 where bytes >= 1 MiB\"");
   assertion.take = [&compare](const std::string& text) {
     static_cast<void>(Assertion::parse(text));  // a mistake shows now
     compare.assertions.push_back(text);
@@ -289,7 +289,7 @@ bool passes(const std::vector<std::string>& assertions, const profiles::Profile&
       ++asked;
       if (*answer) continue;
       all = false;
-      say(fmt::format("ringsim: --assert {}: not so for {} of {}: {}\n", text, to_string(calls.row.op),
+      say(fmt::format("ringsim: --assert {}: does not hold for {} of {}: {}\n", text, to_string(calls.row.op),
                       size_text(calls.row), assertion.found(row)));
     }
     if (asked > 0) continue;
@@ -309,9 +309,8 @@ void refuse_without_durations(const profiles::Profile& profile) {
     throw InputError(profile.sources.front().file, "expected calls with \"duration_ms\" to compare, found none",
                      "run the job with TORCH_NCCL_ENABLE_TIMING=1; `ringsim trace show` needs no durations");
   warn(
-      "durations of Flight Recorder are those between two events around each kernel: they have the launch of the "
-      "kernel "
-      "in them, some us, so small collectives look slower than they are");
+      "Flight Recorder measures durations between two events around each kernel, which include a few us of kernel "
+      "launch, so small collectives look slower than they are");
 }
 
 int compare(const TraceCompareArguments& arguments) {
@@ -342,7 +341,7 @@ int compare(const TraceCompareArguments& arguments) {
       std::none_of(comparison.rows.begin(), comparison.rows.end(), [&](const profiles::ComparedCalls& calls) {
         return calls.predicted_ns && profiles::slowed_by(calls.row, comparison.interference) > 1;
       }))
-    warn("--interference has no effect: no predicted collective has other kernels next to it in these files");
+    warn("--interference has no effect: in these files, no predicted collective overlaps with other kernels");
   Output output(arguments.profile.output);
   const Format format = arguments.profile.format;
   output.write(format == Format::json  ? job_json(profile, comparison)
@@ -367,13 +366,13 @@ int compare(const TraceCompareArguments& arguments) {
 Command trace_command() {
   return {.name = "trace",
           .group = Group::check,
-          .summary = "Profiles of real jobs: waiting, transfer, late ranks",
+          .summary = "Analyze profiles of real jobs: waiting, transfer, late ranks",
           .example =
               "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
               "tests/data/profiles/two-of-128-rank-1.json.gz",
           .details =
-              "A profile records for each rank when each NCCL kernel began and ended. A kernel begins when "
-              "its rank arrives, so its time is the wait for the last rank plus the transfer.",
+              "A profile records when each NCCL kernel started and ended on each rank. A kernel starts when its rank "
+              "arrives, so its duration is the wait for the last rank plus the transfer.",
           .prepare = {}};
 }
 
@@ -385,11 +384,11 @@ Command trace_show_command() {
               "ringsim trace show --group all \\\n    tests/data/profiles/two-of-128-rank-0.json.gz \\\n    "
               "tests/data/profiles/two-of-128-rank-1.json.gz",
           .details =
-              "Reads PyTorch profiler traces, NCCL Inspector logs, Nsight Systems reports exported "
-              "to SQLite and Chakra execution traces. From PyTorch Flight Recorder dumps it finds out why a "
-              "job hangs. To tell waiting from transfer it needs the files of several ranks. Times are means "
-              "in ms, except transfer, which is a median. \">=\" and \"<=\": some ranks of the group have no "
-              "file. \"~\": the files have durations but no start times.",
+              "Reads PyTorch profiler traces, NCCL Inspector logs, Nsight Systems reports exported to SQLite, and "
+              "Chakra execution traces. From PyTorch Flight Recorder dumps, it determines why a job hangs. To "
+              "distinguish waiting from transfer, it needs the files of several ranks. Times are means in ms, except "
+              "transfer, which is a median. \">=\" and \"<=\" mark groups in which some ranks have no file; \"~\" "
+              "marks files with durations but no start times.",
           .prepare = with<ProfileArguments>(declare_profiles, show)};
 }
 
@@ -399,10 +398,10 @@ Command trace_compare_command() {
           .summary = "Compare the collectives of a job with predictions",
           .example = "ringsim trace compare dgx-a100 tests/data/profiles/resnet50-2xa100.json.gz",
           .details =
-              "Predicts each collective of the job on SCENARIO, whose GPUs are the ranks in order, with the "
-              "NCCL version that the files name. \"allowed\" is the least time that the links allow with any "
-              "algorithm. Verdicts: late rank; slow transfer; slowed by compute; as predicted; faster than "
-              "the model; cannot say, with the reason. docs/guide/my-job-is-slow.md lists the rules.",
+              "Predicts each collective of the job on SCENARIO, whose GPUs are the ranks in order, with the NCCL "
+              "version named in the files. \"allowed\" is the minimum time that the links allow with any algorithm. "
+              "The verdicts are: late rank; slow transfer; slowed by compute; as predicted; faster than the model; and "
+              "cannot say, with a reason. docs/guide/my-job-is-slow.md lists the rules.",
           .prepare = with<TraceCompareArguments>(declare_compare, compare)};
 }
 

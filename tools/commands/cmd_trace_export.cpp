@@ -43,9 +43,9 @@ constexpr std::string_view rank_mark = "{rank}";
 void declare_trace_export(Options& options, TraceExportArguments& arguments) {
   options.scenario(arguments.scenario, arguments.set);
   options.argument("FILE", arguments.file,
-                   "a file per rank: {rank} becomes its number; .json and .json.gz are PyTorch profiler traces, "
-                   ".et are Chakra execution traces");
-  options.flag("--force", arguments.force, "replace files of these names");
+                   "the files to write, one per rank; {rank} is replaced by the rank; .json and .json.gz are PyTorch "
+                   "profiler traces, .et are Chakra execution traces");
+  options.flag("--force", arguments.force, "overwrite existing files");
 }
 
 /// FILE with each mark replaced by that.
@@ -60,8 +60,8 @@ std::string named(const TraceExportArguments& arguments, const std::string& by) 
 std::vector<std::string> rank_files(const TraceExportArguments& arguments, int ranks) {
   if (ranks > 1 && arguments.file.find(rank_mark) == std::string::npos)
     throw UsageError("FILE",
-                     fmt::format("expected {} in the name, as each of {} ranks gets a file, found \"{}\"", rank_mark,
-                                 ranks, arguments.file),
+                     fmt::format("expected {} in the name, because each of {} ranks gets its own file, found \"{}\"",
+                                 rank_mark, ranks, arguments.file),
                      arguments.is_chakra() ? "'job.{rank}.et'" : "'step.rank{rank}.json.gz'");
   std::vector<std::string> files;
   for (int rank = 0; rank < ranks; ++rank) files.push_back(named(arguments, fmt::to_string(rank)));
@@ -74,7 +74,7 @@ void expect_free(const TraceExportArguments& arguments, const std::vector<std::s
     refuse_as_output(arguments.scenario, file);
     std::error_code error;
     if (!arguments.force && std::filesystem::exists(file, error))
-      throw InputError(file, "expected the name of a new file, found a file", "--force replaces it");
+      throw InputError(file, "expected the name of a new file, found an existing file", "use --force to overwrite it");
   }
 }
 
@@ -90,7 +90,7 @@ void write_files(const KinetoTraces& traces, const std::vector<std::string>& fil
   ProgressLine progress(files.size());
   progress.now("writing files");
   for (std::size_t rank = 0; rank < files.size(); ++rank) {
-    throw_if_stopped(&stop_requested, fmt::format("files were written: {} of {} are", rank, files.size()));
+    throw_if_stopped(&stop_requested, fmt::format("{} of {} files were written", rank, files.size()));
     write_packed(traces.of(static_cast<std::uint32_t>(rank)), files[rank]);
     progress.add(1);
   }
@@ -116,17 +116,17 @@ void export_kineto(const TraceExportArguments& arguments, const Scenario& scenar
     job.nccl_version = prediction.library.substr(nccl.size());
   make_folders(files);
   write_files(KinetoTraces(recording, job), files);
-  say(fmt::format("{} files, a step of {:.6g} us\n", files.size(), microseconds(prediction.time)));
+  say(fmt::format("{} files, step time {:.6g} us\n", files.size(), microseconds(prediction.time)));
 }
 
 /// Its groups are a file of their own, as ASTRA-sim wants it: "job.{rank}.et" has "job.groups.json".
 void export_chakra(const TraceExportArguments& arguments, const std::string& name, const Scenario& scenario,
                    const Setup& setup, std::vector<std::string> files) {
   if (!scenario.training || scenario.jobs.size() > 1 || scenario.training->async)
-    throw InputError(name,
-                     "expected one training step, inference step or trace, whose ranks wait for each other, found "
-                     "something else",
-                     "a trace has the step of one job");
+    throw InputError(
+        name,
+        "expected one training step, inference step or trace in which ranks wait for each other, found something else",
+        "a trace contains the step of one job");
   const std::string groups = named(arguments, "groups");
   files.push_back(groups.substr(0, groups.size() - std::string_view(".et").size()) + ".json");
   expect_free(arguments, files);
@@ -145,7 +145,7 @@ void export_chakra(const TraceExportArguments& arguments, const std::string& nam
     output.finish();
   }
   for (const std::string& note : made.notes) say(fmt::format("note: {}\n", note));
-  say(fmt::format("{} files, and the groups in {}\n", made.ranks.size(), files.back()));
+  say(fmt::format("{} files, with the groups in {}\n", made.ranks.size(), files.back()));
 }
 
 int export_trace(const TraceExportArguments& arguments) {
@@ -172,15 +172,15 @@ int export_trace(const TraceExportArguments& arguments) {
 Command trace_export_command() {
   return {.name = "trace export",
           .group = Group::check,
-          .summary = "Write a step as PyTorch's profiler would, or as Chakra traces",
+          .summary = "Write a step as PyTorch profiler traces or Chakra traces",
           .example = "ringsim trace export scenarios/examples/training/llama3-8b.json 'step.rank{rank}.json.gz'",
           .details =
-              "The extension of FILE determines the format. .json and .json.gz: the last training step, as "
-              "PyTorch's profiler writes it and `ringsim trace show` reads it, with kernels, and collectives "
-              "with operation, size and group; times are rounded to ns, and sizes are given in elements of "
-              "one byte. .et: one iteration of training, inference or a trace as Chakra execution traces, for "
-              "ASTRA-sim or for \"trace\": {\"files\": \"job.{rank}.et\"} of a scenario, with compute times "
-              "and calls but without the launches of calls.",
+              "The extension of FILE determines the format. With .json and .json.gz, writes the last training step as "
+              "the PyTorch profiler does, readable by `ringsim trace show`. These files contain kernels, and "
+              "collectives with their operation, size and group; times are rounded to ns, and sizes are in elements of "
+              "one byte. With .et, writes one iteration of training, inference or a trace as Chakra execution traces, "
+              "for ASTRA-sim or for \"trace\": {\"files\": \"job.{rank}.et\"} in a scenario. These files contain "
+              "compute times and calls, but not the launches of calls.",
           .prepare = with<TraceExportArguments>(declare_trace_export, export_trace)};
 }
 

@@ -17,16 +17,18 @@ Command left_out(const char* name, const char* summary) {
 
 }  // namespace
 
-Command replay_command() { return left_out("replay", "Execute schedules for real, check every number, and time them"); }
-Command lab_command() { return left_out("lab", "Replay in a network of Linux namespaces"); }
+Command replay_command() {
+  return left_out("replay", "Execute schedules on real hardware, check every value, and measure the time");
+}
+Command lab_command() { return left_out("lab", "Replay a scenario in a network of Linux namespaces"); }
 Command lab_up_command() {
-  return left_out("lab up", "Build the network and leave it up, to inspect it and run programs in it");
+  return left_out("lab up", "Build the network and leave it up, so you can inspect it and run programs in it");
 }
 Command lab_run_command() {
-  return left_out("lab run", "Replay over TCP in the network of `lab up`, or in a temporary one");
+  return left_out("lab run", "Replay over TCP in the network built by `lab up`, or in a temporary one");
 }
 Command lab_down_command() {
-  return left_out("lab down", "Remove a scenario's network, or all networks and what ended processes left");
+  return left_out("lab down", "Remove the network of a scenario, or all networks and leftovers of ended processes");
 }
 Command probe_command() { return left_out("probe", "Measure the links of this machine's GPUs"); }
 

@@ -104,24 +104,25 @@ const RankedPlan* first_simulated(const PlanSearch& found) {
 std::string plans_text(std::size_t n) { return fmt::format("{} plan{}", n, n == 1 ? "" : "s"); }
 
 std::string counts_text(const PlanSearch& found, std::size_t top) {
-  std::string text = wrapped(fmt::format("{} in all.", plans_text(found.plans)));
+  std::string text = wrapped(fmt::format("{} in total.", plans_text(found.plans)));
   if (found.too_large > 0)
-    text += "\n" + wrapped(fmt::format("Too large for the memory of a GPU: {}; the smallest needs {} of {} GB.",
-                                       found.too_large, gigabytes(found.least, 3), gigabytes(found.room, 3)));
+    text += "\n" + wrapped(fmt::format("Too large for GPU memory: {}; the smallest needs {} of {} GB.", found.too_large,
+                                       gigabytes(found.least, 3), gigabytes(found.room, 3)));
   constexpr std::size_t most_reasons = 5;
   for (std::size_t i = 0; i < std::min(most_reasons, found.refused.size()); ++i)
     text += "\n" + wrapped(fmt::format("Refused: {}: {}.", found.refused[i].second, found.refused[i].first));
   if (found.refused.size() > most_reasons)
-    text += fmt::format("\nRefused for {} other reasons as well.", found.refused.size() - most_reasons);
+    text += fmt::format("\nOthers were refused for {} more reasons.", found.refused.size() - most_reasons);
   text += "\n" + wrapped(fmt::format("Simulated: {}{}.", found.simulated,
                                      found.simulated + found.too_long > top
                                          ? fmt::format("; --top {} shows all", found.simulated + found.too_long)
                                          : ""));
   if (found.too_long > 0) text += "\n" + wrapped(too_long_text(found));
   if (found.others)
-    text += "\n" + wrapped(fmt::format("Not simulated: {}; each takes at least {} (lower bound; {} collectives "
-                                       "were simulated alone).",
-                                       found.not_simulated, time_text(*found.others), found.collectives));
+    text +=
+        "\n" + wrapped(fmt::format(
+                   "Not simulated: {}; each takes at least {} (lower bound; {} collectives were simulated separately).",
+                   found.not_simulated, time_text(*found.others), found.collectives));
   return text;
 }
 
@@ -157,14 +158,14 @@ std::string too_long_text(const PlanSearch& found) {
   }
   constexpr std::int64_t million = 1'000'000;
   std::string text = fmt::format(
-      "Too long to simulate: {}, listed with {} lower bound{}, because {} would move {}{} messages{}, one by one; "
-      "--messages {} simulates {}.",
+      "Not simulated because it would take too long: {}, listed with {} lower bound{}; {} would move {}{} individual "
+      "messages{}. --messages {} simulates {}.",
       found.too_long, found.too_long == 1 ? "its" : "their", found.too_long == 1 ? "" : "s",
       found.too_long == 1 ? "it" : "they", least < million ? least : least / million, least < million ? "" : " million",
       found.too_long == 1 ? "" : " or more", least, found.too_long == 1 ? "it" : "the shortest");
   if (first != nullptr && below > 0)
-    text += fmt::format(" {} below the fastest that was simulated.",
-                        below == 1 ? "One bound lies" : fmt::format("{} bounds lie", below));
+    text += fmt::format(" {} below the fastest simulated time.",
+                        below == 1 ? "One bound is" : fmt::format("{} bounds are", below));
   return text;
 }
 
@@ -173,14 +174,14 @@ std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std
   if (found.ranked.empty())
     return counts_text(found, top) + "\n" +
            wrapped(
-               "No plan fits: take more GPUs, a smaller micro_batch_size, or list context ranks: "
-               "--set training.parallel.context=[1,2,4,8] --set training.parallel.cp_comm=all_gather") +
+               "No plan fits. Use more GPUs or a smaller micro_batch_size, or also try context ranks: --set "
+               "training.parallel.context=[1,2,4,8] --set training.parallel.cp_comm=all_gather") +
            "\n";
   const RankedPlan* first = first_simulated(found);
   const std::string set = set_words("--set", plans.set_of(first != nullptr ? first->plan : found.ranked.front().plan));
   return table_of(plans, found, top) + "\n" + counts_text(found, top) + "\n\n" +
-         (first == &found.ranked.front() || first == nullptr ? "To run and to explain the first:\n"
-                                                             : "To run and to explain the fastest simulated plan:\n") +
+         (first == &found.ranked.front() || first == nullptr ? "To run and explain the first plan:\n"
+                                                             : "To run and explain the fastest simulated plan:\n") +
          fmt::format("  ringsim run {}{}\n  ringsim explain {}{}\n", scenario, set, scenario, set);
 }
 

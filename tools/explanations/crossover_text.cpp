@@ -80,7 +80,7 @@ class Names {
 };
 
 std::string ahead(const std::optional<Lead>& lead, Names& names) {
-  if (!lead) return "nobody else";
+  if (!lead) return "no other";
   return fmt::format("{:.2f} x {}", lead->times, names.runner_up(lead->runner_up));
 }
 
@@ -152,23 +152,23 @@ std::int64_t last_before(Bytes to, Bytes next) {
 }
 
 constexpr const char* about_the_file[] = {
-    ("For NCCL's example tuner plugin (NVIDIA/nccl 2.30.7, plugins/tuner/example): NCCL_TUNER_CONFIG_FILE names this "
+    ("For NCCL's example tuner plugin (NVIDIA/nccl 2.30.7, plugins/tuner/example): set NCCL_TUNER_CONFIG_FILE to this "
      "file."),
-    "Sizes outside the rows were not compared: there NCCL decides itself, but over 1 channel, as the plugin asks for.",
-    "An algorithm that is never 1 % faster than the row before it has no row of its own.",
+    "Sizes outside the rows were not compared. For these NCCL chooses, but with 1 channel, as the plugin requests.",
+    "An algorithm that is never at least 1 % faster than that of the previous row has no row.",
 };
 
 /// Printed if only one channel was modeled, which is the default.
 constexpr const char* about_channels[] = {
-    "No number of channels was chosen: -1. For -1 this version of the plugin asks for 1 channel, despite its README:",
-    "write a number, or let its pluginGetCollInfo begin with *nChannels = 0 (NCCL's own choice).",
+    "The number of channels is -1 (not chosen). This version of the plugin then requests 1 channel, despite its "
+    "README:",
+    "write a number, or change pluginGetCollInfo to start with *nChannels = 0 (NCCL's own choice).",
 };
 
 /// Printed if no protocol was modeled.
 constexpr const char* about_protocols[] = {
-    "No protocol was modeled. The plugin has no word for any protocol (what is neither ll nor ll128 is simple to it), "
-    "so",
-    "the rows say simple, which is slow for small messages: put ll or ll128 where you know better.",
+    "No protocol was modeled. The plugin cannot express \"any protocol\" (it reads every other word as simple), so",
+    "the rows say simple, which is slow for small messages; replace it with ll or ll128 where appropriate.",
 };
 
 /// True if a number of channels was chosen: then one is a choice as well.
@@ -220,10 +220,12 @@ std::string tuner_rows(const CrossoverGroup& group, bool& rows) {
     }
     names.push_back(std::move(name));
   }
-  if (!left_out.empty()) text += comment(fmt::format("not NCCL's, left out: {}", fmt::join(left_out, ", ")));
+  if (!left_out.empty())
+    text += comment(fmt::format("left out because NCCL does not have it: {}", fmt::join(left_out, ", ")));
   if (compared.size() < 2) {
-    return text + comment(compared.empty() ? "no row: nothing of NCCL's was compared"
-                                           : fmt::format("no row: of NCCL's only {} was compared", *compared.begin()));
+    return text + comment(compared.empty()
+                              ? "no row: no NCCL algorithm was compared"
+                              : fmt::format("no row: {} was the only NCCL algorithm compared", *compared.begin()));
   }
   rows = true;
   const Comparison comparison = renamed(group.comparison, names);
@@ -280,7 +282,7 @@ std::string crossover_csv(const std::vector<CrossoverGroup>& groups) {
 
 std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool refined) {
   std::string text = comment(
-      fmt::format("ringsim {} (model {}): which algorithm is best at which size, simulated", version, model_version));
+      fmt::format("ringsim {} (model {}): the best algorithm for each size, as simulated", version, model_version));
   for (const char* line : about_the_file) text += comment(line);
   if (!std::all_of(groups.begin(), groups.end(), has_channels))
     for (const char* line : about_channels) text += comment(line);
@@ -289,15 +291,16 @@ std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool
     const auto& all = group.comparison.contenders;
     const auto n = std::count_if(all.begin(), all.end(), is_none);
     if (n > 0 && n < std::ssize(all))
-      throw InputError("", "expected NCCL's protocols, or none alone, found none among others",
-                       R"(NCCL has no such protocol: --set transport.protocol='["ll","ll128","simple"]')");
+      throw InputError("", "expected either NCCL protocols or only none, found both",
+                       R"(NCCL has no protocol none: --set transport.protocol='["ll","ll128","simple"]')");
     return n > 0;
   };
   if (std::any_of(groups.begin(), groups.end(), unprotocolled))
     for (const char* line : about_protocols) text += comment(line);
   if (!refined)
     text += comment(
-        "A change lies somewhere between two compared sizes, here in their geometric middle: --refine locates it.");
+        "Each change lies somewhere between two compared sizes and is shown at their geometric mean; --refine locates "
+        "it.");
   text += comment("collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff");
   bool rows = false;
   std::set<std::string> known;  // what the plugin can tell apart
@@ -307,12 +310,13 @@ std::string crossover_nccl_tuner(const std::vector<CrossoverGroup>& groups, bool
       throw InputError("",
                        fmt::format("expected one group of points for {} of {} ranks on {} nodes, found several",
                                    to_string(group.op), group.ranks, group.nodes),
-                       "NCCL's tuner does not distinguish others; choose one with --set");
+                       "NCCL's tuner does not distinguish further; choose one with --set");
     text += tuner_rows(group, rows);
   }
   if (!rows)
-    throw InputError("", "expected two algorithms that NCCL has, say ring and double_binary_tree, found fewer",
-                     "for all_reduce: ring, double_binary_tree and, in one node, in_switch; for reduce_scatter and "
+    throw InputError("",
+                     "expected at least two algorithms that NCCL has, such as ring and double_binary_tree, found fewer",
+                     "for all_reduce: ring, double_binary_tree and, on one node, in_switch; for reduce_scatter and "
                      "all_gather: ring and pat");
   return text;
 }

@@ -40,7 +40,7 @@ std::string diff_tables(const ExplainedRun& a, const ExplainedRun& b) {
   } else {
     Table table({"input", "A", "B"});
     for (const InputChange& each : inputs) table.add({each.path, shown_input(each.a), shown_input(each.b)});
-    text = "What differs in the input (bytes, bytes per second, ps):\n" + table.fitted();
+    text = "Differences in the input (bytes, bytes per second, ps):\n" + table.fitted();
   }
   Table output({"output", "A", "B"});
   const Picoseconds longer = std::max(a.time, b.time);
@@ -49,12 +49,12 @@ std::string diff_tables(const ExplainedRun& a, const ExplainedRun& b) {
   if (a.busbw > 0 || b.busbw > 0)  // steps and jobs together have none
     output.add({"busbw GB/s", figure(a.busbw), figure(b.busbw)});
   output.add({"bottleneck", a.bottleneck.empty() ? "-" : a.bottleneck, b.bottleneck.empty() ? "-" : b.bottleneck});
-  text += "\nWhat comes out:\n" + output.fitted();
+  text += "\nDifferences in the output:\n" + output.fitted();
   if (!a.parts || !b.parts)
     return text + '\n' +
-           wrapped(fmt::format("{} does not say what its time consists of: `ringsim explain --format json` writes "
-                               "results that do.",
-                               (a.parts ? b : a).name)) +
+           wrapped(
+               fmt::format("{} has no breakdown of its time; `ringsim explain --format json` writes results that do.",
+                           (a.parts ? b : a).name)) +
            '\n';
   Table parts({"cause", "links", "A", "B", "difference"});
   parts.parts_of(longer);
@@ -63,8 +63,7 @@ std::string diff_tables(const ExplainedRun& a, const ExplainedRun& b) {
                    (each.cause == "link" && !each.kind.empty() ? each.kind : each.cause),
                each.links, each.a, each.b, TableCell::with_sign(each.b - each.a)});
   parts.add({"sum", "", a.time, b.time, TableCell::with_sign(b.time - a.time)});
-  return text + "\nWhere the difference comes from, on the critical paths (the sum is of all causes):\n" +
-         parts.fitted();
+  return text + "\nCauses of the difference, on the critical paths (the sum includes all causes):\n" + parts.fitted();
 }
 
 std::string diff_text(const ExplainedRun& a, const ExplainedRun& b) {

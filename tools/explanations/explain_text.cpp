@@ -55,7 +55,7 @@ std::string training_blame(const Prediction& p) {
     if (part.cause != "compute")
       return text + fmt::format("; apart from computation, {} takes the most time: {:.0f} %", task_text(part),
                                 100 * share_of(part.time, p.time));
-  return text + "; all of it is computation";
+  return text + "; all of the time is computation";
 }
 
 std::string training_sentence(const Scenario& scenario, const Prediction& p) {
@@ -140,13 +140,13 @@ std::string line_text(const ExplainedLine& line, const TimeUnit& unit) {
   if (line.cause != "link" && line.cause != "latency" && line.cause != "launch")
     text += line.cause == "compute" ? " computes"
             : line.cause == "host"  ? "'s host"
-                                    : fmt::format(" is waited for ({})", line.cause);
+                                    : fmt::format(" delays the others ({})", line.cause);
   if (line.messages > 1 && (line.task.empty() || line.cause == "link" || line.cause == "latency"))
     text += fmt::format(", {} messages", line.messages);
   text += fmt::format(": {} {}", unit.number(line.time()), unit.name());
   if (line.cause == "link" || line.cause == "latency") {
     std::vector<std::string> of;
-    if (line.busy.count() > 0) of.push_back(unit.number(line.busy) + " at the link's speed");
+    if (line.busy.count() > 0) of.push_back(unit.number(line.busy) + " at link speed");
     if (line.staging.count() > 0) of.push_back(unit.number(line.staging) + " staging");
     if (line.latency.count() > 0) of.push_back(unit.number(line.latency) + " latency");
     if (of.size() > 1 || line.busy.count() == 0) text += fmt::format(" ({})", fmt::join(of, ", "));
@@ -188,12 +188,12 @@ std::string path_text(const Prediction& p) {
     const bool repeats = group->front().times > 1;
     if (repeats)
       text +=
-          fmt::format("  {} times in turn, {} {}:\n", group->front().times, unit.number(time_of(*group)), unit.name());
+          fmt::format("  repeated {} times, {} {}:\n", group->front().times, unit.number(time_of(*group)), unit.name());
     for (auto line = group->rbegin(); line != group->rend(); ++line)
       text += wrapped((repeats ? "    " : "  ") + line_text(*line, unit), 6) + '\n';
   }
   if (left_out > 0)
-    text += fmt::format("  and {} shorter stretches, {} {}; --format json prints all\n", left_out,
+    text += fmt::format("  and {} shorter parts, {} {}; --format json prints all\n", left_out,
                         unit.number(time_left_out), unit.name());
   return text;
 }
@@ -204,8 +204,7 @@ std::string notes_text(const Prediction& p) {
     if (!part.fault.empty()) text += wrapped(fmt::format("{}: {}", part.link, part.fault)) + '\n';
     if (part.sharing && part.sharing->messages > 0)
       text +=
-          wrapped(fmt::format("{}: during its longest stretch on the path, {} other message{} it; all senders: "
-                              "rank{} {}",
+          wrapped(fmt::format("{}: during its longest part of the path, {} other message{} it; all senders: rank{} {}",
                               part.link, part.sharing->messages, part.sharing->messages == 1 ? " shares" : "s share",
                               part.sharing->ranks.size() == 1 ? "" : "s", few_ranks(part.sharing->ranks))) +
           '\n';
@@ -221,7 +220,7 @@ std::string form_state(const Result& result) {
 }
 
 std::string form_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
-  if (!result.form) return "\nNo closed form is known for this case.\n";
+  if (!result.form) return "\nThere is no closed form for this case.\n";
   const Picoseconds time = result.prediction.time;
   std::string text =
       '\n' +
@@ -267,12 +266,13 @@ std::string best_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   if (best.of_all == nullptr) return "";
   const auto gain = [&](const WhatIf& what_if) { return signed_percent(change_of(what_if, result)); };
   if (best.of_part != nullptr && gain(*best.of_part) == gain(*best.of_all)) best.of_all = best.of_part;
-  std::string text = fmt::format("Of the changes below, \"{}\" helps most: {}", best.of_all->label, gain(*best.of_all));
+  std::string text =
+      fmt::format("Of the changes below, \"{}\" helps the most: {}", best.of_all->label, gain(*best.of_all));
   if (best.of_part == nullptr)
-    text += ". No change to a part of the machine or scenario helps";
+    text += ". No change to a single part of the machine or scenario helps";
   else if (best.of_part != best.of_all)
-    text += fmt::format(". Of those to a part of the machine or scenario, \"{}\": {}", best.of_part->label,
-                        gain(*best.of_part));
+    text += fmt::format(". Of the changes to a single part of the machine or scenario, \"{}\" helps the most: {}",
+                        best.of_part->label, gain(*best.of_part));
   return wrapped(text) + '\n';
 }
 
@@ -281,9 +281,9 @@ std::string routing_text(const Scenario& scenario, const Result& result, const s
   const Prediction& p = result.prediction;
   if (p.routing.empty()) return "";
   std::string text = fmt::format("Routing: {}{}", p.routing,
-                                 scenario.routing.is_auto ? ", as the network of these NICs does by default" : "");
+                                 scenario.routing.is_auto ? ", the default for the network of these NICs" : "");
   if (const auto spread = routing_spread_of(result, what_ifs))
-    text += fmt::format(". With {}, {} seeds take {} to {}, {} in the median", spread->routing, spread->seeds,
+    text += fmt::format(". With {}, {} seeds take {} to {} (median {})", spread->routing, spread->seeds,
                         short_time(spread->least), short_time(spread->most), short_time(spread->median));
   return wrapped(text) + '\n';
 }
@@ -293,8 +293,8 @@ std::string idle_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   std::string text;
   for (const WhatIf& each : what_ifs)
     if (!each.idle.empty() && is_listed(each))
-      text += wrapped(fmt::format("{}: this change does {}, because: {}", each.label,
-                                  change_of(each, result) == 0 ? "nothing" : "next to nothing", each.idle)) +
+      text += wrapped(fmt::format("{}: this change does {} because {}", each.label,
+                                  change_of(each, result) == 0 ? "nothing" : "almost nothing", each.idle)) +
               '\n';
   return text;
 }
@@ -316,8 +316,8 @@ std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_i
   }
   for (const WhatIf& each : what_ifs)
     if (!each.refused.empty()) notes += wrapped(fmt::format("{}: refused: {}", each.label, each.refused)) + '\n';
-  if (!unchanged.empty()) notes = wrapped("These change nothing: " + unchanged) + '\n' + notes;
-  return "\nRun again with one change:\n" + (table.size() > 0 ? table.fitted() : "") + notes;
+  if (!unchanged.empty()) notes = wrapped("These changes have no effect: " + unchanged) + '\n' + notes;
+  return "\nSimulated again with one change:\n" + (table.size() > 0 ? table.fitted() : "") + notes;
 }
 
 Json part_json(const ExplainedPart& part) {
@@ -419,7 +419,7 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
                                  short_time(p.time));
   if (p.groups > 0) text += fmt::format(" in each of {} group{}", p.groups, p.groups == 1 ? "" : "s");
   if (p.busbw > 0) text += fmt::format(", {:.4g} GB/s bus", p.busbw);
-  if (const auto share = of_bound(result)) text += fmt::format(", {:.0f} % of what the wires allow", 100 * *share);
+  if (const auto share = of_bound(result)) text += fmt::format(", {:.0f} % of what the links allow", 100 * *share);
   if (!p.explanation->parts.empty()) text += "; " + blame_text(p.explanation->parts.front(), p.time);
   return text;
 }
@@ -427,13 +427,11 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
 std::string explain_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs) {
   ensure(result.prediction.explanation.has_value(), "only what was explained is shown");
   const Prediction& p = result.prediction;
-  const std::string acs =
-      scenario.transport.acs
-          ? wrapped(
-                "ACS is on (transport.acs): data from one device below a PCIe switch to another goes up to the "
-                "root complex and down again.") +
-                '\n'
-          : "";
+  const std::string acs = scenario.transport.acs ? wrapped(
+                                                       "ACS is on (transport.acs): data between two devices below a "
+                                                       "PCIe switch goes up to the root complex and back.") +
+                                                       '\n'
+                                                 : "";
   return wrapped(why_sentence(scenario, result)) + '\n' + acs + best_text(result, what_ifs) +
          routing_text(scenario, result, what_ifs) + idle_text(result, what_ifs) + notes_text(p) + parts_text(p) +
          phases_text(p) + path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);

@@ -102,15 +102,16 @@ std::string hang_head(const ShownHang& shown) {
   std::string text =
       wrapped(fmt::format("{} of {} ranks ({}); Flight Recorder {}; {}", ranks.size(),
                           profiles::world_of(shown.profile), rank_ranges(ranks), fmt::join(formats, ", "),
-                          versions.empty() ? "NCCL's version is not in the files"
+                          versions.empty() ? "the files do not contain the NCCL version"
                                            : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
       '\n';
-  text += wrapped(fmt::format("{} calls, {} of them not completed; {} with a duration", calls, pending_calls(shown),
+  text += wrapped(fmt::format("{} calls, {} of them incomplete; {} with a duration", calls, pending_calls(shown),
                               shown.profile.calls.size())) +
           '\n';
   if (missing > 0)
-    text += wrapped(fmt::format("{} more entries are not in the dumps: each keeps the last ones (TORCH_FR_BUFFER_SIZE)",
-                                missing)) +
+    text += wrapped(fmt::format(
+                "{} earlier entries are not in the dumps, which keep only the latest entries (TORCH_FR_BUFFER_SIZE)",
+                missing)) +
             '\n';
   return text;
 }
@@ -161,10 +162,10 @@ std::string hang_text(const ShownHang& shown) {
   std::string text = hang_head(shown);
   if (!shown.hang.findings.empty()) text += '\n';
   for (const std::string& finding : shown.hang.findings) text += wrapped("- " + finding) + '\n';
-  if (pending_calls(shown) == 0) text += "\nnothing hangs: all ranks have completed every call that any of them made\n";
+  if (pending_calls(shown) == 0) text += "\nnothing hangs: every rank has completed all calls that any rank made\n";
   text += printed(group_cells(shown.hang)) + printed(standing_cells(shown.hang)) + printed(message_cells(shown.hang));
   if (!shown.account.rows.empty())
-    text += "\nfrom event to event on the stream around each kernel:\n" + collectives_text(shown.account);
+    text += "\nDurations between the stream events around each kernel:\n" + collectives_text(shown.account);
   return text;
 }
 

@@ -21,15 +21,15 @@ std::string launch_share_text(const Prediction& smallest, const std::string& tex
   const double launch = microseconds(own_launch(text, name, at)), all = microseconds(smallest.time);
   if (launch <= 0 || launch > all || launch < worth_saying * all) return "";
   return fmt::format(
-      "Launch is {:.2f} of {:.2f} us at {}: it depends on the GPU, the driver and the harness; --launch-from sets it "
-      "from a measured table.",
+      "The launch takes {:.2f} of {:.2f} us at {}. It depends on the GPU, the driver and the harness; --launch-from "
+      "derives it from a measured table.",
       launch, all, format(bytes));
 }
 
 std::string given_launch_text(const GivenLaunch& given, const std::string& file) {
-  return fmt::format("Launch is {:.2f} us instead of {:.2f} ({}), {}{} of {}.", microseconds(given.launch()),
+  return fmt::format("The launch is {:.2f} us instead of {:.2f} ({}), {}{} of {}.", microseconds(given.launch()),
                      microseconds(given.own), given.key,
-                     given.rows.size() > 1 ? "the median of what fits " : "which fits ", sizes_text(given.rows), file);
+                     given.rows.size() > 1 ? "the median of the fits to " : "fitted to ", sizes_text(given.rows), file);
 }
 
 }  // namespace ringsim::tools

@@ -75,8 +75,8 @@ std::string sizes_text(const MismatchRange& range, std::span<const ComparedRow> 
 std::string heading_text(const MismatchRange& range, std::span<const ComparedRow> rows) {
   const double a = std::min(std::abs(range.least_us), std::abs(range.most_us));
   const double b = std::max(std::abs(range.least_us), std::abs(range.most_us));
-  return fmt::format("{}, {} {}: predicted {} too {}, by {} us", sizes_text(range, rows), rows[range.first].algorithm,
-                     rows[range.first].protocol, percent_text(range.error.median_abs),
+  return fmt::format("{}, {} {}: the prediction is {} too {}, by {} us", sizes_text(range, rows),
+                     rows[range.first].algorithm, rows[range.first].protocol, percent_text(range.error.median_abs),
                      range.is_slower() ? "fast" : "slow",
                      range.size() == 1 ? us_text(a) : fmt::format("{} to {}", us_text(a), us_text(b)));
 }
@@ -111,9 +111,8 @@ std::string trials_text(const MismatchRange& range, std::span<const ComparedRow>
 std::string must_be_set_text(const Trial& trial) {
   if (!trial.must_be_set()) return "";
   return fmt::format(
-      "; NCCL would not choose it (its formula gives {:.1f} times the time of its choice), so a variable must force "
-      "it, "
-      "at all sizes",
+      "; NCCL would not choose it (its formula predicts {:.1f} times the time of its choice), so a variable would have "
+      "to force it at all sizes",
       trial.by_formula);
 }
 
@@ -121,28 +120,28 @@ std::string must_be_set_text(const Trial& trial) {
 std::string objections(const Trial& trial) {
   std::string text = must_be_set_text(trial);
   if (trial.comes_near())
-    text += fmt::format("; with it, {} of the {} rows that agree now would not", trial.lost, trial.agreed);
+    text += fmt::format("; with this change, {} of the {} rows that agree now would not", trial.lost, trial.agreed);
   return text;
 }
 
 std::string no_verdict_text(const Verdict& verdict, const MismatchRange& range) {
-  const std::string none = fmt::format("None of {} changes explains it", range.trials.size());
+  const std::string none = fmt::format("None of {} changes explains the difference", range.trials.size());
   const std::string starts = range.starts.empty() ? "" : ' ' + range.starts;
-  if (verdict.causes.empty()) return none + (range.trials.empty() ? "." : "; all of them are farther off.") + starts;
+  if (verdict.causes.empty()) return none + (range.trials.empty() ? "." : "; all of them fit worse.") + starts;
   const Trial& nearest = *verdict.causes.front();
   std::string text =
-      fmt::format("{}. Nearest is {}: {} off in the median, nine of ten rows within {}{}.", none, nearest.what.label,
+      fmt::format("{}. The nearest is {}: the median error is {}, the 90th percentile {}{}.", none, nearest.what.label,
                   percent_text(nearest.error.median_abs), percent_text(nearest.error.p90_abs), objections(nearest));
   for (const Trial& trial : range.trials)
     if (&trial != &nearest && trial.comes_near() && trial.must_be_set())
-      return fmt::format("{} {} also comes close{}.{}", text, trial.what.label, objections(trial), starts);
+      return fmt::format("{} {} is also close{}.{}", text, trial.what.label, objections(trial), starts);
   return text + starts;
 }
 
 std::string probable_text(const Trial& plan, const MismatchRange& range) {
   return fmt::format(
-      "Probably another plan ran: {} is within {} of what was measured in the median{}. None of {} changes explains it "
-      "within {:.0f} %.",
+      "Another plan probably ran: with {}, the median error is {}{}. None of {} changes explains the difference within "
+      "{:.0f} %.",
       plan.what.label, percent_text(plan.error.median_abs), must_be_set_text(plan), range.trials.size(),
       100 * explained_within);
 }
@@ -159,7 +158,7 @@ std::string look_text(const std::vector<const Trial*>& causes) {
   for (const Trial* cause : causes)
     if (!cause->what.look.empty() && std::find(places.begin(), places.end(), cause->what.look) == places.end())
       places.push_back(cause->what.look);
-  return places.empty() ? "" : fmt::format("; look at {}", fmt::join(places, "; "));
+  return places.empty() ? "" : fmt::format("; check {}", fmt::join(places, "; "));
 }
 
 std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow> rows) {
@@ -174,12 +173,13 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
       fmt::format("Likely: {} {} {} us at {}, measured {}", fmt::join(labels_of(verdict.causes), ", or "),
                   several ? "give" : "gives", us_text(likely.rows.back().us), format(rows[range.last].bytes()),
                   us_text(rows[range.last].measured_us()));
-  if (several) text += "; their times are the same and do not distinguish them";
-  if (likely.what.is_fitted) text += "; its number is fitted to these rows";
+  if (several) text += "; their times are equal, so the measurement cannot distinguish them";
+  if (likely.what.is_fitted) text += "; the number is fitted to these rows";
   text += must_be_set_text(likely);
   if (!verdict.others.empty())
-    text += fmt::format("; these also explain it: {}", fmt::join(labels_of(verdict.others), ", "));
-  if (range.size() < few_rows) text += fmt::format("; {} may agree by chance", rows_of_count(range.size()));
+    text += fmt::format("; these changes also explain it: {}", fmt::join(labels_of(verdict.others), ", "));
+  if (range.size() < few_rows)
+    text += fmt::format("; with only {}, the agreement may be a coincidence", rows_of_count(range.size()));
   return text + look_text(verdict.causes) + '.';
 }
 

@@ -50,7 +50,7 @@ Table phase_table(const Prediction& prediction) {
 
 std::string phases_text(const Prediction& prediction) {
   if (prediction.phases.empty()) return "";
-  return fmt::format("\nThe phases of the algorithm; their times on the critical path sum to {}:\n{}",
+  return fmt::format("\nThe phases of the algorithm; the times on the critical path sum to {}:\n{}",
                      time_text(prediction.time), phase_table(prediction).fitted());
 }
 

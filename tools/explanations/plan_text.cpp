@@ -162,16 +162,18 @@ std::string plan_page(const PlanScore& score, bool markdown) {
     page.heading(title);
     page.table(head, rows);
   };
-  table("By source: |error of the step|, median / 90th percentile / worst, %",
+  table("By source: |error of the step time|, median / 90th percentile / worst, %",
         {"source", "rows", "ringsim", "bias %", "0: FLOPs / (peak x share)", "1: and bubble"}, source_rows(score));
-  table("Sets of plans: Spearman's rank correlation, and by how much the best predicted plan is longer than the best",
-        {"set", "plans", "ringsim", "0: FLOPs", "1: and bubble"}, set_rows(score));
+  table(
+      "Sets of plans: Spearman's rank correlation, and by how much the plan predicted to be best is slower than the "
+      "best",
+      {"set", "plans", "ringsim", "0: FLOPs", "1: and bubble"}, set_rows(score));
   table("Rows",
         {"id", "model", "GPUs", "plan", "measured s", "predicted s", "error %", "0 %", "1 %", "largest losses",
          "memory GB"},
         row_rows(score));
   if (score.input != PlanInput::none)
-    table("Inputs: the share of matrix products follows from the step, the others are given; %",
+    table("Inputs: the share of matrix products follows from the step time, the other shares are given; %",
           {"id", "model", "GPUs", "precision", "measured s", "gemm", "attention", "memory"}, input_rows(score));
   else
     table("Fitted shares, %", {"GPU", "gemm", "model 0", "model 1", "fitted to"}, fitted_rows());

@@ -34,7 +34,7 @@ std::string clocks_text(const Account& account) {
   std::string text = fmt::format("{} ({})", plural(account.hosts.count, "host"), account.hosts.because);
   if (account.hosts.count == 1) {
     if (account.spread_ns)
-      text += fmt::format("; ends of matched collectives are {:.3g} us apart in the median", *account.spread_ns / 1e3);
+      text += fmt::format("; matched collectives end {:.3g} us apart (median)", *account.spread_ns / 1e3);
     return text;
   }
   double farthest = 0, drift = 0, residual = 0;
@@ -45,10 +45,11 @@ std::string clocks_text(const Account& account) {
     drift = std::max(drift, std::abs(clock.drift));
     residual = std::max(residual, clock.residual_ns);
   }
-  if (unknown == account.hosts.count - 1 && farthest == 0) return text + "; their clocks are not known";
-  text += fmt::format("; clocks put on one: up to {:.4g} ms and {:.3g} ppm apart, {:.3g} us left over in the median",
-                      farthest / 1e6, drift * 1e6, residual / 1e3);
-  if (unknown > 0) text += fmt::format("; not known: {}", plural(unknown, "clock"));
+  if (unknown == account.hosts.count - 1 && farthest == 0) return text + "; their clock offsets are unknown";
+  text +=
+      fmt::format("; clocks aligned: they differed by up to {:.4g} ms and {:.3g} ppm, the median residual is {:.3g} us",
+                  farthest / 1e6, drift * 1e6, residual / 1e3);
+  if (unknown > 0) text += fmt::format("; unknown: {}", plural(unknown, "clock"));
   return text;
 }
 
@@ -132,7 +133,7 @@ static std::string interference_text(const Account& account) {
   const profiles::MeasuredInterference found = profiles::measured_interference(account.rows);
   if (found.n == 0) return "";
   const std::string least = fmt::format("{:.2f}", found.least), largest = fmt::format("{:.2f}", found.largest);
-  return wrapped(fmt::format("transfers take {} while other kernels run ({} with and without)",
+  return wrapped(fmt::format("transfers take {} while other kernels run ({} with both cases)",
                              least == largest
                                  ? fmt::format("{} times as long", least)
                                  : fmt::format("{} to {} times as long (median {:.2f})", least, largest, found.median),
@@ -156,13 +157,13 @@ std::string profile_head(const Profile& profile, const Account& account) {
   const std::uint32_t world = profiles::world_of(profile);
   std::string text = wrapped(fmt::format("{} of {} ranks ({}); {}; {}", ranks.size(), world,
                                          profiles::rank_ranges(ranks), fmt::join(formats, ", "),
-                                         versions.empty() ? "NCCL's version is not in the files"
+                                         versions.empty() ? "the files do not contain the NCCL version"
                                                           : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
                      '\n';
   text += wrapped(clocks_text(account)) + '\n';
   std::vector<std::string> from;
   for (const auto& [each, n] : account.from) from.push_back(fmt::format("{} by {}", n, to_string(each)));
-  std::string used = fmt::format("{} of NCCL in {}: {} with operation and size", plural(kernels, "kernel"),
+  std::string used = fmt::format("{} of NCCL in {}: {} with known operation and size", plural(kernels, "kernel"),
                                  plural(profile.calls.size(), "call"), account.usable);
   if (!from.empty()) used += fmt::format(" ({})", fmt::join(from, ", "));
   const profiles::Matching& matching = account.matching;
@@ -170,7 +171,7 @@ std::string profile_head(const Profile& profile, const Account& account) {
     used += fmt::format(", {} matched", matching.matched);
     std::vector<std::string> not_matched;
     if (matching.no_partner > 0)
-      not_matched.push_back(fmt::format("{} without a partner in another file", matching.no_partner));
+      not_matched.push_back(fmt::format("{} without a counterpart in another file", matching.no_partner));
     if (matching.no_group > 0)
       not_matched.push_back(fmt::format("{} whose group is not in the file (--group)", matching.no_group));
     if (matching.point_to_point > 0) not_matched.push_back(plural(matching.point_to_point, "send or receive"));
@@ -181,7 +182,7 @@ std::string profile_head(const Profile& profile, const Account& account) {
     text += wrapped(fmt::format("not usable: {}, {}", n, to_string(why))) + '\n';
   text += about_text(profile);
   if (dropped > 0)
-    text += wrapped(fmt::format("{} lost by the recorder (its ring was full)", plural(dropped, "call"))) + '\n';
+    text += wrapped(fmt::format("{} lost by the recorder (its ring buffer was full)", plural(dropped, "call"))) + '\n';
   return text + interference_text(account);
 }
 
@@ -326,7 +327,7 @@ static std::string other_launches(const JobComparison& comparison) {
 }
 
 std::string stated_interference(const JobComparison& comparison) {
-  return fmt::format("transfers are predicted to take {:.6g} times as long while other kernels run, by --interference",
+  return fmt::format("predicted transfers take {:.6g} times as long while other kernels run (--interference)",
                      comparison.interference);
 }
 
@@ -357,7 +358,7 @@ std::string job_text(const Profile& profile, const JobComparison& comparison) {
   text += other_launches(comparison);
   if (lost > 0)
     text += '\n' +
-            wrapped(fmt::format("per rank, {} ms more than predicted, {} ms of it waiting", ms_text(lost),
+            wrapped(fmt::format("per rank, {} ms more than predicted, including {} ms of waiting", ms_text(lost),
                                 ms_text(waiting))) +
             '\n';
   return text;

@@ -160,7 +160,8 @@ std::string schedule_table(const Schedule& schedule) {
 std::string schedule_picture(const Schedule& schedule, std::size_t width) {
   int n_steps = 0, first = 0;
   const std::vector<PictureRow> rows = rows_of(schedule, n_steps);
-  std::string text = "2>1: chunk 2 goes to rank 1; 2<1: it comes from rank 1; 2+1: and is added to what is there";
+  std::string text =
+      "2>1: chunk 2 is sent to rank 1; 2<1: chunk 2 is received from rank 1; 2+1: it is received and added";
   if (schedule.lanes > 1) text += "; @1:3: after 3 steps of lane 1";
   text += "\n";
   do {

@@ -148,7 +148,7 @@ std::vector<CardRow> launch_band_rows(Tables tables, const std::string& name, co
     return bands;
   };
   const std::vector<ErrorBand> without = bands_and_all(errors.without), with = bands_and_all(errors.with);
-  ensure(without.size() == with.size(), "both are errors of the same rows");
+  ensure(without.size() == with.size(), "both errors are of the same rows");
   std::vector<CardRow> rows;
   for (std::size_t i = 0; i < with.size(); ++i)
     rows.push_back({name, with[i].name, fmt::to_string(with[i].rows), cell(without[i], with[i].rows),

@@ -150,7 +150,7 @@ void assumptions(Page& page, const TrainingMap& map) {
     rows.push_back({"machine " + listed(each.words), each.source, each.assumed.empty() ? "-" : each.assumed});
   for (const TrainingWay& each : map.ways)
     rows.push_back({"regime " + listed(each.words), each.source, each.assumed.empty() ? "-" : each.assumed});
-  page.table({"words in the row", "source", "assumptions"}, rows);
+  page.table({"wording of the row", "source", "assumptions"}, rows);
 }
 
 std::string training_page(const TrainingScore& score, const TrainingMap& map, bool markdown) {

@@ -34,9 +34,9 @@ struct Placement {
 std::string key_in(const ResultRow& result, const std::string& option, const std::string& name) {
   const Cell* cell = field_of(result, name);
   if (cell == nullptr)
-    throw UsageError(option, fmt::format("expected a name that every result has a value for, found {}, which \"{}\" "
-                                         "lacks",
-                                         in_quotes(name), result.label()));
+    throw UsageError(option,
+                     fmt::format("expected a name for which every result has a value, found {}, which \"{}\" lacks",
+                                 in_quotes(name), result.label()));
   return name == "algorithm" && result.find("library_algorithm") != nullptr ? algorithm_text(result) : key_text(*cell);
 }
 
@@ -56,11 +56,11 @@ Placement placed(const std::vector<ResultRow>& results, const MatrixFields& fiel
     throw UsageError(
         "--format",
         fmt::format("expected one result per cell of the matrix, found two for {} {}, {} {}: {}", fields.rows, row,
-                    fields.columns, column, difference.text.empty() ? "the point occurs twice" : difference.text),
-        difference.name.empty() ? "drop one of them"
+                    fields.columns, column, difference.text.empty() ? "this point occurs twice" : difference.text),
+        difference.name.empty() ? "remove one of them"
         : difference.name == "job"
-            ? "give --rows or --columns job"
-            : fmt::format("give it to --rows or --columns, or choose one value with --set {}=VALUE", difference.name));
+            ? "use job as --rows or --columns"
+            : fmt::format("use it as --rows or --columns, or choose one value with --set {}=VALUE", difference.name));
   }
   return place;
 }
@@ -155,14 +155,14 @@ void require_matrix_fields(const MatrixFields& fields, Format format) {
                                       {"--columns", !fields.columns.empty()},
                                       {"--cell", fields.cell != MatrixFields{}.cell}}) {
     if (given && !wanted)
-      throw UsageError(option, "expected --format matrix, matrix-markdown or matrix-csv with it, found another format");
+      throw UsageError(option, "expected --format matrix, matrix-markdown or matrix-csv as well, found another format");
     if (!given && wanted && std::string(option) != "--cell")
       throw UsageError("--format", fmt::format("expected {} with a matrix, found none", option),
                        "for example --rows topology.ranks --columns collective.algorithm");
   }
   if (wanted && fields.rows == fields.columns)
-    throw UsageError("--columns",
-                     fmt::format("expected a name other than that of --rows, found {}", in_quotes(fields.columns)));
+    throw UsageError("--columns", fmt::format("expected a name other than the one given to --rows, found {}",
+                                              in_quotes(fields.columns)));
 }
 
 void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, bool measured, bool bounded) {
@@ -171,7 +171,7 @@ void require_matrix_of(const ScenarioFile& file, const MatrixFields& fields, boo
   require_field("--columns", fields.columns, varied, measured);
   require_field("--cell", fields.cell, varied, measured);
   if (!bounded && (fields.cell == "bound_us" || fields.cell == "of_bound" || fields.cell == "latency_floor_us"))
-    throw UsageError("--cell", fmt::format("expected --bound with {}, found none", fields.cell));
+    throw UsageError("--cell", fmt::format("expected --bound as well for {}, found none", fields.cell));
   const std::vector<ResultRow> known = known_beforehand(file);
   const auto is_known = [&](const std::string& name) {
     return std::all_of(known.begin(), known.end(),
@@ -222,8 +222,9 @@ std::string matrix_text(const std::vector<ResultRow>& results, const MatrixField
     }
   }
   if (!any)
-    throw UsageError("--cell", fmt::format("expected a name that results have a value for, found {}, which none has",
-                                           in_quotes(fields.cell)));
+    throw UsageError("--cell",
+                     fmt::format("expected a name for which results have a value, found {}, which no result has",
+                                 in_quotes(fields.cell)));
   if (format == Format::matrix_markdown) return markdown(lines);
   if (format == Format::matrix_csv) {
     std::string text;

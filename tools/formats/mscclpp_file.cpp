@@ -41,10 +41,10 @@ void require_reach(const Scenario& scenario, const StoredSchedule& stored) {
         if (routes.find(a, b).type != PathType::net) continue;
         throw InputError(
             "",
-            fmt::format("an MSCCL++ plan of memory channels cannot hold {}: it sends from {} to {} through "
-                        "NICs, and these channels reach only GPUs that can map each other's memory",
+            fmt::format("an MSCCL++ plan of memory channels cannot represent {}: it sends from {} to {} through NICs, "
+                        "but these channels reach only GPUs that can map each other's memory",
                         stored.name, setup.topology.node(a).name, setup.topology.node(b).name),
-            "one host can be written: --set topology.nodes=1");
+            "use a single host: --set topology.nodes=1");
       }
   }
 }
@@ -59,10 +59,9 @@ Scenario at_a_size_of(const StoredSchedule& plan, Scenario scenario) {
   std::int64_t& bytes = scenario.jobs.front().request.bytes.count;
   const std::int64_t fitting = std::clamp(bytes / unit * unit, std::min(unit, most), most);
   if (fitting != bytes)
-    Warnings().say(
-        {fmt::format("MSCCL++ takes messages of this plan in multiples of {} bytes up to {}, and not of {}: "
-                     "it is timed at {} bytes",
-                     unit, most, format(scenario.main().request.bytes), fitting)});
+    Warnings().say({fmt::format(
+        "with this plan, MSCCL++ supports multiples of {} bytes up to {}, but not {}; the plan is timed at {} bytes",
+        unit, most, format(scenario.main().request.bytes), fitting)});
   bytes = fitting;
   return scenario;
 }
@@ -80,13 +79,13 @@ std::string mscclpp_of(const Scenario& asked, const StoredSchedule& stored) {
   const std::string size = format(scenario.main().request.bytes);
   const Picoseconds schedule = time_of(std::make_shared<StoredSchedule>(stored)), read_back = time_of(plan);
   if (schedule == read_back) {
-    say(fmt::format("ringsim: read back, the plan takes the same time, {:.3f} us for {}\n",
+    say(fmt::format("ringsim: after reading it back, the plan takes the same time, {:.3f} us for {}\n",
                     static_cast<double>(schedule.count()) / 1e6, size));
     return text;
   }
   say(fmt::format(
-      "ringsim: read back, the plan takes {:.3f} us for {}, {:.3f} times the schedule's {:.3f} us: in a plan "
-      "additions to one chunk, and messages of one step on one connection, are one after the other\n",
+      "ringsim: after reading it back, the plan takes {:.3f} us for {}, {:.3f} times the {:.3f} us of the schedule, "
+      "because a plan serializes additions to one chunk and messages of one step on one connection\n",
       static_cast<double>(read_back.count()) / 1e6, size,
       static_cast<double>(read_back.count()) / static_cast<double>(schedule.count()),
       static_cast<double>(schedule.count()) / 1e6));

@@ -35,8 +35,8 @@ bool holds_results(const std::string& path) {
 void refuse_to_replace(const std::string& output, bool force, const std::string& option) {
   std::error_code ignored;
   if (force || !is_plain_file(output) || !std::filesystem::exists(output, ignored) || holds_results(output)) return;
-  throw UsageError(option, "expected a new file, or one with results of ringsim, found other text in " + output,
-                   "--force replaces it");
+  throw UsageError(option, "expected a new file or a file with ringsim results, found other text in " + output,
+                   "use --force to overwrite it");
 }
 
 }  // namespace ringsim::tools

@@ -24,10 +24,11 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
   };
   const bool any_form = std::any_of(results.begin(), results.end(), [](const Result& r) { return r.form.has_value(); });
   if (!closed_forms && any_form)
-    add("closed form: not compared, as its assumptions do not hold here; --explain says which");
+    add("closed form: not compared because its assumptions do not hold here; --explain lists them");
   for (const Result& r : results)
     if (closed_forms && r.form)
-      for (const std::string& because : r.form->because) add("(*) outside the form's assumptions: " + because);
+      for (const std::string& because : r.form->because)
+        add("(*) outside the assumptions of the closed form: " + because);
   for (const Result& r : results)
     if (!r.prediction.calibration.empty()) add("calibrated: " + r.prediction.calibration);
   for (const Result& r : results)
@@ -37,11 +38,11 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
   for (const Result& r : results)  // channels that stand for others have the same links
     if (r.prediction.folded && r.prediction.folded->find("ranks") != std::string::npos && r.prediction.bottleneck &&
         !r.prediction.bottleneck->link.empty())
-      add("the bottleneck of a folded run is the link of a rank that represents others; --no-fold names the first one "
-          "of all");
+      add("the bottleneck of a folded run is the link of a rank that represents others; --no-fold finds the first one "
+          "among all ranks");
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
-      add(fmt::format("matching only: {} names no regions; that it is the collective is not proved",
+      add(fmt::format("matching only: {} has no regions, so it is not proved that it implements the collective",
                       algorithm_text(r.prediction)));
   std::string text;
   for (const std::string& line : lines) text += wrapped(line) + '\n';

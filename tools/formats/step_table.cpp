@@ -319,7 +319,7 @@ std::string step_table(const ScenarioFile& file, const std::vector<Result>& resu
       explain ? std::vector<std::string>{} : drop_what_lacks_room(columns, results);
   std::string text = wrapped(heading) + '\n' + table_of_columns(columns, results).fitted();
   if (!left_out.empty())
-    text += wrapped(fmt::format("Left out, as lines would be too long: {}; --explain shows all.",
+    text += wrapped(fmt::format("Left out because lines would be too long: {}; --explain shows all.",
                                 fmt::join(left_out, ", "))) +
             '\n';
   return text;

@@ -29,13 +29,13 @@ std::vector<ResultRow> stored_rows(const std::string& path) {
   const StoredAs format = stored_as(path);
   std::vector<ResultRow> rows;
   if (format == StoredAs::csv) {
-    rows = rows_of_csv(scenarios::read_text(path, "a file of results"), path);
+    rows = rows_of_csv(scenarios::read_text(path, "a results file"), path);
   } else if (format == StoredAs::document) {
-    rows = rows_of_document(scenarios::read_text(path, "a file of results"), path);
+    rows = rows_of_document(scenarios::read_text(path, "a results file"), path);
   } else if (format == StoredAs::lines) {
     const FileEnd end =
         read_results(path, [&](ResultRow&& row, std::string_view, const RowPlace&) { rows.push_back(std::move(row)); });
-    if (end.torn) warn(path + ": the last line is incomplete and was left out");
+    if (end.torn) warn(path + ": the last line is incomplete and was ignored");
   } else {
     throw InputError(path, "expected results of ringsim as JSON lines, JSON or CSV, found other text",
                      how_rows_are_written);

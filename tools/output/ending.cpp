@@ -25,8 +25,9 @@ struct Promised {
 const std::vector<Promised>& promises() {
   static const std::vector<Promised> all{
       {{".svg", ".png"},
-       "`ringsim plot RESULTS.jsonl -o {}` draws stored results; `ringsim topology picture` draws a machine"},
-      {{".html", ".htm"}, "--report FILE.html of run, sweep, compare and diff writes a page"},
+       "to draw stored results, use `ringsim plot RESULTS.jsonl -o {}`; to draw a machine, use `ringsim topology "
+       "picture`"},
+      {{".html", ".htm"}, "to write a page, use --report FILE.html of run, sweep, compare or diff"},
       {{".pdf", ".eps", ".ps", ".jpg", ".jpeg", ".gif", ".webp"}, "`ringsim plot` writes .svg, .png and .html"},
       {{".xlsx", ".xls", ".ods"}, "spreadsheets open .csv"},
       {{".parquet", ".feather", ".arrow", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".hdf5", ".avro", ".orc"},
@@ -34,15 +35,15 @@ const std::vector<Promised>& promises() {
       {{".sqlite", ".sqlite3", ".db"}, "`ringsim merge RESULTS.jsonl -o FILE.sqlite` makes a database"},
       {{".tsv"}, "`ringsim merge RESULTS.jsonl -o FILE.csv` makes CSV"},
       {{".md", ".markdown"},
-       "run, sweep's rows and merge write --format matrix-markdown; the scorecard writes markdown"},
-      {{".tex", ".rst"}, "--format matrix-markdown of run and merge is the nearest"},
+       "run, sweep and merge support --format matrix-markdown; scorecard supports --format markdown"},
+      {{".tex", ".rst"}, "the closest format is --format matrix-markdown of run and merge"},
       {{".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz", ".7z"},
-       "write it uncompressed, and compress it afterwards"},
-      {{".yaml", ".yml", ".toml", ".ini"}, "YAML readers take JSON"},
+       "write an uncompressed file and compress it afterwards"},
+      {{".yaml", ".yml", ".toml", ".ini"}, "YAML readers accept JSON"},
       {{".xml", ".graphml", ".dot", ".gv", ".goal"},
-       "`ringsim topology export` and `ringsim schedule export` write it"},
-      {{".pftrace"}, "--trace FILE.pftrace of run and explain"},
-      {{".json", ".jsonl", ".ndjson"}, "`ringsim run -o FILE.json` and FILE.jsonl write results so"},
+       "`ringsim topology export` and `ringsim schedule export` write this format"},
+      {{".pftrace"}, "use --trace FILE.pftrace of run or explain"},
+      {{".json", ".jsonl", ".ndjson"}, "`ringsim run -o FILE.json` and -o FILE.jsonl write results in this form"},
       {{".csv"}, "`ringsim merge RESULTS.jsonl -o FILE.csv` makes CSV"},
   };
   return all;
@@ -80,7 +81,7 @@ void expect_ending(const std::string& path, const std::vector<std::string>& writ
       written.empty() ? "the name of a text file, such as FILE.txt"
       : others == OtherEndings::refused
           ? fmt::format("a name that ends in {}", in_words(written))
-          : fmt::format("a name that ends in {}, or that of a text file, such as FILE.txt", in_words(written));
+          : fmt::format("a name that ends in {}, or the name of a text file, such as FILE.txt", in_words(written));
   throw UsageError(output_option, fmt::format("expected {}, found \"{}\"", expected, path), way);
 }
 
@@ -92,7 +93,7 @@ void fail_no_format(const std::string& words, std::vector<std::string> endings) 
 
 void fail_other_format(const std::string& path, const std::string& ending) {
   throw UsageError("", fmt::format("--to cannot be combined with a file that ends in {}, found \"{}\"", ending, path),
-                   fmt::format("--to names a format other than {}: leave it out, or rename the file", ending));
+                   fmt::format("--to selects a format other than {}: remove it or rename the file", ending));
 }
 
 }  // namespace ringsim::tools

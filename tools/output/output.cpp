@@ -87,14 +87,14 @@ void Output::finish() {
 }
 
 void fail_to_write(const std::string& path, int error) {
-  if (error == EISDIR) throw InputError(path, "expected the name of a file to write, found a folder");
+  if (error == EISDIR) throw InputError(path, "expected the name of the file to write, found a folder");
   if (error == ENOENT || error == ENOTDIR) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
     std::error_code ignored;
-    if (folder.empty()) throw InputError(path, "expected the name of a file to write, found none");
+    if (folder.empty()) throw InputError(path, "expected the name of the file to write, found none");
     if (!std::filesystem::is_directory(folder, ignored))  // /proc is one in which no file can be made
       throw InputError(path, fmt::format("expected a file in a folder, found no folder \"{}\"", folder),
-                       "check the path, or make the folder first");
+                       "check the path, or create the folder first");
   }
   throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, std::strerror(error)));
 }
@@ -104,7 +104,7 @@ void refuse_as_output(const std::string& input, const std::string& output) {
   if (input.empty() || !is_plain_file(output)) return;
   const auto absolute = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, ignored); };
   if (std::filesystem::equivalent(input, output, ignored) || absolute(input) == absolute(output))
-    throw InputError(output, "expected a file for the results other than those that are read");
+    throw InputError(output, "expected an output file that is not also an input file");
 }
 
 namespace {

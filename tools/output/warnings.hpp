@@ -80,9 +80,9 @@ class IdleSettings {
     std::size_t n = 0;
     for (const std::string& setting : in_order_) {
       const std::string& idle = idle_.at(setting);
-      if (!idle.empty() && n++ < most) warn(fmt::format("{}: it changes nothing: {}", setting, idle));
+      if (!idle.empty() && n++ < most) warn(fmt::format("{}: it has no effect, because {}", setting, idle));
     }
-    if (n > most) warn(fmt::format("{} other settings change nothing", n - most));
+    if (n > most) warn(fmt::format("{} other settings have no effect", n - most));
   }
 
  private:

@@ -289,14 +289,14 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
   std::vector<const ResultRow*> done;
   for (const ResultRow& row : rows)
     if (!row.failed()) done.push_back(&row);
-  if (done.empty()) throw UsageError("", "expected results to plot, found only points that failed");
+  if (done.empty()) throw UsageError("", "expected results to plot, found only failed points");
   const std::string x = fields.x.empty() ? chosen_x(done) : fields.x, y = fields.y.empty() ? chosen_y(done) : fields.y;
   Chart chart;
   chart.x_of = axis_of(x, rows);
   chart.y_of = axis_of(y, rows);
   if (fields.ideal && chart.y_of != AxisOf::time && !y.ends_with("_per_s"))
     throw UsageError("--ideal", fmt::format("expected a time or a rate per second as --y, found {}", in_quotes(y)),
-                     "such as time_us, samples_per_s or tokens_per_s, over ranks");
+                     "for example time_us, samples_per_s or tokens_per_s, over ranks");
   chart.x_label = label_of(x, chart.x_of);
   chart.y_label = label_of(y, chart.y_of);
   const Splitting splitting(done, x);
@@ -345,11 +345,11 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
     const auto [there, is_free] = series.at.try_emplace(*at, &row);
     if (!is_free) {
       const Difference difference = difference_of(*there->second, row, {x, fields.by});
-      throw UsageError(
-          fields.by.empty() ? "--x" : "--by",
-          fmt::format("expected one point per series and {}, found two of \"{}\" at {}: {}", x, name,
-                      axis_text(*at, chart.x_of), difference.text.empty() ? "the point occurs twice" : difference.text),
-          difference.name.empty() ? "drop one of them" : "leave out --by, or choose one of them");
+      throw UsageError(fields.by.empty() ? "--x" : "--by",
+                       fmt::format("expected one point per series and {}, found two of \"{}\" at {}: {}", x, name,
+                                   axis_text(*at, chart.x_of),
+                                   difference.text.empty() ? "this point occurs twice" : difference.text),
+                       difference.name.empty() ? "remove one of them" : "remove --by, or choose one of them");
     }
     const auto add = [&](std::vector<ChartPoint>& points, double height) {
       if (*at > 0 && height > 0)
@@ -374,16 +374,17 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
   }
   if (chart.series.empty())
     throw UsageError(no_value > 0 ? "--y" : "",
-                     no_value > 0 ? fmt::format("expected names that results have values for, found {} and {}",
+                     no_value > 0 ? fmt::format("expected names for which results have values, found {} and {}",
                                                 in_quotes(x), in_quotes(y))
                                   : "expected a value above 0 to plot on logarithmic axes, found none");
   add_beside(chart, ChartSeries::Of::measured, "measured", measured);
-  add_beside(chart, ChartSeries::Of::bound, "what the machine allows", bounds);
+  add_beside(chart, ChartSeries::Of::bound, "bound of the machine", bounds);
   add_beside(chart, ChartSeries::Of::bound, "ideal scaling", ideals);
   if (rows.size() > done.size()) chart.notes.push_back(fmt::format("{} points failed", rows.size() - done.size()));
   if (no_value > 0) chart.notes.push_back(fmt::format("left out: {} points without {} or {}", no_value, x, y));
   if (no_place > 0)
-    chart.notes.push_back(fmt::format("left out: {} values that are not above 0, as axes are logarithmic", no_place));
+    chart.notes.push_back(
+        fmt::format("left out: {} values that are not above 0, because axes are logarithmic", no_place));
   return chart;
 }
 

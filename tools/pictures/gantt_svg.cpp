@@ -120,10 +120,9 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
   text += axis.legend_svg(legend, y);
   if (n_bars > most_titles) {
     y += 22;
-    text +=
-        svg_text(axis.left, y, " class=\"small soft\"",
-                 "Too many bars to draw each: the color is that of what takes most of the time, the height the share "
-                 "of the time taken.");
+    text += svg_text(axis.left, y, " class=\"small soft\"",
+                     "There are too many bars to draw individually: the color shows the largest part, and the height "
+                     "shows the share of time in use.");
   }
   if (page)
     for (const std::string& note : page->notes) {

@@ -58,8 +58,9 @@ std::string png_of(const std::string& svg) {
   constexpr double most = 32767;  // of cairo's surfaces
   if (across > most || down > most)
     throw InputError(
-        "", fmt::format("a PNG has at most {} pixels across and down, the picture has {} x {}", most, across, down),
-        "as SVG it has no such limit");
+        "",
+        fmt::format("a PNG can have at most {} pixels in each direction, the picture has {} x {}", most, across, down),
+        "SVG has no such limit");
   const std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)> surface(
       cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(across), static_cast<int>(down)),
       &cairo_surface_destroy);
@@ -78,8 +79,9 @@ std::string png_of(const std::string& svg) {
 
 void expect_png_support(const std::string& path) {
   throw UsageError(
-      "", fmt::format("expected a name that ends in .svg, found \"{}\": this ringsim was built without PNG", path),
-      "write SVG, or install librsvg (Debian: librsvg2-dev pkg-config) and build again");
+      "",
+      fmt::format("expected a name that ends in .svg, found \"{}\"; this ringsim was built without PNG support", path),
+      "write SVG, or install librsvg (Debian: librsvg2-dev pkg-config) and rebuild ringsim");
 }
 
 std::string png_of(const std::string& /*svg*/) { fail_invariant("a build without PNG writes none"); }

@@ -97,7 +97,7 @@ class SchedulePanels {
   std::vector<std::string> notes(int shown) const {
     std::vector<std::string> result;
     if (shown < n_rounds_) result.push_back(fmt::format("... and {} more steps", n_rounds_ - shown));
-    if (left_out_ > 0) result.push_back(fmt::format("{} arrows have no label, for lack of room", left_out_));
+    if (left_out_ > 0) result.push_back(fmt::format("{} arrows have no label because there is no room", left_out_));
     return result;
   }
 
@@ -109,8 +109,8 @@ class SchedulePanels {
           svg_text(picture_edge + 38, y + 4.5, "", what);
       y += 20;
     };
-    if (adds_) line("s1", "the chunks are added to what the receiver has");
-    if (moves_) line("s0", "the chunks are stored as they come");
+    if (adds_) line("s1", "the receiver adds the chunks to its own data");
+    if (moves_) line("s0", "the receiver stores the chunks");
     return text;
   }
 

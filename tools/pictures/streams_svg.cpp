@@ -23,7 +23,7 @@ GanttColor color_of(const std::string& kind) {
   if (kind == "weights") return {5, "gradients of weights"};
   if (kind == "update") return {4, kind};
   if (kind == "communication") return {3, kind};
-  if (kind == "exposed") return {1, "exposed: communication while nothing computes", /*hatched=*/true};
+  if (kind == "exposed") return {1, "exposed: communication while no kernel computes", /*hatched=*/true};
   return {5, "other"};
 }
 
@@ -75,18 +75,19 @@ std::vector<std::string> streams_notes(const std::vector<Recording::Streams>& al
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < std::min(all.size(), most_drawn); ++i) {
     if (all[i].others > 0)
-      notes.push_back(fmt::format("{} and {} more do the same at the same times.", all[i].who, all[i].others));
+      notes.push_back(fmt::format("{} and {} more ranks do the same at the same time.", all[i].who, all[i].others));
     const Picoseconds exposed = exposed_time(all[i]);
     const std::string who = all.size() > 1 ? all[i].who + ": " : "";
     const Picoseconds step = finish.time_since_epoch();
     if (exposed.count() > 0)
-      notes.push_back(fmt::format(
-          "{}{} of {} ({:.1f} %) are exposed: nothing computes while an exchange is under way or waits for a member.",
-          who, time_text(exposed), time_text(step),
-          100 * static_cast<double>(exposed.count()) / static_cast<double>(step.count())));
+      notes.push_back(
+          fmt::format("{}{} of {} ({:.1f} %) are exposed: no kernel computes while an exchange is in progress or waits "
+                      "for a member.",
+                      who, time_text(exposed), time_text(step),
+                      100 * static_cast<double>(exposed.count()) / static_cast<double>(step.count())));
   }
   if (all.size() > most_drawn)
-    notes.push_back(fmt::format("{} others, which do something else, are not drawn.", all.size() - most_drawn));
+    notes.push_back(fmt::format("{} other ranks, with different timelines, are not drawn.", all.size() - most_drawn));
   return notes;
 }
 

@@ -172,7 +172,7 @@ class Drawing {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name);
     }
     if (!layout_.left_out.empty()) text += fmt::format("; without {}", layout_.left_out);
-    return text + (layout_.is_whole() ? "" : "; a part is drawn");
+    return text + (layout_.is_whole() ? "" : "; only a part is drawn");
   }
 
   std::set<LinkId> drawn_links() const {
@@ -240,7 +240,7 @@ class Drawing {
     }
     std::vector<std::string> result;
     for (const CableClass& each : classes_) result.push_back(fmt::format("{} ({} x)", each.text, each.n));
-    if (more_ > 0) result.push_back(fmt::format("... {} more links of other rates or latencies", more_));
+    if (more_ > 0) result.push_back(fmt::format("... {} more links with other rates or latencies", more_));
     return result;
   }
 

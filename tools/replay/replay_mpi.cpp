@@ -57,8 +57,8 @@ int replay(replay::MpiSession& session, const ReplayArguments& arguments,
 int replay_under_mpi(const ReplayArguments& arguments) {
   const auto session = replay::MpiSession::join();
   if (!session) {
-    throw InputError("--backend mpi", "expected to be started by MPI, found one process by itself",
-                     "mpirun -n 8 ringsim replay ...: a process for each rank");
+    throw InputError("--backend mpi", "expected to be started by MPI, found a single process",
+                     "start one process per rank: mpirun -n 8 ringsim replay ...");
   }
   return replay_together(*session, arguments, [&] { return std::make_unique<MpiBackend>(*session, arguments); });
 }

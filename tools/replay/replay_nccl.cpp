@@ -46,7 +46,7 @@ class OnNccl : public ReplayBackend {
     const Schedule& schedule = only(point).schedule();
     if (point.scenario.main().servers_on_cpu)
       throw InputError(point.scenario.file + ": /collective/servers_on", "expected servers on GPUs, found \"cpu\"",
-                       "NCCL sends from GPU to GPU; --backend cuda has servers on CPUs");
+                       "NCCL sends from GPU to GPU; use --backend cuda for servers on CPUs");
     options_.repeats = point.repeats;
     say_where();
     const std::vector<ActorRecord> records =

@@ -55,8 +55,9 @@ class OnHosts : public ReplayBackend {
   std::vector<replay::Measured> replay(const ReplayPoint& point) override {
     const replay::TcpReplay replay = tcp_replay_of(point, options_);
     if (const int n = replay::n_processes(replay); n != static_cast<int>(hosts_.hosts.size()))
-      throw InputError(file_, fmt::format("expected a line for each of {} processes, found {}", n, hosts_.hosts.size()),
-                       "one for each rank, then one for each helper, such as a parameter server");
+      throw InputError(file_,
+                       fmt::format("expected one line for each of {} processes, found {}", n, hosts_.hosts.size()),
+                       "write one line per rank, then one per helper, such as a parameter server");
     if (process_ != 0) {
       follow_replay(replay, hosts_, process_, secret_);
       return {};
@@ -87,8 +88,8 @@ replay::TcpReplay tcp_replay_of(const ReplayPoint& point, const replay::TcpOptio
 std::unique_ptr<ReplayBackend> make_tcp_backend(const ReplayArguments& arguments) {
   if (arguments.hosts.empty()) return std::make_unique<OnThisMachine>(arguments);
   if (arguments.secret_file.empty())
-    throw UsageError("--hosts", "expected --secret-file with it",
-                     "(umask 077; openssl rand -hex 32 > secret) makes one; copy it to all hosts");
+    throw UsageError("--hosts", "expected --secret-file as well",
+                     "create one with (umask 077; openssl rand -hex 32 > secret) and copy it to all hosts");
   return std::make_unique<OnHosts>(arguments);
 }
 

@@ -23,39 +23,39 @@ void refuse_training(const Scenario& scenario) {
     throw InputError(scenario.file + ": " + where, message, hint);
   };
   if (scenario.jobs.size() > 1)
-    refuse("/jobs", "expected a training by itself, found other jobs", "a replay carries out one program at a time");
+    refuse("/jobs", "expected only a training step, found other jobs", "a replay executes one program at a time");
   if (scenario.library)
-    refuse("/library", fmt::format("expected algorithms of the catalog, found {}", scenario.library->name),
-           "a replay carries out ringsim's schedules: it has no kernels of a library");
+    refuse("/library", fmt::format("expected catalog algorithms, found {}", scenario.library->name),
+           "a replay executes ringsim's schedules and has no library kernels");
   if (training.async)
     refuse("/training/regime/mode", "expected sync, found async",
-           "a replay checks the sums of each step, and workers that do not wait have no sums in common");
+           "a replay checks the sums of each step, and workers that do not wait have no common sums");
   if (training.regime->kind != Regime::Kind::ddp && training.regime->kind != Regime::Kind::parameter_server)
     refuse("/training/regime", fmt::format("expected ddp or parameter_server, found {}", training.regime->name),
-           "a replay checks gradients that are summed over all ranks in each step");
+           "a replay checks gradients, which must be summed over all ranks in each step");
   if (training.regime->kind == Regime::Kind::parameter_server && training.sample.count > 0)
-    refuse("/training/workload/sample_bytes", "expected no samples that a server hands out, found some",
-           "a replay checks gradients and weights; leave the key out");
+    refuse("/training/workload/sample_bytes", "expected no samples distributed by a server, found some",
+           "a replay checks only gradients and weights; remove the key");
   if (!exchanges(scenario))
-    refuse("/training", "expected several ranks, or a server, found one rank", "there is nothing to send");
+    refuse("/training", "expected several ranks or a server, found one rank", "there is no data to send");
   if (training.gradients().count == 0)
-    refuse("/training/workload", "expected layers with parameters, found none", "there is nothing to send");
+    refuse("/training/workload", "expected layers with parameters, found none", "there is no data to send");
   for (const Bucket& bucket : training.step.buckets)
     if (bucket.bytes.count % replay::element_bytes != 0)
       refuse("/training/workload",
              fmt::format("expected buckets of whole elements of {} bytes, found one of {}", replay::element_bytes,
                          format(bucket.bytes)),
-             "bytes_per_parameter, or the parameters of layers, change it");
+             "to change this, set bytes_per_parameter or the parameters of the layers");
   const Layout shards = Layout::near_equal(training.gradients(), std::max(1, training.servers));
   for (int shard = 0; shard < shards.n_chunks(); ++shard)
     if (const Bytes bytes = shards.size(static_cast<std::uint32_t>(shard), 1); bytes.count % replay::element_bytes != 0)
       refuse("/training/regime",
-             fmt::format("expected servers that have whole elements of {} bytes, found one with {}",
-                         replay::element_bytes, format(bytes)),
-             "take fewer servers, so that each has a multiple of that");
+             fmt::format("expected servers with whole elements of {} bytes, found one with {}", replay::element_bytes,
+                         format(bytes)),
+             "use fewer servers, so that each has a multiple of the element size");
   if (training.slowdown > 1'000'000)
     refuse("/training/slowdown", "expected 1, found more",
-           "in a replay timers take the place of kernels: a collective does not slow them down");
+           "a replay uses timers instead of kernels, and a collective does not slow them down");
 }
 
 }  // namespace

@@ -55,11 +55,10 @@ std::string best_plans_svg(const OpenPlans& plans, const PlanSearch& found, std:
     for (std::size_t i = 0; i < drawn.size(); ++i) bars[i].parts.push_back(of(*drawn[i]));
   }
   const std::string title =
-      fmt::format("The fastest simulated of {} plans: {} on {} GPUs", found.plans,
+      fmt::format("The fastest simulated plans out of {}: {} on {} GPUs", found.plans,
                   fastest.training->workload.empty() ? "a step" : fastest.training->workload, fastest.request.ranks);
   std::vector<std::string> notes{
-      fmt::format("Fastest: {:.1f} tokens/s/GPU{}. Communication counts only where compute does not hide it, on the "
-                  "rank that ends last.",
+      fmt::format("Fastest: {:.1f} tokens/s/GPU{}. Only exposed communication counts, on the rank that ends last.",
                   fastest.training->tokens_per_s / fastest.request.ranks,
                   fastest.training->mfu > 0 ? fmt::format(", MFU {:.1f} %", 100 * fastest.training->mfu) : "")};
   if (found.too_long > 0) notes.push_back(too_long_text(found));

@@ -67,8 +67,8 @@ std::vector<ComparedRow> explained_rows(const ScenarioFile& file, const Measured
       throw UsageError("--explain",
                        fmt::format("expected one prediction for each size, found several for {}: {}",
                                    format(rows[i].bytes()), fmt::join(what_varies(rows[i].result.prediction), ", ")),
-                       "choose one with --set, or let the library decide: --set library=nccl, and null for what it "
-                       "decides, such as collective.algorithm");
+                       "choose one with --set, or let the library choose: --set library=nccl, with null for the keys "
+                       "that it replaces, such as collective.algorithm");
   return rows;
 }
 
@@ -121,8 +121,9 @@ std::vector<std::string> unlike_table(const MeasuredTable& table, const std::vec
   const auto compare = [&](const char* what, const char* variable, std::string_view forced, auto member) {
     for (const ComparedRow& row : rows) {
       if (row.*member == forced) continue;
-      out.push_back(fmt::format("{}: it says {} {}, the scenario leads to {} at {}; --set library.env.{}={} forces it",
-                                table.file, what, forced, row.*member, format(row.bytes()), variable, forced));
+      out.push_back(fmt::format(
+          "{}: the file states {} {}, but the scenario leads to {} at {}; to force it, add --set library.env.{}={}",
+          table.file, what, forced, row.*member, format(row.bytes()), variable, forced));
       return;
     }
   };

@@ -93,8 +93,8 @@ std::string ranks_grid(const Hang& hang) {
   const std::vector<const GroupProgress*> groups = still_groups(hang);
   if (groups.empty()) return "";
   const std::set<std::uint32_t> ranks = drawn_ranks(hang, groups);
-  StateGrid picture{.title = "Ranks in the groups that make no progress",
-                    .columns_are = "rank; in a cell the number of its last call in the group",
+  StateGrid picture{.title = "Ranks in the groups that do not make progress",
+                    .columns_are = "rank; each cell shows the number of its last call in the group",
                     .columns = {},
                     .rows = {},
                     .states = standings()};
@@ -118,10 +118,10 @@ std::string ranks_grid(const Hang& hang) {
   std::string text = html_wide_figure(picture.title, state_grid_svg(picture));
   if (const std::size_t all = members_of(groups).size(); all > ranks.size())
     text += html_paragraph(fmt::format(
-        "{} of {} ranks are drawn: those that the findings name, then those that are behind.", ranks.size(), all));
+        "{} of {} ranks are drawn: first those named in the findings, then those that are behind.", ranks.size(), all));
   if (groups.size() > picture.rows.size())
     text += html_paragraph(fmt::format("{} of {} groups are drawn.", picture.rows.size(), groups.size()));
-  return html_section("Ranks in the groups that make no progress", text);
+  return html_section("Ranks in the groups that do not make progress", text);
 }
 
 std::string findings_text(const Hang& hang) {
@@ -137,8 +137,8 @@ std::string hang_table(const char* heading, const HangCells& cells) {
 }  // namespace
 
 std::string hang_page(const ShownHang& shown, const std::string& command) {
-  std::string title = pending_calls(shown) > 0 ? "Calls are pending, and the dumps do not say why"
-                                               : "No call of these dumps is pending";
+  std::string title = pending_calls(shown) > 0 ? "Calls are pending, but the dumps do not show why"
+                                               : "No call in these dumps is pending";
   if (!shown.hang.headline.empty()) {
     title = shown.hang.headline;
     title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
@@ -146,8 +146,8 @@ std::string hang_page(const ShownHang& shown, const std::string& command) {
   const std::string body =
       fmt::format("<h1>{}</h1>\n", escaped_xml(title)) + report_preformatted(hang_head(shown)) +
       findings_text(shown.hang) + ranks_grid(shown.hang) + hang_table("Groups", group_cells(shown.hang)) +
-      hang_table("How far each rank is", standing_cells(shown.hang)) +
-      hang_table("Sends and receives that are pending", message_cells(shown.hang)) + report_end({}, command, "");
+      hang_table("Progress of each rank", standing_cells(shown.hang)) +
+      hang_table("Pending sends and receives", message_cells(shown.hang)) + report_end({}, command, "");
   return html_page(title, body);
 }
 

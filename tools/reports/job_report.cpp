@@ -71,7 +71,7 @@ std::string gantt(const Profile& profile, const Account& account) {
     any_whole = any_whole || !timed.is_split;
     finish = std::max(finish, at_ns(timed.end_ns));
   }
-  if (lanes.empty()) return html_paragraph("The files have durations but no start times, so there is no timeline.");
+  if (lanes.empty()) return html_paragraph("There is no timeline because the files have durations but no start times.");
   if (any_whole) colors.push_back({.color = whole_color, .name = "not split"});
   std::string text = html_wide_figure("Collectives of each rank over time",
                                       gantt_svg("Collectives of each rank over time", lanes, colors, finish));
@@ -84,11 +84,12 @@ std::string sentence(const Account& account) {
   double wait = 0, kernels = 0;
   for (const profiles::RankAccount& rank : account.ranks)
     if (rank.split > 0) wait += rank.wait_ns, kernels += rank.kernel_ns;
-  if (kernels == 0) return "Nothing could be split into waiting and transfer";
+  if (kernels == 0) return "No collective could be split into waiting and transfer";
   std::string text = fmt::format("Waiting is {:.0f} % of the time in collectives", 100 * wait / kernels);
   for (const Row& row : account.rows)
     if (row.split > 0 && row.waits_much() && row.late_rank())
-      return text + fmt::format("; rank {} is late in {} of {}", *row.late_rank(), to_string(row.op), size_text(row));
+      return text +
+             fmt::format("; rank {} is the last in {} of {}", *row.late_rank(), to_string(row.op), size_text(row));
   return text;
 }
 

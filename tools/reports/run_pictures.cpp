@@ -64,11 +64,11 @@ std::string loaded_topology(const Recording& recording, const Topology& topology
   std::map<LinkId, LinkLoad> loads;
   for (const LinkRow& row : rows) loads[row.use->id] = row.load;
   const LinkUsers users(topology, recording, loads, marks_of(faults));
-  const std::string more = users.anchors().empty() ? "" : " A click on it shows what used it, and when.";
+  const std::string more = users.anchors().empty() ? "" : " Click a link to see what used it and when.";
   return html_section(
       "Links by load",
-      html_paragraph("The share of the run for which each link was busy at its full rate, of the busier direction. A "
-                     "pointer over a link shows its name, rate, bytes and share." +
+      html_paragraph("The utilization of each link (in its busier direction), as the share of the run for which it was "
+                     "busy at full rate. Hover over a link to see its name, rate, bytes and share." +
                      more) +
           html_wide_figure("topology, links by load",
                            topology_svg(topology, "links by load", faults, &loads, /*alone=*/false, users.anchors())) +
@@ -107,11 +107,12 @@ std::string links_over_time(const Recording& recording, std::vector<LinkRow> row
       "links over time",
       heat_map_svg("links over time", heat, static_cast<std::int64_t>(steps) * recording.step, recording.finish));
   if (rows.size() > most_rows)
-    text += html_paragraph(fmt::format("{} more links carried data; none of them was busy for more than {:.1f} %.",
-                                       rows.size() - most_rows, 100 * rows[most_rows].load.busy));
-  return html_section("Links over time", html_paragraph("What the busiest links carried, as a share of what they could "
-                                                        "have carried in that time.") +
-                                             text);
+    text +=
+        html_paragraph(fmt::format("{} more links carried data; none of them was busy more than {:.1f} % of the time.",
+                                   rows.size() - most_rows, 100 * rows[most_rows].load.busy));
+  return html_section(
+      "Links over time",
+      html_paragraph("The data carried by the busiest links, as a share of their capacity in each interval.") + text);
 }
 
 // -------------------------------------------------------------------------------------------------------------- step
@@ -171,11 +172,11 @@ std::string rank_over_time(const Trace& trace, SimTime finish, Actor rank) {
   std::string text = html_wide_figure("the critical rank over time",
                                       gantt_svg("the critical rank over time", in_order, colors, finish));
   if (!trace.left_out.empty()) text += html_paragraph("A part of the run: " + trace.left_out + ".");
-  return html_section("The critical rank over time",
-                      html_paragraph(fmt::format("{}, which is on the critical path for longest, and the critical path "
-                                                 "of the whole run.",
-                                                 name)) +
-                          text);
+  return html_section(
+      "The critical rank over time",
+      html_paragraph(fmt::format(
+          "{}, which is on the critical path for the longest time, and the critical path of the whole run.", name)) +
+          text);
 }
 
 }  // namespace
@@ -193,11 +194,10 @@ Recording recording_for_pictures(const Scenario& scenario, std::int64_t messages
 std::string run_pictures(const Scenario& scenario, const Prediction& found, const Recording& recording) {
   std::string step = last_step(recording);
   if (!recording.filter)
-    return step + html_section("Links", html_paragraph(
-                                            fmt::format("Links and ranks are not drawn: {} messages are more than {}, "
-                                                        "and each would have to be recorded. Choose a smaller point "
-                                                        "with --set.",
-                                                        found.transfers, most_messages)));
+    return step + html_section("Links", html_paragraph(fmt::format(
+                                            "Links and ranks are not drawn because the run has {} messages, more than "
+                                            "the {} that can be recorded. Choose a smaller point with --set.",
+                                            found.transfers, most_messages)));
   if (recording.use.empty() || recording.finish == SimTime{}) return step;  // nothing moved
   const Topology topology = topology_of(scenario);
   const std::vector<LinkRow> rows = rows_of(recording, topology);

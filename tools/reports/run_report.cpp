@@ -118,17 +118,15 @@ std::string what_if_bars(const Explained& one) {
   std::string notes;
   if (!unchanged.empty()) notes += html_paragraph("Less than 0.1 %: " + unchanged + ".");
   if (const auto spread = routing_spread_of(one.result, one.what_ifs))
-    notes +=
-        html_paragraph(fmt::format("Routing: {}. With {}, {} seeds take {} to {}, {} in the median.",
-                                   one.result.prediction.routing, spread->routing, spread->seeds,
-                                   short_time(spread->least), short_time(spread->most), short_time(spread->median)));
+    notes += html_paragraph(fmt::format(
+        "Routing: {}. With {}, {} seeds take {} to {} (median {}).", one.result.prediction.routing, spread->routing,
+        spread->seeds, short_time(spread->least), short_time(spread->most), short_time(spread->median)));
   return html_section(
-      "What if",
-      html_paragraph("The same point with links of one class, or latencies, a tenth and twice as fast (of several "
-                     "classes, if the one that limits gains little alone), with other routing, and without what its "
-                     "closed form does not account for. Shorter is faster.") +
-          "<figure>\n" + bars_svg("time of the point with each change", bars) + "</figure>\n" + notes +
-          (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
+      "What if", html_paragraph("The same point with the links of one class (or of two, if one class alone gains "
+                                "little) or the latencies 10 % and 100 % better, with other routing, and without the "
+                                "features that its closed form does not cover. Shorter is faster.") +
+                     "<figure>\n" + bars_svg("the time of the point with each change", bars) + "</figure>\n" + notes +
+                     (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
 }
 
 /// "ranks 8, size 25 MiB": what tells the row from others, by the last words of the paths.
@@ -174,10 +172,11 @@ std::string step_bars(const std::vector<ResultRow>& rows) {
     names.emplace_back(each.second);
     for (std::size_t i = 0; i < steps.size(); ++i) bars[i].parts.push_back(value(*steps[i], column));
   }
-  return html_section("Where a step's time goes",
-                      html_paragraph("Of the rank that ends last. Communication is exposed while nothing computes.") +
-                          "<figure>\n" + bars_svg("time of a step, by what happens", bars, names) + "</figure>\n" +
-                          (n > most ? html_paragraph(fmt::format("The first {} of {} points.", most, n)) : ""));
+  return html_section(
+      "The parts of a step",
+      html_paragraph("For the rank that ends last. Communication is exposed while no kernel computes.") + "<figure>\n" +
+          bars_svg("time of a step by part", bars, names) + "</figure>\n" +
+          (n > most ? html_paragraph(fmt::format("The first {} of {} points.", most, n)) : ""));
 }
 
 std::string phases_section(const Prediction& prediction) {
@@ -267,7 +266,7 @@ std::string report_end(const std::vector<ScenarioText>& inputs, const std::strin
   std::string body;
   for (const ScenarioText& input : inputs)
     body += html_section(inputs.size() == 1 ? "Scenario" : escaped_xml(input.name), report_preformatted(input.text));
-  return body + html_section("How it was made",
+  return body + html_section("How this report was made",
                              report_preformatted(command) + html_paragraph(fmt::format("ringsim {}, model version {}{}",
                                                                                        version, model_version, about)));
 }
@@ -279,13 +278,12 @@ std::string report_page(const RunForReport& run) {
   std::string body;
   if (training && training->async) {
     body = fmt::format("<h1>{}</h1>\n", escaped_xml(run.file.name())) +
-           html_paragraph("Asynchronous workers have no step in common, so there is no critical path to show.") +
+           html_paragraph("There is no critical path to show because asynchronous workers have no common step.") +
            report_plots(run.rows, run.chart);
   } else {
     const Explained one = explained(run, point);
     body = fmt::format("<h1>{}</h1>\n", escaped_xml(why_sentence(one.scenario, one.result)));
-    if (run.file.size() > 1)
-      body += html_paragraph("Of the points in the table this is the fastest of the largest message.");
+    if (run.file.size() > 1) body += html_paragraph("This is the fastest point in the table for the largest message.");
     body += report_plots(run.rows, run.chart) + step_bars(run.rows) + phases_section(one.result.prediction) +
             what_if_bars(one) + run_pictures(one.scenario, one.result.prediction, one.recording);
   }

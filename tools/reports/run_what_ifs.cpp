@@ -38,7 +38,7 @@ std::vector<WhatIf> run_what_ifs(const PointToChange& point, const std::vector<s
   run_all(point, pairs);
   for (WhatIf& pair : pairs) what_ifs.push_back(std::move(pair));
   ProgressLine progress(1);
-  progress.now("looking for the links that limit together");
+  progress.now("looking for links that together limit the run");
   if (auto series = series_of(point.result, what_ifs, [&](WhatIf& each) { run_one(point, each); }))
     what_ifs.push_back(std::move(*series));
   return what_ifs;

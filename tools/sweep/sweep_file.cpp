@@ -44,7 +44,8 @@ SweepFile::SweepFile(std::string path, bool resume) : path_(std::move(path)) {
       close(file_);
       file_ = -1;
       if (why == EWOULDBLOCK)
-        throw EnvironmentError(path_ + ": another sweep writes into it\n  hint: give each its own -o, and merge them");
+        throw EnvironmentError(
+            path_ + ": another sweep is writing to it\n  hint: give each sweep its own -o, and merge the files");
       errno = why;
       fail("cannot be locked");
     }
@@ -56,7 +57,7 @@ SweepFile::SweepFile(std::string path, bool resume) : path_(std::move(path)) {
   }
   if (size_ > 0 && !resume)
     throw InputError(path_, fmt::format("expected no file, or an empty one, found {} bytes", size_),
-                     "--resume goes on with a sweep; else give another file, or remove this one");
+                     "to continue a sweep, add --resume; otherwise give another file, or remove this one");
 }
 
 SweepFile::~SweepFile() {
@@ -70,7 +71,7 @@ void SweepFile::fail(const std::string& what) const {
 bool SweepFile::read(const std::function<void(ResultRow&&, const RowPlace&)>& take) {
   const FileEnd end = read_results(
       path_, [&](ResultRow&& row, std::string_view, const RowPlace& place) { take(std::move(row), place); });
-  if (ftruncate(file_, static_cast<off_t>(end.whole_bytes)) != 0) fail("cannot be cut to whole lines");
+  if (ftruncate(file_, static_cast<off_t>(end.whole_bytes)) != 0) fail("cannot be truncated to complete lines");
   size_ = end.whole_bytes;
   return end.torn;
 }
@@ -105,9 +106,8 @@ void SweepFile::check_in_place() const {
   if (fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
       opened.st_dev == named.st_dev)
     return;
-  throw EnvironmentError(path_ +
-                         ": another program has removed it, or put another file in its place, while the sweep wrote "
-                         "into it; its rows are lost");
+  throw EnvironmentError(
+      path_ + ": another program removed or replaced the file while the sweep was writing to it; its rows are lost");
 }
 
 bool has_writer(const std::string& path) {

@@ -35,7 +35,8 @@ std::optional<std::size_t> variable(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
   const std::optional<std::size_t> number = whole(text);
-  if (!number) throw InputError(name, fmt::format("expected a whole number, found \"{}\"", text), "give --shard");
+  if (!number)
+    throw InputError(name, fmt::format("expected a whole number, found \"{}\"", text), "set --shard instead");
   return number;
 }
 
@@ -84,11 +85,12 @@ Shard shard_of_slurm() {
   const std::size_t step = variable("SLURM_ARRAY_TASK_STEP").value_or(1);
   const bool even = *n >= 1 && step >= 1 && *id >= *first && (*id - *first) % step == 0 && (*id - *first) / step < *n;
   if (!even)
-    throw InputError("SLURM_ARRAY_TASK_ID",
-                     fmt::format("expected one of {} numbers from {} in steps of {}, found {}", *n, *first, step, *id),
-                     "give --shard");
+    throw InputError(
+        "SLURM_ARRAY_TASK_ID",
+        fmt::format("expected one of {} numbers from {} on in steps of {}, found {}", *n, *first, step, *id),
+        "set --shard instead");
   const Shard shard{(*id - *first) / step + 1, *n};
-  say(fmt::format("shard {}/{}, as Slurm's job array says\n", shard.i, shard.n));
+  say(fmt::format("shard {}/{}, from the Slurm job array\n", shard.i, shard.n));
   return shard;
 }
 
@@ -132,8 +134,10 @@ bool DoneRows::take(const ResultRow& row, const std::string& where) {
   }
   if (row.failed()) return false;
   throw InputError(
-      where, fmt::format("expected a result of this scenario, ringsim and model, found another: {}", row.label()),
-      "the scenario has changed, or ringsim, or only one of the sweeps has --bound; write into another file");
+      where,
+      fmt::format("expected a result of this scenario with this version of ringsim and its model, found another: {}",
+                  row.label()),
+      "the scenario or ringsim has changed, or only one of the sweeps uses --bound; write to another file");
 }
 
 std::vector<std::size_t> DoneRows::to_do() const {

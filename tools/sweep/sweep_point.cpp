@@ -68,7 +68,7 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
     const Placeless placeless(scenario_path);
     failed({"input", placeless.where(error.where()), placeless.text(error.message()), placeless.text(error.hint())});
   } catch (const InvariantError& error) {
-    failed({"law", "", error.what(), "please report it, with the scenario"});
+    failed({"law", "", error.what(), "please report it and attach the scenario"});
   } catch (const Interrupted&) {
     outcome.kind = PointOutcome::Kind::stopped;
   } catch (const std::bad_alloc&) {

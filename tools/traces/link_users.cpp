@@ -86,7 +86,7 @@ std::string LinkUsers::direction(const std::vector<LinkId>& links) const {
   std::string text = html_paragraph(head) +
                      html_wide_figure("who used " + name, gantt_svg("who used " + name, lanes, {}, recording_.finish));
   if (numbers.size() > most_users)
-    text += html_paragraph(fmt::format("{} more pairs sent less over it.", numbers.size() - most_users));
+    text += html_paragraph(fmt::format("{} more pairs sent less data over this link.", numbers.size() - most_users));
   return text;
 }
 

@@ -19,7 +19,7 @@ namespace ringsim::tools {
 
 void declare_recording(Options& options, RecordingArguments& arguments) {
   options.file("--trace", "FILE", arguments.trace,
-               "write what happens when, for viewers such as ui.perfetto.dev: *.json, *.json.gz or *.pftrace");
+               "write a timeline for viewers such as ui.perfetto.dev: *.json, *.json.gz or *.pftrace");
   const auto needing = [](Option& option, const char* needed) -> Option& {
     option.needs = needed;
     return option;
@@ -33,7 +33,7 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
                                  throw InputError("", fmt::format("expected a rank from 0 on, found \"{}\"", text));
                                arguments.filter.ranks.push_back(value);
                              },
-                             "trace only messages from or to this rank, and what it computes"),
+                             "trace only the messages from or to this rank, and its computations"),
                          "--trace");
   rank.repeats = true;
   needing(options.texts("--trace-link", "LINK", arguments.filter.links,
@@ -44,9 +44,9 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
                 name, "TIME", [&target](const std::string& text) { target = SimTime{parse_time(text)}; }, help),
             "--trace");
   };
-  moment("--trace-from", arguments.filter.begin, "trace only what ends at this time of the run or later");
-  moment("--trace-to", arguments.filter.end, "trace only what begins at this time of the run or earlier");
-  options.file("--utilization", "FILE", arguments.utilization, "write what each link carries over time (CSV)");
+  moment("--trace-from", arguments.filter.begin, "trace only events that end at this time of the run or later");
+  moment("--trace-to", arguments.filter.end, "trace only events that start at this time of the run or earlier");
+  options.file("--utilization", "FILE", arguments.utilization, "write the data carried by each link over time (CSV)");
   needing(options.read(
               "--utilization-step", "TIME",
               [&arguments](const std::string& text) {
@@ -54,13 +54,13 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
                 if (arguments.utilization_step <= Picoseconds{0})
                   throw InputError("", fmt::format("expected a time above 0, found \"{}\"", text));
               },
-              "interval of --utilization; by default a round value that gives at most 200 intervals"),
+              "the interval of --utilization; by default, a round value that gives at most 200 intervals"),
           "--utilization");
   options.replaced("--utilisation", "--utilization");
   options.replaced("--utilisation-step", "--utilization-step");
   options
       .file("--picture", "FILE", arguments.picture,
-            "draw what the streams do in the last training step: FILE.svg or FILE.png")
+            "draw the streams of the last training step to FILE.svg or FILE.png")
       .take = [&arguments](const std::string& path) {
     expect_picture_name(path);
     arguments.picture = path;
@@ -72,7 +72,7 @@ std::optional<Recording> recording_of(const RecordingArguments& arguments,
   if (!arguments.is_asked()) return std::nullopt;
   if (!arguments.trace.empty()) trace_format_of(arguments.trace);
   if (arguments.utilization == "-")
-    throw UsageError("--utilization", "expected a file of its own, found -, where the results go");
+    throw UsageError("--utilization", "expected a separate file, found -, which receives the results");
   if (arguments.filter.begin > arguments.filter.end)
     throw UsageError("--trace-to", fmt::format("expected a time after --trace-from ({}), found {}",
                                                format(arguments.filter.begin.time_since_epoch()),
@@ -96,7 +96,7 @@ std::optional<Recording> recording_of(const RecordingArguments& arguments,
 void write_recording(const RecordingArguments& arguments, const Recording& recording, const std::string& name) {
   if (!arguments.picture.empty()) {
     if (recording.streams.empty()) {
-      warn(arguments.picture + ": not drawn, nothing of the step takes time");
+      warn(arguments.picture + ": not drawn because no part of the step takes time");
     } else {
       write_picture(arguments.picture,
                     streams_svg(recording.streams, name.empty() ? "the last step" : name + ": the last step",
@@ -106,7 +106,7 @@ void write_recording(const RecordingArguments& arguments, const Recording& recor
   if (!arguments.trace.empty()) {
     write_trace(recording.trace, arguments.trace);
     if (!recording.trace.left_out.empty()) warn(arguments.trace + ": " + recording.trace.left_out);
-    if (recording.trace.slices.empty()) warn(arguments.trace + ": nothing of the run is in the part that was chosen");
+    if (recording.trace.slices.empty()) warn(arguments.trace + ": the selected part of the run is empty");
   }
   if (arguments.utilization.empty()) return;
   Output output(arguments.utilization);

@@ -13,15 +13,15 @@ LinkSpec through_port(const LinkSpec& port, const LinkSpec& cable) {
   joined.bandwidth = std::min(port.bandwidth, cable.bandwidth);
   joined.latency = add(port.latency, cable.latency);
   if (cable.kind == LinkKind::generic) joined.kind = port.kind;
-  joined.source = (port.bandwidth < cable.bandwidth ? "the NIC's port binds: " : "the cable binds: ") + cable.source +
-                  "; port: " + port.source;
+  joined.source = (port.bandwidth < cable.bandwidth ? "limited by the NIC's port: " : "limited by the cable: ") +
+                  cable.source + "; port: " + port.source;
   return joined;
 }
 
 void add_fabric(const Fabric& fabric, std::span<const NicPort> ports, TopologyBuilder& builder) {
   if (ports.empty()) {
-    throw InputError("", "expected machines with at least one NIC to cable, found none",
-                     "take machines whose NICs have a \"port\"");
+    throw InputError("", "expected machines with at least one NIC that can be cabled, found none",
+                     "use machines whose NICs have a \"port\"");
   }
   std::visit([&](const auto& kind) { add(kind, ports, builder); }, fabric);
 }

@@ -16,10 +16,11 @@ std::uint32_t global_ports(const Dragonfly& fabric) {
   const std::uint32_t fewest = (others + routers - 1) / routers;
   if (fabric.global_links == 0) return fewest;
   if (fabric.global_links < 0 || static_cast<std::uint32_t>(fabric.global_links) < fewest) {
-    throw InputError("/global_links",
-                     fmt::format("expected at least {} a router, so that a group's {} routers reach {} other groups, "
-                                 "found {}",
-                                 fewest, routers, others, fabric.global_links));
+    throw InputError(
+        "/global_links",
+        fmt::format(
+            "expected at least {} per router, so that the {} routers of a group reach {} other groups, found {}",
+            fewest, routers, others, fabric.global_links));
   }
   return static_cast<std::uint32_t>(fabric.global_links);
 }

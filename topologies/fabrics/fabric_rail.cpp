@@ -16,7 +16,7 @@ void check_joined(const RailFabric& fabric, std::size_t groups) {
   const std::string because = " where no spine joins the rails, found ";
   if (groups > 1) {
     throw InputError("/spines", fmt::format("expected at least 1 spine to join {} groups of nodes, found 0", groups),
-                     fmt::format("\"nodes_per_group\" {} puts all nodes into one group",
+                     fmt::format("with \"nodes_per_group\" {}, all nodes are in one group",
                                  groups * static_cast<std::size_t>(fabric.nodes_per_group)));
   }
   if (fabric.uplink) throw InputError("/uplink", "expected no uplink" + because + "one", "add \"spines\"");

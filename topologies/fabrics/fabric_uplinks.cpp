@@ -66,8 +66,7 @@ Uplinks uplinks_of(const Below& below, const LinkSpec& link, const LinkSpec& upl
   const std::string sum = fmt::format("{} NICs * {} / ({} * {}) = {:.6g}", std::int64_t{below.nodes} * below.nics,
                                       format(link.bandwidth), oversubscription, format(uplink.bandwidth), n);
   if (!asked.whole()) {
-    throw InputError("/oversubscription", "expected a whole number of cables up from a switch, found " + sum,
-                     try_instead());
+    throw InputError("/oversubscription", "expected a whole number of uplinks per switch, found " + sum, try_instead());
   }
   require_size(n, n);
   const auto count = static_cast<std::size_t>(asked.uplinks());
@@ -77,11 +76,11 @@ Uplinks uplinks_of(const Below& below, const LinkSpec& link, const LinkSpec& upl
   const std::string divisors =
       nearest_that_work(spines, [&](auto s) { return count % static_cast<std::size_t>(s) == 0; });
   const std::string others = try_instead();
-  throw InputError("/spines",
-                   fmt::format("expected spines over which the cables up from a switch can be spread evenly, found {} "
-                               "spines and {}",
-                               spines, sum),
-                   fmt::format("possible: spines {}{}", divisors, others.empty() ? "" : "; or " + others.substr(10)));
+  throw InputError(
+      "/spines",
+      fmt::format("expected a number of spines that divides the uplinks of a switch evenly, found {} spines and {}",
+                  spines, sum),
+      fmt::format("possible: spines {}{}", divisors, others.empty() ? "" : "; or " + others.substr(10)));
 }
 
 void Uplinks::add(NodeId below, std::span<const NodeId> spine_nodes, const LinkSpec& cable,

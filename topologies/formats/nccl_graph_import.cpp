@@ -32,12 +32,12 @@ class GraphReader {
 
   GraphFile read(const XmlElement& root) {
     if (root.name != "graphs")
-      fail(root, fmt::format("expected NCCL's graph XML, whose root is <graphs>, found <{}>", root.name),
-           root.name == "system" ? "that is NCCL's topology XML: NCCL_TOPO_FILE, here topology.file"
-                                 : "NCCL writes it where NCCL_GRAPH_DUMP_FILE says");
+      fail(root, fmt::format("expected NCCL's graph XML with the root <graphs>, found <{}>", root.name),
+           root.name == "system" ? "this is NCCL's topology XML (NCCL_TOPO_FILE); use it as topology.file"
+                                 : "NCCL writes this file if NCCL_GRAPH_DUMP_FILE is set");
     if (const std::string& version = text(root, "version"); version != "1")
       fail(root, fmt::format("expected version \"1\" of <graphs>, found \"{}\"", version),
-           "NCCL also refuses any other");
+           "NCCL refuses other versions as well");
     say_of_others(root, {"version", "name"});
     std::map<int, int> lines;  // by id
     for (const XmlElement& element : root.children) {
@@ -47,7 +47,7 @@ class GraphReader {
       if (!is_new)
         fail(element, fmt::format("expected each id once, found {} again (first on line {})", id, first->second));
       if (id > static_cast<int>(SearchGraph::Id::collnet_direct)) {
-        warn(element, fmt::format("<graph> of id {} has no effect: NCCL's are 0 to 4", id));
+        warn(element, fmt::format("<graph> of id {} has no effect: NCCL uses ids 0 to 4", id));
         continue;
       }
       read_graph(element, static_cast<SearchGraph::Id>(id));
@@ -103,13 +103,13 @@ class GraphReader {
   /// Other elements are not NCCL's; it passes over them as well.
   bool is_read(const XmlElement& element, std::string_view name, const XmlElement& parent) {
     if (element.name == name) return true;
-    warn(element, fmt::format("<{}> within <{}> has no effect: NCCL knows no such element", element.name, parent.name));
+    warn(element, fmt::format("<{}> within <{}> has no effect: NCCL has no such element", element.name, parent.name));
     return false;
   }
   void say_of_others(const XmlElement& at, std::initializer_list<std::string_view> known) {
     for (const auto& [name, value] : at.attributes)
       if (std::find(known.begin(), known.end(), name) == known.end())
-        warn(at, fmt::format("{} of <{}> has no effect: NCCL knows no such attribute", name, at.name));
+        warn(at, fmt::format("{} of <{}> has no effect: NCCL has no such attribute", name, at.name));
   }
 
   /// `dev` as NCCL's strtol reads it, but nothing may follow the number.
@@ -129,7 +129,7 @@ class GraphReader {
       fail(at,
            fmt::format("expected dev of <{}> to be a {} number, found \"{}\"", at.name,
                        reading_.hexadecimal ? "hexadecimal" : "whole", found),
-           reading_.hexadecimal ? "NCCL reads it as hexadecimal from 2.21 on: 10 is 16, 0xa is 10" : "");
+           reading_.hexadecimal ? "since 2.21, NCCL reads it as hexadecimal: 10 is 16, 0xa is 10" : "");
     return value > highest_dev ? highest_dev : static_cast<int>(value);
   }
   static constexpr int highest_dev = 1 << 30;  // of no device
@@ -142,16 +142,17 @@ class GraphReader {
     fail(at,
          fmt::format("expected dev of <{}> to be that of {}, found \"{}\"; there {} {}", at.name, what, text(at, "dev"),
                      known.empty() ? "is" : "are", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))),
-         "take the file of this machine, or the machine of this file");
+         "use a file for this machine, or the machine of this file");
   }
 
   const std::string& gpu(const XmlElement& at) {
     say_of_others(at, {"dev", "rank"});
-    const std::string& name = device(at, reading_.devices.gpus, "a GPU that takes part");
+    const std::string& name = device(at, reading_.devices.gpus, "a participating GPU");
     if (at.find("rank") == nullptr) return name;
     if (const int rank = number(at, "rank", 0, 1'000'000); rank != rank_of_.at(name))
-      fail(at, fmt::format("expected rank {} of the GPU of dev {}, found {}", rank_of_.at(name), text(at, "dev"), rank),
-           "leave rank out: NCCL then finds it by dev, on every node");
+      fail(at,
+           fmt::format("expected rank {} for the GPU of dev {}, found {}", rank_of_.at(name), text(at, "dev"), rank),
+           "remove rank: NCCL then finds the GPU by dev, on every node");
     return name;
   }
 
@@ -166,7 +167,7 @@ class GraphReader {
                                      [](const XmlElement& child) { return child.name == "channel"; });
     if (found != channels)
       fail(at, fmt::format("expected as many <channel> as nchannels says, {}, found {}", channels, found),
-           "NCCL does not count them: channels that it does not find it takes to be all of rank 0");
+           "NCCL does not count them: it assumes that missing channels consist only of rank 0");
     if (channels == 0) return;
     if (id == Id::collnet || id == Id::collnet_direct) {
       warn(at, fmt::format("<graph> of id {} has no effect: CollNet is not modeled", static_cast<int>(id)));
@@ -225,7 +226,7 @@ class GraphReader {
       fail(at,
            fmt::format("expected <net> before and after the GPUs of a channel, found {}",
                        channel.enters ? "none after them" : "none before them"),
-           "that is a file of one node; NCCL would take the net of dev 0 for all channels");
+           "this file is for one node; NCCL would use the net of dev 0 for all channels");
     return channel;
   }
 

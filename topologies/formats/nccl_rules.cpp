@@ -36,21 +36,24 @@ Assumed latency_of(LinkKind kind) {
     case LinkKind::nvlink:
     case LinkKind::xgmi:
       return {600ns,
-              "assumed: NCCL charges 0.6 us a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 "
-              "src/graph/tuning.cc); no figure of the link alone is published"};
+              "assumed: NCCL charges 0.6 us for a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 "
+              "src/graph/tuning.cc); no figure for the link alone is published"};
     case LinkKind::c2c:  // below PCIe's: if a GPU has both, it is C2C that data takes, as NCCL has it
-      return {300ns, "assumed: half of a direct NVLink's: it stays on the module; none is published"};
+      return {300ns,
+              "assumed: half of that of a direct NVLink, because the link stays on the module; no figure is published"};
     case LinkKind::pcie:
       return {350ns,
               "assumed: as on a DGX-1V, (2.38 - 2 * 0.5) / 4: 8 B from GPU to GPU over EDR take 2.38 us "
               "(aistabci/abci2.0benchmark f0aa27f2fbbb pt2pt), of which 0.5 us in each adapter, the rest on "
               "four PCIe links"};
     case LinkKind::socket:
-      return {100ns,
-              "assumed: the usual difference between a load from the other socket's memory and one from its own"};
+      return {
+          100ns,
+          "assumed: the usual difference between a load from the memory of the other socket and one from local memory"};
     case LinkKind::infiniband:
     case LinkKind::ethernet:
-      return {500ns, "assumed: as the adapter latency of EDR, stas00/ml-engineering 744d01e18b79 network/README.md"};
+      return {500ns,
+              "assumed: the same as the adapter latency of EDR, stas00/ml-engineering 744d01e18b79 network/README.md"};
     case LinkKind::memory:
       return {100ns, "assumed: about one access to DRAM"};
     case LinkKind::generic:
@@ -80,7 +83,7 @@ Memory memory_of(const CpuModel& cpu) {
     if (family >= 26 || (family == 25 && cpu.model >= 16)) return {"12 channels of DDR5-4800", megabytes(460'800)};
     return {"8 channels of DDR4-3200", megabytes(204'800)};
   }
-  return {"8 channels of DDR4-3200, as nothing is known of this CPU", megabytes(204'800)};
+  return {"8 channels of DDR4-3200, because this CPU is unknown", megabytes(204'800)};
 }
 
 }  // namespace
@@ -139,7 +142,7 @@ InterSocket inter_socket(const CpuModel& cpu) {
     if (cpu.family == 7 && cpu.model == 0x5B) return {megabytes(9'000), "YONGFENG_ZPI_BW"};
     return {megabytes(6'000), "ZPI_BW"};
   }
-  return {megabytes(12'000), "PCI_BW, assumed: NCCL does not know this CPU, and would take LOC_BW, 5 TB/s"};
+  return {megabytes(12'000), "PCI_BW, assumed: NCCL does not know this CPU and would use LOC_BW, 5 TB/s"};
 }
 
 CpuModel nearest_cpu(Bandwidth bandwidth, bool intel) {
@@ -188,9 +191,8 @@ LinkSpec switched(LinkSpec nvlink) {
   const std::size_t at = nvlink.source.rfind("; latency: ");
   nvlink.source.replace(
       at, std::string::npos,
-      "; latency: assumed: half of a direct link's 0.6 us, so that a pair of GPUs over one NVSwitch also "
-      "takes the 0.6 us that NCCL charges a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 "
-      "src/graph/tuning.cc)");
+      "; latency: assumed: half of the 0.6 us of a direct link, so that two GPUs over one NVSwitch also take the 0.6 "
+      "us that NCCL charges for a ring step of LL over NVLink (NVIDIA/nccl 5067397c2676 src/graph/tuning.cc)");
   return nvlink;
 }
 
@@ -198,13 +200,13 @@ LinkSpec memory(const CpuModel& cpu, std::size_t n_domains) {
   const Memory known = memory_of(cpu);
   const auto domains_a_socket = static_cast<std::int64_t>(n_domains > 2 ? n_domains / 2 : 1);
   // Three quarters of the peak: STREAM, as in topologies/presets/dgx-1v.json.
-  LinkSpec out = link(
-      LinkKind::memory, {known.socket.bytes_per_second / 4 * 3 / domains_a_socket},
-      fmt::format("assumed: {} a socket{}, of which three quarters are reached (STREAM triad on two Xeon E5 v3: "
-                  "pugetsystems.com/labs/hpc/memory-performance-for-intel-xeon-haswell-ep-ddr4-596); the file does not "
-                  "say what memory there is",
-                  known.what,
-                  domains_a_socket > 1 ? fmt::format(" over {} NUMA domains", domains_a_socket) : std::string()));
+  LinkSpec out =
+      link(LinkKind::memory, {known.socket.bytes_per_second / 4 * 3 / domains_a_socket},
+           fmt::format("assumed: {} per socket{}, of which three quarters are reached (STREAM triad on two Xeon E5 v3: "
+                       "pugetsystems.com/labs/hpc/memory-performance-for-intel-xeon-haswell-ep-ddr4-596); the file "
+                       "does not describe the memory",
+                       known.what,
+                       domains_a_socket > 1 ? fmt::format(" over {} NUMA domains", domains_a_socket) : std::string()));
   out.duplex = Duplex::half;
   return out;
 }

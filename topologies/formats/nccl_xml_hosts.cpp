@@ -25,8 +25,8 @@ void warn_of_cpu(XmlImport& import, const XmlElement& cpu) {
   const auto known = [&](const char* name, std::initializer_list<std::string_view> all) {
     const std::string* text = cpu.find(name);
     if (text == nullptr || text->empty() || std::find(all.begin(), all.end(), *text) != all.end()) return;
-    import.warn(cpu, fmt::format("{} \"{}\" of a <cpu> is unknown to NCCL; sockets are taken to be joined at {}", name,
-                                 *text, inter_socket(model_of(cpu)).rule));
+    import.warn(cpu, fmt::format("{} \"{}\" of a <cpu> is unknown to NCCL; sockets are assumed to be connected at {}",
+                                 name, *text, inter_socket(model_of(cpu)).rule));
   };
   known("arch", {"x86_64", "arm64", "ppc64"});
   if (text_of(cpu, "arch", "x86_64") == "x86_64")
@@ -34,7 +34,7 @@ void warn_of_cpu(XmlImport& import, const XmlElement& cpu) {
   for (const char* name : {"familyid", "modelid"}) {
     const std::string* text = cpu.find(name);
     if (text != nullptr && !text->empty() && !whole(cpu, name, 0, 1 << 20))
-      import.warn(cpu, fmt::format("{} \"{}\" is no number; taken as 0, as NCCL does", name, *text));
+      import.warn(cpu, fmt::format("{} \"{}\" is not a number; read as 0, as NCCL does", name, *text));
   }
 }
 
@@ -53,10 +53,10 @@ void check_hosts(XmlImport& import) {
   const auto fail = [&](const XmlElement& at, const std::string& what) {
     import.fail(
         at,
-        fmt::format("expected one host, or the trays of a rack that NVLink joins, found {} hosts (host_hash {} "
-                    "and {}{}), and {}",
+        fmt::format("expected one host, or the trays of a rack connected by NVLink, found {} hosts (host_hash {} and "
+                    "{}{}), and {}",
                     import.hosts.size(), import.hosts[0], import.hosts[1], import.hosts.size() > 2 ? " ..." : "", what),
-        "keep the <cpu> elements of one host in the file, and say in the scenario how many nodes there are");
+        "keep only the <cpu> elements of one host in the file, and set the number of nodes in the scenario");
   };
   std::vector<bool> has_gpus(import.hosts.size());
   for (const Found* gpu : import.all(NodeKind::gpu)) {
@@ -67,10 +67,10 @@ void check_hosts(XmlImport& import) {
   for (const Found* cpu : import.all(NodeKind::cpu))
     if (!has_gpus[static_cast<std::size_t>(cpu->host)])
       fail(*cpu->element, fmt::format("no GPU on {}", text_of(*cpu->element, "host_hash", "that without")));
-  import.machine.warnings.push_back(fmt::format(
-      "{}: {} hosts (host_hash) with {} GPUs that NVLink joins, as NCCL writes of a rack; read as one machine: "
-      "\"nodes\" counts racks",
-      import.file, import.hosts.size(), import.all(NodeKind::gpu).size()));
+  import.machine.warnings.push_back(
+      fmt::format("{}: {} hosts (host_hash) with {} GPUs connected by NVLink, which is how NCCL describes a rack; read "
+                  "as one machine, so \"nodes\" counts racks",
+                  import.file, import.hosts.size(), import.all(NodeKind::gpu).size()));
 }
 
 void join_cpus(XmlImport& import) {

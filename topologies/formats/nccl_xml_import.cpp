@@ -41,7 +41,7 @@ class TreeReader {
     host_ = host_of(cpu);
     const int index = add({.kind = NodeKind::cpu, .element = &cpu});
     if (!whole(cpu, "numaid", 0, 1 << 20)) {
-      import_.warn(cpu, fmt::format("numaid \"{}\" names no NUMA domain; CPUs are numbered in the order of the file",
+      import_.warn(cpu, fmt::format("numaid \"{}\" is not a NUMA domain; CPUs are numbered in the order of the file",
                                     text_of(cpu, "numaid")));
     }
     for (const XmlElement& child : cpu.children) {
@@ -98,9 +98,9 @@ class TreeReader {
       const bool gpu = type.starts_with("0x03") || type.starts_with("0x12"), nic = type.starts_with("0x02");
       if (gpu && !lists_gpus_) return What::gpu;
       if (nic && !lists_nets_) return What::nic;
-      import_.warn(pci, gpu || nic ? "a device without <gpu> or <nic>, though others have one; left out, as NCCL does"
-                        : type.empty() ? "a device without a class, so its kind is unknown; left out"
-                                       : fmt::format("a device of class {}; left out", type));
+      import_.warn(pci, gpu || nic ? "a device without <gpu> or <nic>, although others have one; ignored, as NCCL does"
+                        : type.empty() ? "a device without a class, so its kind is unknown; ignored"
+                                       : fmt::format("a device of class {}; ignored", type));
       return What::other;
     }
     return What::bridge;
@@ -132,9 +132,9 @@ class TreeReader {
         import_.found[index].nic = &child;
       } else if (child.name == "nic" && kind == What::gpu) {
         import_.fail(child, fmt::format("expected a <gpu> or a <nic> in the <pci> {}, found both", busid),
-                     "give each a <pci> of its own");
+                     "give each its own <pci>");
       } else if (child.name == "nic") {
-        import_.warn(child, fmt::format("a second <nic> in the <pci> {}; left out, as NCCL does", busid));
+        import_.warn(child, fmt::format("a second <nic> in the <pci> {}; ignored, as NCCL does", busid));
       }
     }
     import_.found[index].uplink = uplink(pci, static_cast<int>(index));
@@ -147,15 +147,15 @@ class TreeReader {
     const std::string* part = gpu.find("mlopart");
     if (part == nullptr || part->empty() || part->starts_with('-')) return;
     import_.fail(gpu,
-                 fmt::format("expected whole GPUs, found part {} of the one in the <pci> {} (mlopart)", *part, busid),
-                 "GPUs that MLOPart splits are not modeled: keep one <gpu> per <pci>, without mlopart");
+                 fmt::format("expected whole GPUs, found part {} of the GPU in the <pci> {} (mlopart)", *part, busid),
+                 "GPUs split by MLOPart are not modeled: keep one <gpu> per <pci>, without mlopart");
   }
 
   void read_gpu(const XmlElement& gpu, Found& found) {
     found.gpu = &gpu;
     keep(gpu, found);
     if (gpu.find("dev") != nullptr) found.dev = whole_or_drop(gpu, "dev", found, "GPUs are numbered by their bus ids");
-    whole_or_drop(gpu, "rank", found, "ranks are in the order of dev anyhow");
+    whole_or_drop(gpu, "rank", found, "ranks are in the order of dev anyway");
     read_gdr(import_, gpu, found.attributes, "gdr");
     const std::string* sm = gpu.find("sm");
     if (sm == nullptr || sm->empty()) return;
@@ -172,7 +172,7 @@ class TreeReader {
       found.attributes[name] = std::to_string(*number);
       return static_cast<int>(*number);
     }
-    import_.warn(at, fmt::format("{} \"{}\" is no number of a device; {}", name, *text, instead));
+    import_.warn(at, fmt::format("{} \"{}\" is not a device number; {}", name, *text, instead));
     found.attributes.erase(name);
     return std::nullopt;
   }
@@ -182,7 +182,7 @@ class TreeReader {
     if (busid.empty()) import_.fail(pci, "expected a bus id such as \"0000:07:00.0\" in <pci>, found none");
     const auto [first, is_new] = lines_.emplace(std::pair{host_, busid}, pci.line);
     if (!is_new) {
-      import_.warn(pci, fmt::format("bus id {} occurs here again (first on line {}); taken as another device", busid,
+      import_.warn(pci, fmt::format("bus id {} occurs here again (first on line {}); read as another device", busid,
                                     first->second));
     }
     return busid;
@@ -205,12 +205,11 @@ class TreeReader {
       if (fastest != nullptr && fastest->uplink.bandwidth > own) {
         own = fastest->uplink.bandwidth;
         const PcieLink as = nearest_pcie(own);
-        import_.warn(pci,
-                     fmt::format("the uplink of switch {} says {}, below PCIe 3 and slower than a device below it, as "
-                                 "virtual switches do; taken as fast as that device, {} x{}",
-                                 text_of(pci, "busid"), rule, as.rate->text, as.width));
+        import_.warn(pci, fmt::format("the uplink of switch {} states {}, below PCIe 3 and slower than a device below "
+                                      "it, as virtual switches do; assumed to be as fast as that device, {} x{}",
+                                      text_of(pci, "busid"), rule, as.rate->text, as.width));
         rate = as.rate, width = as.width;
-        rule = fmt::format("{} x{} (the file says {})", rate->text, width, rule);
+        rule = fmt::format("{} x{} (the file states {})", rate->text, width, rule);
       }
     }
     return link(LinkKind::pcie, own,
@@ -222,7 +221,7 @@ class TreeReader {
     const PcieRate* gen3 = &pcie_rates[2];
     const std::string* text = pci.find("link_speed");
     if (text == nullptr || text->empty()) {
-      import_.warn(pci, "no link_speed; taken as 8 GT/s, as NCCL does");
+      import_.warn(pci, "no link_speed; assumed to be 8 GT/s, as NCCL does");
       return gen3;
     }
     double number = 0;
@@ -231,13 +230,12 @@ class TreeReader {
     const auto known = std::find_if(pcie_rates.begin(), pcie_rates.end(),
                                     [&](const PcieRate& rate) { return rate.gigatransfers == number; });
     if (error != std::errc() || known == pcie_rates.end() || !unit.starts_with(" GT/s")) {
-      import_.warn(pci, fmt::format("link_speed \"{}\" is unknown; taken as 8 GT/s, as NCCL does", *text));
+      import_.warn(pci, fmt::format("link_speed \"{}\" is unknown; assumed to be 8 GT/s, as NCCL does", *text));
       return gen3;
     }
     if (unit != " GT/s" && unit != " GT/s PCIe") {
-      import_.warn(
-          pci, fmt::format("link_speed \"{}\" is not how NCCL spells it, which would take it as 8 GT/s; taken as {}",
-                           *text, known->text));
+      import_.warn(pci, fmt::format("link_speed \"{}\" is not NCCL's spelling, so NCCL would assume 8 GT/s; read as {}",
+                                    *text, known->text));
     }
     return &*known;
   }
@@ -245,7 +243,7 @@ class TreeReader {
   int pcie_width(const XmlElement& pci) {
     const auto width = whole(pci, "link_width", 1, 32);
     if (width) return static_cast<int>(*width);
-    import_.warn(pci, fmt::format("link_width \"{}\"; taken as x16, as NCCL does", text_of(pci, "link_width")));
+    import_.warn(pci, fmt::format("link_width \"{}\"; assumed to be x16, as NCCL does", text_of(pci, "link_width")));
     return 16;
   }
 
@@ -262,8 +260,8 @@ class TreeReader {
                            : root.name == "algo"     ? "an MSCCL algorithm"
                            : root.name == "topology" ? "another topology format, perhaps hwloc's"
                                                      : fmt::format("an XML file whose root is <{}>", root.name);
-  import.fail(root, "expected NCCL's topology XML, whose root is <system>, found " + what,
-              "NCCL writes it where NCCL_TOPO_DUMP_FILE says");
+  import.fail(root, "expected NCCL's topology XML with the root <system>, found " + what,
+              "NCCL writes this file if NCCL_TOPO_DUMP_FILE is set");
 }
 
 void describe(XmlImport& import) {
@@ -277,7 +275,7 @@ void describe(XmlImport& import) {
   if (machine.warnings.size() > most_warnings) {
     const std::size_t more = machine.warnings.size() - most_warnings;
     machine.warnings.resize(most_warnings);
-    machine.warnings.push_back(fmt::format("{}: {} more such lines", import.file, more));
+    machine.warnings.push_back(fmt::format("{}: {} more lines like this", import.file, more));
   }
 }
 
@@ -318,7 +316,7 @@ void read_gdr(XmlImport& import, const XmlElement& at, std::map<std::string, std
   const std::string* text = at.find("gdr");
   if (text == nullptr || text->empty()) return;
   const auto number = whole(at, "gdr", INT64_MIN, INT64_MAX);
-  if (!number) import.warn(at, fmt::format("gdr \"{}\" is neither 0 nor 1; taken as 0, as NCCL does", *text));
+  if (!number) import.warn(at, fmt::format("gdr \"{}\" is neither 0 nor 1; read as 0, as NCCL does", *text));
   attributes[key] = number.value_or(0) == 0 ? "0" : "1";
 }
 
@@ -352,7 +350,7 @@ Machine import_nccl_xml(std::string_view text, const std::string& file, const Nc
   }
   if (import.all(NodeKind::gpu).empty()) {
     import.fail(root, "expected at least one GPU: a <gpu>, or a <pci> of class 0x03... or 0x12..., found none",
-                "a file that leaves GPUs to the system that reads it cannot be used elsewhere; take a full dump");
+                "a file that omits the GPUs works only on its own system; use a full dump");
   }
   check_hosts(import);
   read_nets(import);

@@ -45,7 +45,7 @@ class LinkReader {
       take_nvlinks(*import_.options.nvlink_from);
     } else if (!has_links_ && gpus_.size() > 1) {
       import_.machine.warnings.push_back(fmt::format(
-          "{}: no NVLinks between the GPUs are listed; assumed to have none, unless {} names a machine that has them",
+          "{}: no NVLinks between the GPUs are listed, so none are assumed, unless {} names a machine that has them",
           import_.file, option_or_key("nvlink", "dgx-a100")));
     }
   }
@@ -80,8 +80,7 @@ class LinkReader {
     if (!model) return;
     const std::optional<int> sm = sm_of(*model);
     if (!sm) {
-      throw InputError(import_.file,
-                       fmt::format("expected a model of GPU that NCCL has a rule for, found \"{}\"", *model),
+      throw InputError(import_.file, fmt::format("expected a GPU model that NCCL has a rule for, found \"{}\"", *model),
                        did_you_mean(*model, gpu_models()));
     }
     bool used = false;
@@ -92,8 +91,7 @@ class LinkReader {
       }
     }
     if (!used)
-      import_.machine.warnings.push_back(import_.file +
-                                         ": the file states each GPU's sm; the model that you set is not used");
+      import_.machine.warnings.push_back(import_.file + ": not used because the file states the sm of each GPU");
   }
 
   /// AMD's have "gcn" instead.
@@ -102,8 +100,8 @@ class LinkReader {
     const auto unknown = std::count_if(gpus_.begin(), gpus_.end(), is_unknown);
     if (unknown == 0) return;
     import_.machine.warnings.push_back(
-        fmt::format("{}: the file does not state the model of {} of {} GPUs: library nccl needs it, and NVLinks are "
-                    "taken as those of sm 80; {} states it",
+        fmt::format("{}: the file does not state the model of {} of {} GPUs, which library nccl needs; NVLinks are "
+                    "assumed to be those of sm 80; set the model with {}",
                     import_.file, unknown, gpus_.size(), option_or_key("gpu", "A100")));
   }
 
@@ -120,13 +118,14 @@ class LinkReader {
   void read_peer(const Found& gpu, const XmlElement& entry) {
     const auto count = whole(entry, "count", 1, most_links);
     if (!count) {
-      return import_.warn(entry, fmt::format("count \"{}\" is no number of links; left out", text_of(entry, "count")));
+      return import_.warn(entry,
+                          fmt::format("count \"{}\" is not a number of links; ignored", text_of(entry, "count")));
     }
     const std::string target = lower(text_of(entry, "target")), type = lower(text_of(entry, "tclass"));
     const Found* found = target_of(entry, gpu.host, target);
     if (found == &gpu) {
       return import_.warn(entry,
-                          fmt::format("a link from {} to itself, as some virtual machines write; left out", target));
+                          fmt::format("a link from {} to itself, as some virtual machines write; ignored", target));
     }
     const bool names_gpu = found != nullptr && found->kind == NodeKind::gpu;
     if (type.starts_with("0x068000") || is_unseen_switch(target)) {
@@ -139,8 +138,9 @@ class LinkReader {
     } else if (names_gpu) {
       note_pair(gpu, *found, entry, *count);
     } else {
-      import_.warn(
-          entry, fmt::format("target {} is no GPU of this file, and class \"{}\" no NVSwitch; left out", target, type));
+      import_.warn(entry,
+                   fmt::format("target {} is not a GPU in this file, and class \"{}\" is not an NVSwitch; ignored",
+                               target, type));
     }
   }
 
@@ -159,19 +159,18 @@ class LinkReader {
                                    const std::vector<const Found*>& all) const {
     import_.fail(
         entry,
-        fmt::format("expected a target that is one device, found {}, which the devices on lines {} and {} have", busid,
-                    all[0]->element->line, all[1]->element->line),
-        "give one of them another bus id");
+        fmt::format(
+            "expected a target that identifies one device, found {}, which the devices on lines {} and {} share", busid,
+            all[0]->element->line, all[1]->element->line),
+        "change the bus id of one of them");
   }
 
   /// NCCL adds the entries up. Files that list each peer across the NVSwitches list the same links once per peer.
   std::int64_t links_to_switch(const Found& gpu, const SwitchEntries& entries) {
     if (entries.names_gpu == nullptr || entries.sum <= most_links_of(gpu)) return entries.sum;
-    import_.warn(
-        *entries.names_gpu,
-        fmt::format("the entries to NVSwitches name GPUs and are {} links together, where a GPU of its sm has {}; "
-                    "taken as {} links, once for all peers",
-                    entries.sum, most_links_of(gpu), entries.most));
+    import_.warn(*entries.names_gpu, fmt::format("the entries to NVSwitches name GPUs and add up to {} links, but a "
+                                                 "GPU of this sm has {}; read as {} links, once for all peers",
+                                                 entries.sum, most_links_of(gpu), entries.most));
     return entries.most;
   }
 
@@ -179,9 +178,8 @@ class LinkReader {
 
   void warn_of_many(const Found& gpu, std::int64_t count) {
     if (count <= most_links_of(gpu)) return;
-    import_.warn(*gpu.gpu,
-                 fmt::format("{} NVLinks of this GPU, where one of its sm has {} at most; taken as they stand", count,
-                             most_links_of(gpu)));
+    import_.warn(*gpu.gpu, fmt::format("this GPU has {} NVLinks, but a GPU of its sm has at most {}; used as stated",
+                                       count, most_links_of(gpu)));
   }
 
   void note_pair(const Found& gpu, const Found& peer, const XmlElement& entry, std::int64_t count) {
@@ -199,7 +197,7 @@ class LinkReader {
     const std::int64_t count = std::max(entry.forth, entry.back);
     if (entry.forth != entry.back) {
       import_.warn(*entry.element,
-                   fmt::format("one end of the link between {} and {} says {}, the other {}; taken as {}",
+                   fmt::format("one end of the link between {} and {} states {}, the other {}; read as {}",
                                import_.machine.devices[pair.first].name, import_.machine.devices[pair.second].name,
                                entry.forth, entry.back, count));
     }
@@ -244,10 +242,11 @@ class LinkReader {
   void read_c2c(const Found& gpu, const XmlElement& entry) {
     const auto count = whole(entry, "count", 1, most_links), mbps = whole(entry, "bw", 1, 10'000'000);
     if (!count || !mbps) {
-      return import_.warn(entry, fmt::format("<c2c> with count \"{}\" and bw \"{}\" MB/s; left out",
+      return import_.warn(entry, fmt::format("<c2c> with count \"{}\" and bw \"{}\" MB/s; ignored",
                                              text_of(entry, "count"), text_of(entry, "bw")));
     }
-    const LinkSpec each = link(LinkKind::c2c, {*mbps * 1'000'000}, import_.place(entry) + ": bw of <c2c>, MB/s a link");
+    const LinkSpec each =
+        link(LinkKind::c2c, {*mbps * 1'000'000}, import_.place(entry) + ": bw of <c2c>, MB/s per link");
     import_.machine.cables.push_back({gpu.device, cpu_of(gpu), joined(each, static_cast<int>(*count))});
   }
 
@@ -270,7 +269,7 @@ class LinkReader {
       const auto to = by_busid_.find({from == nullptr ? 0 : from->host, lower(text_of(child, "target"))});
       if (to != by_busid_.end() && to->second.size() > 1) fail_ambiguous(child, to->first.second, to->second);
       if (from == nullptr || from->merged || to == by_busid_.end() || to->second.front() == from) {
-        import_.warn(child, fmt::format("<pcilink> to {}, which is no other device of this file; left out",
+        import_.warn(child, fmt::format("<pcilink> to {}, which is not another device in this file; ignored",
                                         text_of(child, "target")));
         continue;
       }
@@ -289,7 +288,7 @@ class LinkReader {
       throw InputError(import_.file, message, hint);
     };
     if (has_links_)
-      fail("the file lists the links between GPUs itself", "leave out the machine whose NVLinks it shall have");
+      fail("the file already lists the links between GPUs", "remove the machine that supplies the NVLinks");
     if (from.n_gpus() != gpus_.size()) {
       fail(fmt::format("expected NVLinks of a machine with {} GPUs, found {} with {}", gpus_.size(), from.name,
                        from.n_gpus()),
@@ -314,7 +313,7 @@ class LinkReader {
     }
     if (import_.machine.cables.size() == before) {
       fail(fmt::format("expected a machine with NVLinks, found {}, which has none", from.name),
-           "`ringsim list nodes` shows all");
+           "`ringsim list nodes` lists all");
     }
   }
 

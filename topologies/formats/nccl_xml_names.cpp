@@ -36,10 +36,10 @@ void warn_of_ranks(XmlImport& import, const std::vector<Found*>& gpus) {
     const auto rank = gpu->gpu == nullptr ? std::nullopt : whole(*gpu->gpu, "rank", 0, 1 << 20);
     if (!rank) return;
     if (last && *rank < *last)
-      return import.warn(*gpu->gpu, fmt::format("rank {} stands after rank {} in the order of dev; the GPUs are gpu0, "
-                                                "gpu1 ... in the order of dev, and \"ranks\" of a collective sets "
-                                                "another order of ranks",
-                                                *rank, *last));
+      return import.warn(
+          *gpu->gpu, fmt::format("rank {} is after rank {} in the order of dev; the GPUs are named gpu0, gpu1 ... in "
+                                 "the order of dev; to set another order of ranks, use \"ranks\" of a collective",
+                                 *rank, *last));
     last = rank;
   }
 }
@@ -59,10 +59,11 @@ void warn_of_rails(XmlImport& import, const std::vector<Found*>& nics) {
   }
   if (!by_number)
     import.machine.warnings.push_back(
-        import.file + ": the NICs' \"rail\" is not their place among them; a fabric of kind rail goes by their places");
+        import.file +
+        ": the \"rail\" of the NICs differs from their position; a fabric of kind rail uses the position");
   if (!one_plane)
     import.machine.warnings.push_back(import.file +
-                                      ": the NICs are of several planes (\"plane\"); a fabric joins them as one");
+                                      ": the NICs belong to several planes (\"plane\"); a fabric connects them as one");
 }
 
 }  // namespace

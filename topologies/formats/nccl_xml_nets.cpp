@@ -26,13 +26,13 @@ bool is_used(XmlImport& import, const XmlElement& net) {
   if (net.name != "net") return false;
   if (!whole(net, "dev", 0, 1 << 20)) {
     import.warn(net, net.find("dev") == nullptr
-                         ? "a <net> without dev; left out, as NCCL does"
-                         : fmt::format("dev \"{}\" of a <net> is no number; left out", text_of(net, "dev")));
+                         ? "a <net> without dev; ignored, as NCCL does"
+                         : fmt::format("dev \"{}\" of a <net> is not a number; ignored", text_of(net, "dev")));
     return false;
   }
   const std::string* used = net.find("net");
   if (used != nullptr && whole(net, "net", INT64_MIN, INT64_MAX).value_or(0) == 0) {
-    import.warn(net, fmt::format("a <net> that is not used for messages (net=\"{}\"); left out", *used));
+    import.warn(net, fmt::format("a <net> that is not used for messages (net=\"{}\"); ignored", *used));
     return false;
   }
   return true;
@@ -49,7 +49,7 @@ void keep_net(XmlImport& import, const XmlElement& net, const std::string& prefi
     if (const auto number = whole(net, name, 0, 1 << 20)) {
       attributes[prefix + name] = std::to_string(*number);
     } else {
-      import.warn(net, fmt::format("{} \"{}\" of a <net> is no number; left out", name, text_of(net, name)));
+      import.warn(net, fmt::format("{} \"{}\" of a <net> is not a number; ignored", name, text_of(net, name)));
       attributes.erase(prefix + name);
     }
   }
@@ -66,15 +66,15 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
   if (speed && *speed > 0 && *speed <= fastest_mbps) return {*speed};
   const std::string odd = fmt::format("speed \"{}\" Mb/s", text);
   if (import.options.nic) {
-    import.warn(net, odd + "; taken as the user states");
+    import.warn(net, odd + "; the user's value is used");
     return {0, true};
   }
   if (speed && *speed > fastest_mbps && *speed / 1000 <= fastest_mbps) {
-    import.warn(net,
-                fmt::format("{} is beyond any NIC; taken as kb/s: {} Gb/s", odd, static_cast<double>(*speed) / 1e6));
+    import.warn(
+        net, fmt::format("{} is faster than any NIC; read as kb/s: {} Gb/s", odd, static_cast<double>(*speed) / 1e6));
     return {*speed / 1000};
   }
-  import.warn(net, fmt::format("{}; taken as 10 Gb/s, as NCCL does where it is 0 or less", odd));
+  import.warn(net, fmt::format("{}; read as 10 Gb/s, as NCCL does for values of 0 or less", odd));
   return {default_mbps};
 }
 
@@ -110,8 +110,8 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
   for (const XmlElement* net : nets) {
     if (const std::string guid = guid_of(*net); !guid.empty()) {
       if (!ports.emplace(guid, text_of(*net, "port")).second) {
-        import.warn(*net,
-                    fmt::format("port {} of guid {} occurs here again; counted once", text_of(*net, "port"), guid));
+        import.warn(
+            *net, fmt::format("port {} of guid {} occurs here again; counted only once", text_of(*net, "port"), guid));
         continue;
       }
     }
@@ -126,7 +126,7 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
   if (latency.count() > 0) {
     port.latency = latency;
     port.source =
-        fmt::format("bandwidth: {0}: {1} Mb/s; latency: {0}: what its <net> says", import.place(*nets.front()), mbps);
+        fmt::format("bandwidth: {0}: {1} Mb/s; latency: {0}: from its <net>", import.place(*nets.front()), mbps);
   }
   return port;
 }
@@ -148,8 +148,8 @@ void read_nets(XmlImport& import) {
       if (nic->element == nic->nic) {
         Found* first = by_interface.emplace(std::pair{nic->host, interface_of(net)}, nic).first->second;
         if (first != nic) {
-          import.warn(net, fmt::format("{} has no PCI device and is listed again (first on line {}); counted once, and "
-                                       "joined to each CPU that lists it",
+          import.warn(net, fmt::format("{} has no PCI device and is listed again (first on line {}); counted once and "
+                                       "connected to every CPU that lists it",
                                        interface_of(net), first->nic->line));
           nic->same = first;
           continue;
@@ -181,12 +181,11 @@ void read_nets(XmlImport& import) {
   }
   if (!silent.empty())
     import.warn(*silent.front()->element,
-                fmt::format("the file does not state the speed of {} of {} NICs; this is the first; {} has to state it "
-                            "before they can be cabled",
+                fmt::format("the file does not state the speed of {} of {} NICs, of which this is the first; to cable "
+                            "them, set it with {}",
                             silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "200 Gb/s")));
   if (import.options.nic && !import.used_nic_option) {
-    import.machine.warnings.push_back(
-        import.file + ": the file states the speed of every NIC; the NIC rate that you set is not used");
+    import.machine.warnings.push_back(import.file + ": not used because the file states the speed of every NIC");
   }
 }
 

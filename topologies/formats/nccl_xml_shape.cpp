@@ -80,7 +80,7 @@ void add_slots(XmlImport& import) {
     slot.uplink = import.found[widest].uplink;
     slot.uplink.latency = Picoseconds{0};
     slot.uplink.source = fmt::format(
-        "bandwidth: {}: the link of {}, which its functions share; latency: none: those of the functions have it",
+        "bandwidth: {}: the link of {}, shared by its functions; latency: none: counted in the links of the functions",
         import.place(*function.element), device.second);
     import.found.push_back(std::move(slot));
     for (const std::size_t i : functions) import.found[i].parent = static_cast<int>(import.found.size()) - 1;
@@ -91,7 +91,7 @@ void add_slots(XmlImport& import) {
   }
   if (slots > 0)
     import.machine.warnings.push_back(
-        slots == 1 ? first : fmt::format("{}; so do those of {} more devices of this file", first, slots - 1));
+        slots == 1 ? first : fmt::format("{}; the same applies to {} more devices in this file", first, slots - 1));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class WordCheck {
     if (attribute == "keep" || contains(word.attributes, attribute)) return;
     if (!said_.emplace(word.name, attribute).second) return;
     const std::string hint = did_you_mean(attribute, word.attributes);
-    import_.warn(element, fmt::format("attribute \"{}\" of <{}> is not understood; left out{}", attribute, word.name,
+    import_.warn(element, fmt::format("attribute \"{}\" of <{}> is unknown and ignored{}", attribute, word.name,
                                       hint.empty() ? "" : ": " + hint));
   }
 
@@ -96,11 +96,11 @@ class WordCheck {
     const std::string hint = did_you_mean(element.name, fitting);
     const XmlElement* inside = known_in(element);
     if (inside == nullptr && hint.empty())
-      return import_.warn(element, fmt::format("<{}> within <{}> is not understood; left out", element.name, within));
+      return import_.warn(element, fmt::format("<{}> within <{}> is unknown and ignored", element.name, within));
     import_.fail(element,
                  fmt::format("expected {} in a <{}>, found <{}>{}", fitting.empty() ? "nothing" : tags(fitting), within,
                              element.name, inside == nullptr ? "" : fmt::format(" with a <{}> in it", inside->name)),
-                 hint.empty() ? "NCCL skips elements that it does not know, with everything in them" : hint);
+                 hint.empty() ? "NCCL skips unknown elements and everything inside them" : hint);
   }
 
   static const XmlElement* known_in(const XmlElement& element) {
@@ -117,7 +117,7 @@ class WordCheck {
         word.within.empty()
             ? fmt::format("expected one <{}>, the root of the file, found another in a <{}>", word.name, within)
             : fmt::format("expected <{}> in a {}, found it in a <{}>", word.name, tags(word.within), within),
-        word.name == "gpu" ? "NCCL does not read it there; the <pci> around it has its bus id and its link"
+        word.name == "gpu" ? "NCCL does not read it there; the enclosing <pci> has the bus id and the link"
                            : "NCCL does not read it there; move it");
   }
 

@@ -87,9 +87,9 @@ class Builder {
     const auto tell = [&](std::size_t pairs, const std::string& first, std::string_view what) {
       if (pairs == 0) return;
       machine_.warnings.push_back(
-          fmt::format("{}: {}, and the CPU affinities are {}{}; the matrix is taken, though a virtual machine may show "
-                      "either wrong",
-                      file_, first, what, pairs > 1 ? fmt::format(", as of {} pairs", pairs) : ""));
+          fmt::format("{}: {}, but the CPU affinities are {}{}; the matrix is used, although a virtual machine may "
+                      "show either incorrectly",
+                      file_, first, what, pairs > 1 ? fmt::format(", as for {} pairs", pairs) : ""));
     };
     tell(near, first_near, "different");
     tell(far, first_far, "the same");
@@ -118,10 +118,10 @@ class Builder {
       const Near ac = matrix_.rows[a].near[c], cb = matrix_.rows[c].near[b];
       if (c == a || c == b || ac == unknown || cb == unknown || ac > level || cb > level) continue;
       fail(file_, matrix_.rows[a].line, fmt::format("{} contradicts {} and {}", cell(a, b), cell(a, c), cell(c, b)),
-           "what is near to one of two neighbors is as near to the other");
+           "if two devices are neighbors, a device near one is equally near the other");
     }
     fail(file_, matrix_.rows[a].line,
-         fmt::format("{} contradicts the row's other cells, which join the two by {} or nearer", cell(a, b),
+         fmt::format("{} contradicts the other cells of the row, which connect the two at {} or nearer", cell(a, b),
                      word_of(level)));
   }
 
@@ -144,8 +144,8 @@ class Builder {
     }
     if (!unplaced.empty() && n_ > 1) {
       machine_.warnings.push_back(
-          fmt::format("{}: the matrix does not show what shares a PCIe switch with {}; each is assumed to be attached "
-                      "to the CPU of the same affinity",
+          fmt::format("{}: the matrix does not show which devices share a PCIe switch with {}; each is assumed to be "
+                      "attached to the CPU with the same affinity",
                       file_, unplaced));
     }
   }
@@ -168,9 +168,9 @@ class Builder {
       return each_of(cable.link);
     }
     throw InputError(file_,
-                     fmt::format("the matrix has {}, and {} has no {} link to take the speed from", what, like_.name,
-                                 to_string(kind)),
-                     fmt::format("name a machine that has: `ringsim list nodes` shows all"));
+                     fmt::format("the matrix has {}, but {} has no {} link that could supply the speed", what,
+                                 like_.name, to_string(kind)),
+                     fmt::format("name a machine that has one; `ringsim list nodes` lists all"));
   }
 
   /// True if it is what joins a CPU and a host bridge of its own: no PCIe of any speed.
@@ -214,11 +214,9 @@ class Builder {
     }
     if (silent > 0)
       machine_.warnings.push_back(fmt::format(
-          "{}: {} has no NIC whose rate the {} NICs of the matrix could have; {} has to state it before they "
-          "can be cabled",
+          "{}: {} has no NIC that could supply the rate of the {} NICs in the matrix; to cable them, set it with {}",
           file_, like_.name, silent, nccl::option_or_key("nic", "200 Gb/s")));
-    if (nic_ && counts_["nic"] == 0)
-      machine_.warnings.push_back(file_ + ": the matrix has no NICs; the NIC rate that you set is not used");
+    if (nic_ && counts_["nic"] == 0) machine_.warnings.push_back(file_ + ": not used because the matrix has no NICs");
   }
 
   /// The user's port, of the kind that NICs of `like` have.
@@ -294,8 +292,8 @@ class Builder {
     memory.source =
         fmt::format("bandwidth: {:g} times that of a NUMA domain of {}: {}", share, like_.name, memory.source);
     machine_.warnings.push_back(fmt::format(
-        "{}: {} has {} NUMA domain{} per socket, the matrix {}; each CPU is taken to have the memory of {:.3g} "
-        "of {}'s domains, {}",
+        "{}: {} has {} NUMA domain{} per socket, but the matrix has {}; each CPU is assumed to have the memory of "
+        "{:.3g} of the domains of {}, {}",
         file_, like_.name, of_like, of_like == 1 ? "" : "s", of_socket, share, like_.name, format(memory.bandwidth)));
     return memory;
   }
@@ -310,7 +308,8 @@ class Builder {
     join(bridge, cpu,
          {.bandwidth = memory,
           .kind = LinkKind::pcie,
-          .source = "bandwidth: assumed: within a CPU, as much as its memory; latency: assumed: counted with PCIe's"});
+          .source =
+              "bandwidth: assumed: within a CPU, the same as its memory; latency: assumed: included in that of PCIe"});
     return bridge;
   }
 

@@ -103,7 +103,7 @@ class Parser {
     if (names.size() > most_devices)
       fail(file_, header_.line + 1, fmt::format("expected at most {} devices", most_devices));
     if (std::set(names.begin(), names.end()).size() != names.size())
-      fail(file_, header_.line + 1, "expected each device once in the header");
+      fail(file_, header_.line + 1, "expected each device only once in the header");
     Matrix matrix;
     for (std::size_t i = header_.line + 1; i < lines_.size(); ++i) read_line(lines_[i], i + 1, matrix);
     if (matrix.rows.size() < names.size())
@@ -165,7 +165,7 @@ class Parser {
            fmt::format("expected the end of the matrix after {} rows, found {}", header_.names.size(), tokens[0]));
     } else if (in_log() && cells_of(tokens, header_.names.front()) > 0) {
       fail(file_, line, fmt::format("expected one matrix, found the row of {} again", header_.names.front()),
-           "leave the lines of one node in the text");
+           "keep only the lines of one node in the text");
     }
   }
 

@@ -62,8 +62,8 @@ bool denies_gpudirect(const TopologySpec& topology) {
 
 std::string what_denied_gpudirect_means(const std::string& denied) {
   return denied +
-         ": data goes through host memory there; NCCL writes gdr=\"0\" if nvidia-peermem (or DMA-BUF) is not loaded; "
-         "transport.gpudirect=true shows the times with GPUDirect";
+         ": data passes through host memory there; NCCL writes gdr=\"0\" if nvidia-peermem (or DMA-BUF) is not loaded; "
+         "to simulate GPUDirect, set transport.gpudirect=true";
 }
 
 std::string expected_of_attribute(NodeKind kind, std::string_view key, const std::string& value) {
@@ -72,10 +72,11 @@ std::string expected_of_attribute(NodeKind kind, std::string_view key, const std
   };
   if (kind != NodeKind::gpu && kind != NodeKind::nic) return "";
   const std::string_view word = kind == NodeKind::nic ? of_port(key) : key;
-  if (word == "gdr" && value != "0" && value != "1") return "\"0\" or \"1\": whether it supports GPUDirect RDMA";
+  if (word == "gdr" && value != "0" && value != "1")
+    return "\"0\" or \"1\", which states whether it supports GPUDirect RDMA";
   if (kind == NodeKind::gpu && word == "sm") return whole(1, most_sm, "a compute capability such as \"90\"");
-  if (word == "dev") return whole(0, most_number, "the number of a device");
-  if (kind == NodeKind::nic && word == "port") return whole(0, most_number, "the number of a port");
+  if (word == "dev") return whole(0, most_number, "a device number");
+  if (kind == NodeKind::nic && word == "port") return whole(0, most_number, "a port number");
   if (kind == NodeKind::nic && word == "distance" && !path_type(value)) return "PIX, PXB, PHB or SYS";
   return "";
 }

@@ -58,7 +58,7 @@ LinkSpec link_type(const Place& type) {
   link.latency = quantity(sourced(type.at("latency"), "latency", link.source), parse_time);
   if (type.has("routing")) {
     if (link.kind != LinkKind::infiniband && link.kind != LinkKind::ethernet)
-      type.fail("expected no \"routing\" for a link within a machine", "it is of the network behind a NIC's port");
+      type.fail("expected no \"routing\" for a link within a machine", "it belongs to the network behind a NIC's port");
     link.routing = sourced(type.at("routing"), "routing", link.source).word<RoutingPolicy>(routing_policies());
   }
   if (type.has("nccl_bandwidth")) {

@@ -47,7 +47,7 @@ class LinkTypes {
     const std::string& name = *unused_.begin();
     std::vector<std::string> library;
     for (const auto& [each, link] : library_links()) library.push_back(each);
-    root.at("link_types").at(name).fail("no link and no port is of type \"" + name + "\"", did_you_mean(name, library));
+    root.at("link_types").at(name).fail("no link or port has the type \"" + name + "\"", did_you_mean(name, library));
   }
 
  private:
@@ -58,7 +58,7 @@ class LinkTypes {
 /// Requires the origin of what the file says of devices and cables: a source, what is assumed, or both.
 void require_origin(const Place& layout) {
   layout.allow({"source", "assumed"});
-  if (layout.entries().empty()) layout.fail("expected a \"source\", what is \"assumed\", or both");
+  if (layout.entries().empty()) layout.fail("expected \"source\", \"assumed\" or both");
   for (const auto& [key, text] : layout.entries()) text.text();
 }
 
@@ -113,12 +113,12 @@ Machine::Device device(const Place& entry, LinkTypes& types) {
   Machine::Device made{"", entry.at("kind").word(device_kinds), std::nullopt, {}};
   const bool is_nic = made.kind == NodeKind::nic, stays_alone = entry.has("cabled") && !entry.at("cabled").truth();
   if (entry.has("port") != (is_nic && !stays_alone) || (entry.has("cabled") && !is_nic)) {
-    entry.fail("a nic, and nothing else, has a \"port\": the type of link that it offers to the fabric",
-               "a nic that joins no fabric (storage, management) has \"cabled\": false instead");
+    entry.fail("only a nic, and every nic, has a \"port\", the link type that it offers to the fabric",
+               "for a nic that is not connected to the fabric (storage, management), set \"cabled\": false instead");
   }
   if (entry.has("port")) made.port = types.find(entry.at("port"));
   if (entry.has("memory")) {
-    if (made.kind != NodeKind::gpu) entry.at("memory").fail("expected it only for a gpu");
+    if (made.kind != NodeKind::gpu) entry.at("memory").fail("expected it only for a GPU");
     const std::string what = "memory";
     const Place size = sourced(entry.at("memory"), what, made.memory_source);
     made.memory_source.erase(0, what.size() + 2);  // "memory: "
@@ -159,7 +159,7 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> ends(const Place& entry, co
   const auto from = listed_devices(entry.at("from"), ids), to = listed_devices(entry.at("to"), ids);
   const std::size_t most = std::max(from.size(), to.size());
   if (most % from.size() != 0 || most % to.size() != 0) {
-    entry.fail("expected two lists of equal length, or one a multiple of the other, found " +
+    entry.fail("expected two lists of equal length, or one length that is a multiple of the other, found " +
                std::to_string(from.size()) + " and " + std::to_string(to.size()) + " devices");
   }
   for (std::size_t i = 0; i < most; ++i) {
@@ -175,7 +175,7 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
   if (entry.has("count")) {
     const Json& count = entry.at("count").json;
     if (!count.is_number_integer() || count < 1 || count > 1000) {
-      entry.at("count").fail("expected how many links are joined into one (1 to 1000), found " + count.dump());
+      entry.at("count").fail("expected the number of links combined into one (1 to 1000), found " + count.dump());
     }
     if (link.bandwidth.bytes_per_second > max_bandwidth.bytes_per_second / count.get<std::int64_t>()) {
       entry.at("count").fail("expected links of at most 1000000 TB/s together, found " + count.dump() + " of " +
@@ -188,9 +188,9 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
     for (const Machine::Cable& other : machine.cables) {
       const bool same = std::minmax(other.from, other.to) == std::minmax(from, to);
       if (same && other.link.kind == link.kind) {
-        entry.fail("a second cable of that kind between \"" + machine.devices[from].name + "\" and \"" +
+        entry.fail("a second cable of this kind between \"" + machine.devices[from].name + "\" and \"" +
                        machine.devices[to].name + "\"",
-                   "parallel links are one cable with a \"count\"");
+                   "write parallel links as one cable with a \"count\"");
       }
     }
     machine.cables.push_back({from, to, link});
@@ -216,7 +216,7 @@ Machine parse_machine(std::string_view text, const std::string& file) {
     Machine::Device made = device(entry, types);
     for (const std::string& name : listed_names(entry.at("name"))) {
       if (!ids.emplace(name, machine.devices.size()).second) {
-        entry.at("name").fail("two devices are called \"" + name + "\"");
+        entry.at("name").fail("two devices are named \"" + name + "\"");
       }
       made.name = name;
       machine.devices.push_back(made);

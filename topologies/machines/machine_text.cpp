@@ -86,7 +86,7 @@ Json device_of(const Machine::Device& device, Types& types) {
 Json host_of(const Host& host, const std::string& machine) {
   const Host plain;
   Json out = Json::object();
-  const std::string source = "as in the machine \"" + machine + "\" that this was written from";
+  const std::string source = "as in the machine \"" + machine + "\" from which this file was written";
   if (host.peer_access != plain.peer_access) out["peer_access"] = sourced(to_string(host.peer_access), source);
   if (host.peer_cost != plain.peer_cost) out["peer_cost"] = sourced(host.peer_cost, source);
   if (host.gpudirect_cost != plain.gpudirect_cost) out["gpudirect_cost"] = sourced(host.gpudirect_cost, source);

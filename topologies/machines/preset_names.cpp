@@ -167,7 +167,7 @@ std::string listed(const std::vector<const PresetNames*>& presets) {
 }
 
 std::string difference(const PresetNames& preset, const PresetNames::Near& near) {
-  return near.name + " is no preset; the nearest is " + preset.name + ", from which it differs: " + near.differs;
+  return near.name + " is not a preset; the nearest is " + preset.name + ", with these differences: " + near.differs;
 }
 
 /// The answer to a name that differs from a known one in its hyphens alone; else empty.
@@ -233,14 +233,14 @@ std::string preset_note(std::string_view text) {
   std::vector<const PresetNames*> others;
   for (const PresetNames& other : preset_names())
     if (&other != preset && other.gpu == preset->gpu) others.push_back(&other);
-  std::string note = "taken to be " + preset->name + ", " + preset->summary;
+  std::string note = "assumed to be " + preset->name + ", " + preset->summary;
   if (!others.empty()) note += "; other machines with " + preset->gpu + ": " + listed(others);
   return note;
 }
 
 std::string preset_hint(std::string_view text) {
   constexpr std::size_t longest = 64;  // beyond it nothing is a name, and comparing is slow
-  std::string nowhere = "`ringsim list nodes` shows all; `ringsim topology import` reads a machine of your own";
+  std::string nowhere = "`ringsim list nodes` lists all; `ringsim topology import` reads your own machine";
   if (text.size() > longest) return nowhere;
   const std::string plain = plain_machine_name(text);
   for (const PresetNames& preset : preset_names())

@@ -8,7 +8,7 @@ namespace ringsim {
 Place sourced(const Place& number, const std::string& what, std::string& origins) {
   if (!number.json.is_object() || !(number.has("source") || number.has("assumed"))) {
     number.fail("a number without a source",
-                R"(write {"value": ..., "source": "where it is from"}, or "assumed": "why it is taken to be so")");
+                R"(write {"value": ..., "source": "where it comes from"}, or "assumed": "why this value is assumed")");
   }
   number.allow({"value", "source", "assumed"});
   origins += (origins.empty() ? "" : "; ") + what + ": ";

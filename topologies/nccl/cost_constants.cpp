@@ -178,7 +178,7 @@ CostConstants read_costs(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   if (!json.is_object())
     throw InputError(file, fmt::format("expected an object of constants, found {}", describe(json)),
-                     R"(such as {"hopper.launch": 5.1}; `ringsim list costs --format json` has the names)");
+                     R"(such as {"hopper.launch": 5.1}; `ringsim list costs --format json` lists the names)");
   std::map<std::string, double> said;
   for (const auto& [name, value] : json.items()) {
     const std::string where = fmt::format("{}: /{}", file, name);
@@ -201,8 +201,8 @@ CostConstants read_costs(std::string_view text, const std::string& file) {
   if (said.empty()) return out;
   const std::string near = nearest(said.begin()->first, known);
   throw InputError(
-      fmt::format("{}: /{}", file, said.begin()->first), "expected the name of a constant, found another",
-      near.empty() ? "`ringsim list costs --format json` has the names" : fmt::format("did you mean \"{}\"?", near));
+      fmt::format("{}: /{}", file, said.begin()->first), "expected the name of a constant, found an unknown name",
+      near.empty() ? "`ringsim list costs --format json` lists the names" : fmt::format("did you mean \"{}\"?", near));
 }
 
 namespace {

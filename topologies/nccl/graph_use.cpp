@@ -76,9 +76,9 @@ GraphReading graph_reading(GraphDevices devices, int nodes, const std::string& v
 void leave_out_cross_nic(GraphFile& file, const std::string& name) {
   for (const SearchGraph& graph : file.graphs)
     if (graph.cross_nic == 1)
-      file.warnings.push_back(
-          fmt::format("{}:{}: <graph> of id {} has no effect: NCCL leaves one of crossnic 1 out with NCCL_CROSS_NIC=0",
-                      name, graph.line, static_cast<int>(graph.id)));
+      file.warnings.push_back(fmt::format(
+          "{}:{}: <graph> of id {} has no effect: with NCCL_CROSS_NIC=0, NCCL ignores graphs with crossnic 1", name,
+          graph.line, static_cast<int>(graph.id)));
   std::erase_if(file.graphs, [](const SearchGraph& graph) { return graph.cross_nic == 1; });
 }
 
@@ -109,15 +109,15 @@ void take_graphs(TunerMachine& machine, GraphFile& file, const std::string& name
     if (ring != nullptr && tree != nullptr &&
         (joined(*ring) != joined(*tree) || near(*ring) != near(*tree) || ring->latency_us != tree->latency_us))
       warn(*tree,
-           "typeintra, typeinter or latencyinter of the trees differ from the rings'; the tuner takes those of the "
-           "rings for both here, and LL128 only where both allow it");
+           "typeintra, typeinter or latencyinter differ between trees and rings; the tuner uses the values of the "
+           "rings for both, and LL128 only where both allow it");
   }
   const SearchGraph* nvls = file.find(Id::nvls);
   if (nvls == nullptr) return;
   if (machine.nvls.count > 0)
     machine.nvls = channels_of(*nvls);
   else
-    warn(*nvls, "<graph> of id 3 has no effect: NVLS needs GPUs of Hopper or later on NVSwitches");
+    warn(*nvls, "<graph> of id 3 has no effect: NVLS needs Hopper or later GPUs on NVSwitches");
 }
 
 namespace {
@@ -225,10 +225,11 @@ std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topolog
     std::set<std::string> found;
     for (const auto& [gpu, rank] : node.ranks) found.insert(gpu);
     if (found != wanted)
-      throw InputError("",
-                       fmt::format("expected ranks on the GPUs of {}, {}, on every node, found {}", file,
-                                   fmt::join(wanted, ", "), fmt::join(found, ", ")),
-                       "a file is of one communicator; others also read it and find no such GPUs");
+      throw InputError(
+          "",
+          fmt::format("expected ranks on the GPUs of {}, {}, on every node, found {}", file, fmt::join(wanted, ", "),
+                      fmt::join(found, ", ")),
+          "a file describes one communicator; other communicators read it as well and do not find their GPUs");
   }
   const bool exchanged = exchanges_rings(graph, nodes.size(), version);
   std::vector<std::vector<Actor>> rings;
@@ -336,10 +337,10 @@ class GraphMaker {
     for (std::size_t n = 1; n < nodes; ++n)
       if (!(found[n] == found.front()))
         throw InputError("",
-                         fmt::format("expected rings that cross all nodes alike, found ring {} to cross node {} in "
-                                     "another order or by other NICs than the first",
+                         fmt::format("expected rings that cross all nodes in the same way, found that ring {} crosses "
+                                     "node {} in another order or through other NICs than the first",
                                      channel, n),
-                         "NCCL's graph XML holds one node, and every node reads the same file");
+                         "NCCL's graph XML describes one node, and every node reads the same file");
     return found.front().channel;
   }
 

@@ -115,12 +115,13 @@ class Looked {
     const Machine::Device& first = machine.devices[gpus_.front()];
     const std::optional<int> sm = compute_capability(first);
     if (first.attributes.contains("gcn"))
-      throw InputError("", fmt::format("expected GPUs of NVIDIA next to NCCL, found AMD's in {}", machine.name),
+      throw InputError("", fmt::format("expected NVIDIA GPUs for NCCL, found AMD GPUs in {}", machine.name),
                        R"(write "library": "rccl")");
     if (!sm)
-      throw InputError("", fmt::format("expected GPUs with their compute capability, found none in {}", machine.name),
-                       R"(state the model: --gpu A100 of `topology import`, or "gpu": "A100" next to "file" of kind )"
-                       R"(nccl_xml; in a machine file it is "attributes": {"sm": "80"} of each gpu)");
+      throw InputError(
+          "", fmt::format("expected GPUs with a known compute capability, found none in {}", machine.name),
+          R"(set the model: --gpu A100 of `topology import`, "gpu": "A100" next to "file" of kind nccl_xml, )"
+          R"(or in a machine file "attributes": {"sm": "80"} for each gpu)");
     sm_ = *sm;
   }
 

@@ -60,15 +60,15 @@ std::vector<Enum> read_list(const std::string& variable, const std::array<Enum, 
     std::string names;
     for (const Enum each : all) names += (names.empty() ? "" : ", ") + std::string(to_string(each));
     throw InputError("",
-                     fmt::format("expected names of {}, with commas, found \"{}\"{}", names, text,
+                     fmt::format("expected names of {}, separated by commas, found \"{}\"{}", names, text,
                                  known ? ", which is not modeled" : ""),
-                     fmt::format("{}=^NAME leaves one out", variable));
+                     fmt::format("{}=^NAME excludes one", variable));
   }
   std::vector<Enum> out;
   for (const Enum each : all)
     if ((std::find(named.begin(), named.end(), each) != named.end()) != without) out.push_back(each);
   if (out.empty())
-    throw InputError("", fmt::format("expected something to be left, found all left out by \"{}\"", text));
+    throw InputError("", fmt::format("expected at least one that is not excluded, found all excluded by \"{}\"", text));
   return out;
 }
 
@@ -194,10 +194,9 @@ Release release_of_version(const std::string& version) {
   if (found > newest)
     throw InputError(
         "", fmt::format("expected a version up to {}, the newest that is modeled, found {}", newest_version, version),
-        fmt::format(
-            "newer releases use different rules (docs/guide/nccl.md, Newer releases); \"{}\" shows what that one "
-            "would do",
-            newest_version));
+        fmt::format("newer releases use different rules (docs/guide/nccl.md, Newer releases); \"{}\" shows what this "
+                    "release would do",
+                    newest_version));
   using enum Release;
   constexpr std::tuple<int, int, Release> from[] = {
       {30, 0, v2_30_7}, {29, 7, v2_29_7}, {29, 0, v2_29}, {28, 9, v2_28_9}, {28, 0, v2_28},

@@ -19,7 +19,7 @@ inline constexpr std::string_view oldest_version = "2.8.3";
 
 /// What to do on a machine whose library is not modeled: the end of a hint.
 inline constexpr std::string_view without_a_library =
-    R"(leave "library" out and name the algorithm, such as "collective": {"algorithm": ["ring", "direct"]})";
+    R"(remove "library" and set the algorithm, such as "collective": {"algorithm": ["ring", "direct"]})";
 
 /// The release whose constants and rules stand for a version, "2.19.3". Throws InputError (`where` empty) for what is
 /// no version of NCCL 2, or is newer than newest_version.

@@ -77,7 +77,7 @@ NicSelection read_ib_hca(const std::string& text) {
   }
   if (found.entries.empty())
     throw InputError("", fmt::format("expected names of NICs, found none in {}", in_quotes(text)),
-                     R"(such as "mlx5_0,mlx5_1"; "^mlx5_2": all but those; "=mlx5_1": not mlx5_10)");
+                     R"(such as "mlx5_0,mlx5_1"; "^mlx5_2" excludes, and "=mlx5_1" does not match mlx5_10)");
   return found;
 }
 

@@ -75,23 +75,22 @@ void require_gpus(const Machine& machine, const std::vector<std::string>& gpus) 
     const Machine::Device& gpu = device_named(machine, name);
     const std::string architecture = architecture_of(gpu);
     if (architecture.empty() && compute_capability(gpu))
-      throw InputError("", fmt::format("expected GPUs of AMD next to RCCL, found NVIDIA's in {}", machine.name),
+      throw InputError("", fmt::format("expected AMD GPUs for RCCL, found NVIDIA GPUs in {}", machine.name),
                        R"(write "library": "nccl")");
     if (architecture.empty())
-      throw InputError("", fmt::format("expected GPUs with their architecture, found none in {}", machine.name),
-                       R"(in a machine file it is "attributes": {"gcn": "942"} of each gpu)");
+      throw InputError("", fmt::format("expected GPUs with a known architecture, found none in {}", machine.name),
+                       R"(in a machine file, set "attributes": {"gcn": "942"} for each gpu)");
     if (architecture != "942")
       throw InputError(
           "",
-          fmt::format("expected GPUs of gfx942 (MI300X, MI325X) next to RCCL, found gfx{} in {}", architecture,
-                      machine.name),
-          fmt::format("RCCL has rings and constants for others, which are not modeled; {}", nccl::without_a_library));
+          fmt::format("expected gfx942 GPUs (MI300X, MI325X) for RCCL, found gfx{} in {}", architecture, machine.name),
+          fmt::format("the rings and constants of RCCL for other GPUs are not modeled; {}", nccl::without_a_library));
   }
   if (gpus.size() != gpus_of_mesh)
     throw InputError("",
-                     fmt::format("expected all {} GPUs of each node next to RCCL, found {} of {}", gpus_of_mesh,
+                     fmt::format("expected all {} GPUs of each node for RCCL, found {} of {}", gpus_of_mesh,
                                  gpus.size(), machine.name),
-                     fmt::format("for fewer RCCL searches rings as it finds links, which is not modeled; {}",
+                     fmt::format("for fewer GPUs, RCCL searches rings based on the links, which is not modeled; {}",
                                  nccl::without_a_library));
 }
 
@@ -144,9 +143,9 @@ std::vector<std::string> nics_of(const Machine& machine, const std::vector<std::
   if (!near)
     throw InputError(
         "",
-        fmt::format("expected {} NICs next to RCCL on several nodes, one for each GPU, found {} in {}", gpus_of_mesh,
+        fmt::format("expected {} NICs for RCCL on several nodes, one for each GPU, found {} in {}", gpus_of_mesh,
                     used.size() == gpus_of_mesh ? "some that share one" : fmt::to_string(used.size()), machine.name),
-        fmt::format("its rings for other NICs are not modeled; {}", nccl::without_a_library));
+        fmt::format("the rings of RCCL for other NICs are not modeled; {}", nccl::without_a_library));
   slowest = static_cast<double>(nic.bytes_per_second) / 1e9;
   for (const Machine::Cable& cable : machine.cables)
     if (used.count(cable.from) + used.count(cable.to) > 0)
@@ -160,7 +159,7 @@ void require_modeled(const std::string& version) {
   if (version == modeled_version) return;
   throw InputError(
       "", fmt::format("expected {}, the only release of RCCL that is modeled, found \"{}\"", modeled_version, version),
-      fmt::format("others choose by other constants (docs/guide/rccl.md); \"{}\" shows what that one would do",
+      fmt::format("other releases use other constants (docs/guide/rccl.md); \"{}\" shows what this release would do",
                   modeled_version));
 }
 
@@ -169,19 +168,20 @@ KnownMachine known_machine(const Machine& machine, const std::vector<std::string
   require_gpus(machine, gpus);
   const Mesh mesh = mesh_of(machine);
   if (!mesh.complete || machine.n_gpus() != gpus_of_mesh)
-    throw InputError("",
-                     fmt::format("expected eight GPUs joined each to each by one xGMI link next to RCCL, found another "
-                                 "machine, {}",
-                                 machine.name),
-                     fmt::format("RCCL has other rings for it, which are not modeled; {}", nccl::without_a_library));
+    throw InputError(
+        "",
+        fmt::format("expected eight GPUs with an xGMI link between every two for RCCL, found another machine, {}",
+                    machine.name),
+        fmt::format("the rings of RCCL for this machine are not modeled; {}", nccl::without_a_library));
   const auto cpus = std::count_if(machine.devices.begin(), machine.devices.end(),
                                   [](const Machine::Device& device) { return device.kind == NodeKind::cpu; });
   if (cpus != 2)
-    throw InputError("", fmt::format("expected two CPUs next to RCCL, found {} in {}", cpus, machine.name),
-                     fmt::format("RCCL knows rings of machines with two NUMA nodes; {}", nccl::without_a_library));
+    throw InputError("", fmt::format("expected two CPUs for RCCL, found {} in {}", cpus, machine.name),
+                     fmt::format("only the rings of RCCL for machines with two NUMA nodes are modeled; {}",
+                                 nccl::without_a_library));
   if (nodes > 1 && nodes % 2 != 0)
-    throw InputError("", fmt::format("expected one node or an even number of them next to RCCL, found {}", nodes),
-                     "with an odd number its last two nodes have rings of their own, which are not modeled");
+    throw InputError("", fmt::format("expected one node or an even number of nodes for RCCL, found {}", nodes),
+                     "with an odd number, the last two nodes have different rings, which are not modeled");
 
   const bool several = nodes > 1;
   KnownMachine out;

@@ -328,7 +328,7 @@ ChannelRings channel_rings(const Topology& topology, std::span<const NodeId> ran
   }
   if (best.orders.empty())
     throw InputError("",
-                     "expected rings for the channels, found no closed way round all ranks that has room for itself");
+                     "expected rings for the channels, found no closed path through all ranks with enough bandwidth");
   best.each = {static_cast<std::int64_t>(best_each)};
   return best;
 }

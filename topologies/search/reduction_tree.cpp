@@ -40,9 +40,9 @@ std::optional<NodeId> common_switch(const Topology& topology, std::span<const No
 
 [[noreturn]] void fail(const Topology& topology, NodeId a, NodeId b) {
   throw InputError("",
-                   "in_switch: expected switches that join all ranks, found none between " + topology.node(a).name +
+                   "in_switch: expected switches that connect all ranks, found none between " + topology.node(a).name +
                        " and " + topology.node(b).name,
-                   "take a star, a machine with an NVSwitch, or nodes on a fabric; or another algorithm");
+                   "use a star, a machine with an NVSwitch, nodes on a fabric, or another algorithm");
 }
 
 /// Somebody on another host for each rank, the one of its own number there if there is one: over the NIC nearest to

@@ -117,7 +117,7 @@ RingOrder best_ring(const Topology& topology, std::span<const NodeId> ranks, con
     best.is_best = best.is_best && !tour.was_broken_off();
   }
   if (best.narrowest.bytes_per_second == 0)
-    throw InputError("", "best_ring: expected a closed way round all ranks, found none");
+    throw InputError("", "best_ring: expected a closed path through all ranks, found none");
   return best;
 }
 

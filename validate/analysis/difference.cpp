@@ -58,7 +58,7 @@ Picoseconds picoseconds_of(double us, const std::string& where) {
 }
 
 ExplainedRun of_row(const ResultRow& row, const std::string& name) {
-  if (row.failed()) throw InputError(name, "expected a result, found a point that failed: " + row.error());
+  if (row.failed()) throw InputError(name, "expected a result, found a failed point: " + row.error());
   ExplainedRun run{.name = name, .input = {}, .time = picoseconds_of(row.time_us(), name)};
   for (const Cell& cell : row.cells) {
     if (!is_input_column(cell.column)) continue;
@@ -121,7 +121,7 @@ ExplainedRun read_explained(std::string_view text, const std::string& name) {
   const auto one_of = [&](std::size_t n) {
     if (n != 1)
       throw InputError(name, fmt::format("expected one result, found {}", n),
-                       "compare files of one point each, or scenarios: choose the point with --set");
+                       "compare files with one point each, or scenarios, and choose the point with --set");
   };
   const std::size_t line_end = text.find('\n');
   // JSON lines: the first line is an object by itself.

@@ -49,7 +49,7 @@ std::optional<MadeSchedule> greedy_schedule(const CandidateTimes& times, const M
   const std::int64_t n = request.ranks;
   for (int pieces = 1; pieces <= most_pieces; pieces *= 2) {
     if (n * n * n * n * pieces * pieces > most_greedy_work || request.bytes.count < n * pieces) break;
-    times.say(fmt::format("planning messages one by one, {} pieces", pieces));
+    times.say(fmt::format("planning individual messages, {} pieces", pieces));
     std::vector<OrderedMessage> down, up;
     if (copies && (down = messages_of(times, machine, ways, pieces, false)).empty()) break;
     if (reduces && (up = messages_of(times, machine, ways, pieces, true)).empty()) break;

@@ -72,7 +72,7 @@ std::string holder(const Prediction& run, const std::set<std::string>& but) {
     const std::string what = part.cause == "link" && !part.links.empty() ? part.links
                              : part.task.empty()                         ? part.cause
                                                  : fmt::format("{} ({})", part.task, part.cause);
-    return fmt::format("{} has {} of it", what, share_of_time(microseconds(part.time) / microseconds(run.time)));
+    return fmt::format("{} takes {} of it", what, share_of_time(microseconds(part.time) / microseconds(run.time)));
   }
   return "";
 }
@@ -102,27 +102,26 @@ std::string why_links_are_idle(const Scenario& scenario, const Prediction& befor
   if (links->groups.empty()) {
     if (!of_topology || before.time != after.time || !links->port) return "";
     return fmt::format(
-        "every link keeps its bandwidth and its latency; the slower of an adapter and its cable sets the rate ({} has "
-        "{})",
+        "every link keeps its bandwidth and latency; the slower of an adapter and its cable sets the rate ({} has {})",
         topology.link_name(*links->port), format(topology.link(*links->port).bandwidth));
   }
   const std::string which = names(links->groups);
   const std::optional<double> busy = utilization_of(before, links->groups);
   if (!busy && !utilization_of(after, links->groups))
-    return fmt::format("no message of the collective takes a link that it changes ({})", which);
+    return fmt::format("no message of the collective uses a link that it changes ({})", which);
   double on_path = 0;
   for (const ExplainedPart& part : before.explanation->parts)
     if ((part.cause == "link" && links->groups.contains(part.links)) || (part.cause == "latency" && links->latencies))
       on_path += microseconds(part.time) / microseconds(before.time);
   const std::string other = holder(before, links->groups);
   if (on_path < hardly_anything && !other.empty())
-    return fmt::format("the links that it changes ({}) {} the critical path, though their utilization is {}; {}", which,
-                       on_path == 0 ? "are not on" : fmt::format("have {} of", share_of_time(on_path)),
+    return fmt::format("the links that it changes ({}) {} the critical path, although their utilization is {}; {}",
+                       which, on_path == 0 ? "are not on" : fmt::format("take {} of", share_of_time(on_path)),
                        share_of_time(busy.value_or(0)), other);
   if (before.time == after.time && scenario.faults.empty())  // a fault may fix the rate of a link
     return fmt::format(
-        "the links that it changes ({}) have {} of the critical path, but other links or messages take as long and "
-        "hold it in their place",
+        "the links that it changes ({}) take {} of the critical path, but other links or messages take equally long "
+        "and then limit the time",
         which, share_of_time(on_path));
   return "";
 }

@@ -215,7 +215,7 @@ void take_sweeps(Json& document, const std::string& name) {
     if (!is_key && path != micro_path)
       refuse_plans(name, "/sweep",
                    fmt::format("expected sweeps only over keys of training.parallel, found {}", in_quotes(path)),
-                   "plans are compared on one machine, with one model: choose one with --set");
+                   "plans are compared on one machine and with one model: choose one with --set");
     if (!values.is_array())
       refuse_plans(name, "/sweep",
                    fmt::format("expected a list of values of {}, found {}", in_quotes(path), describe(values)), "");
@@ -240,34 +240,35 @@ void expect_plans(const Json& document, const std::string& name) {
   if (!document.contains("training") || !document["training"].is_object() ||
       !document["training"].contains("parallel") || !document["training"]["parallel"].is_object())
     refuse_plans(name, "/training", "expected a training with the key \"parallel\", found none",
-                 R"(keys that it states are fixed, others are searched: "parallel": {} searches all plans)");
+                 R"(keys in it are fixed, and all others are searched: "parallel": {} searches all plans)");
   if (document.contains("jobs"))
-    refuse_plans(name, "/jobs", "expected a training alone on its machine, found other jobs",
-                 "give `ringsim plan` the scenario without them; `ringsim run` takes a plan of it with them");
+    refuse_plans(name, "/jobs", "expected a training step without other jobs, found other jobs",
+                 "remove the other jobs for `ringsim plan`; `ringsim run` can run the plan together with them");
   const Json& workload = document["training"].value("workload", Json::object());
   if (!workload.is_object())
     refuse_plans(name, "/training/workload", fmt::format("expected an object, found {}", describe(workload)), "");
   if (workload.contains("compute") && workload["compute"].is_object() && workload["compute"].contains("measured"))
     refuse_plans(name, "/training/workload/compute/measured", "expected shares of the peak, found a measured plan",
-                 "`ringsim run` of that plan prints the share that it solves for: state it as gemm");
+                 "`ringsim run` of that plan prints the share that it determines; use it as gemm");
   if (document["training"]["parallel"].contains("algorithm") &&
       document["training"]["parallel"]["algorithm"].is_array())
     refuse_plans(name, "/training/parallel/algorithm", "expected one algorithm, found a list",
-                 "plans are compared with one: choose it with --set");
+                 "plans are compared with a single algorithm: choose it with --set");
   if (!workload.contains("global_batch_size") || !workload["global_batch_size"].is_number_integer() ||
       workload["global_batch_size"].get<std::int64_t>() < 1)
     refuse_plans(name, "/training/workload/global_batch_size",
-                 "expected samples of all GPUs in a step, one whole number", "plans are compared at one global batch");
+                 "expected the samples per step over all GPUs as a single whole number",
+                 "plans are compared at a single global batch size");
 }
 
 /// The values of a key that the scenario states: one, or those of a list, each once.
 std::vector<Json> stated_values(const std::string& name, const std::string& pointer, const std::string& key,
                                 const Json& value) {
   if (value.is_object() && value.contains("from"))
-    refuse_plans(name, pointer, "expected a value or a list of values, found a range", "write its values as a list");
+    refuse_plans(name, pointer, "expected a value or a list of values, found a range", "write the values as a list");
   if (value.is_array() && value.empty() && key != "overlap")
     refuse_plans(name, pointer, "expected a value or a list of values, found an empty list",
-                 "leave the key out to search its values");
+                 "to search all values, remove the key");
   if (!is_several(key, value)) return {value};
   std::vector<Json> values;
   for (const Json& each : value)
@@ -277,7 +278,7 @@ std::vector<Json> stated_values(const std::string& name, const std::string& poin
 
 [[noreturn]] void refuse_so_many(const std::string& name) {
   refuse_plans(name, "/training/parallel", fmt::format("expected at most {} plans, found more", most_plans),
-               "state some of the keys, or shorter lists");
+               "set some of the keys, or use shorter lists");
 }
 
 /// The documents of one value for each key: the product of all lists.
@@ -369,9 +370,8 @@ auto naming_training(const Work& work) {
 namespace {
 
 [[noreturn]] void refuse_variation(const std::string& name, std::size_t points) {
-  refuse_plans(name, "/",
-               fmt::format("expected one scenario but for its plans, found lists or ranges of {} points", points),
-               "plans are compared on one machine, with one model: choose one value with --set");
+  refuse_plans(name, "/", fmt::format("expected no lists or ranges outside training.parallel, found {} points", points),
+               "plans are compared on one machine and with one model: choose one value with --set");
 }
 
 /// The document with the plan that it would have without any key.

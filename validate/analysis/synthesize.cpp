@@ -44,7 +44,7 @@ void refuse_what_trees_cannot(const Scenario& scenario) {
     refuse("/collective/op",
            fmt::format("expected all_gather, reduce_scatter, all_reduce, broadcast or reduce, found {}",
                        to_string(request.op)),
-           "trees are made for these");
+           "trees support only these");
   if (request.ranks < 2) refuse("/collective", "expected at least two ranks, found one", "");
 }
 
@@ -165,7 +165,7 @@ class SynthesisRun {
 
   /// `up`: trees are planned on the wires backwards, and used from their leaves to the root.
   DirectedTrees trees(std::optional<std::int64_t> k, const Fraction& enough, bool up) {
-    say(up ? "planning trees to add up" : "planning trees to copy");
+    say(up ? "planning reduction trees" : "planning broadcast trees");
     const Wires wires = up ? reversed(machine_.wires()) : machine_.wires();
     TreeOptions options{
         .roots = {}, .k = k, .enough = enough, .ways = ways_.on(tree_wires(wires), up), .breath = [this] {

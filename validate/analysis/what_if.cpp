@@ -91,13 +91,13 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Explanation& 
     found.push_back({.of = WhatIf::Of::assumption, .label = label, .set = std::move(set)});
   };
   if (!scenario.faults.empty()) without("without faults", {"faults=null"});
-  if (!scenario.late.empty()) without("no rank late", {"disturbance.late=null"});
-  if (!scenario.slow.empty()) without("no rank slow", {"disturbance.slow=null"});
+  if (!scenario.late.empty()) without("no late ranks", {"disturbance.late=null"});
+  if (!scenario.slow.empty()) without("no slow ranks", {"disturbance.slow=null"});
   if (scenario.jitter.most.count() > 0) without("without jitter", {"disturbance.jitter=null"});
   if (!scenario.background.empty()) without("no background messages", {"disturbance.background=null"});
   if (scenario.jobs.size() > 1) without("no other collectives", {"jobs=null"});
   if (!scenario.library && (scenario.devices.gpu || scenario.devices.cpu))
-    without("devices work in no time", {"devices=null"});
+    without("devices take no time", {"devices=null"});
   const bool uses_nics =
       std::find(explanation.kinds.begin(), explanation.kinds.end(), "nic") != explanation.kinds.end();
   const bool denied = denies_gpudirect(scenario.topology) && !scenario.transport.assumes_gpudirect;
@@ -106,7 +106,7 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Explanation& 
             {"transport.NCCL_NET_GDR_LEVEL=null", "transport.gdr_level=null", "transport.gpudirect=true"});
   if (scenario.transport.acs) without("without ACS", {"transport.acs=null"});
   if (shares_all_links(scenario.model)) {
-    without("nothing shared but ports", {"network.model=ideal"});
+    without("only ports shared", {"network.model=ideal"});
     found.back().is_advice = false;
   }
   if (scenario.protocol->slots > 0 && !scenario.library) without("protocol none", {"transport.protocol=none"});
@@ -128,7 +128,7 @@ std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scena
     return why_links_are_idle(base_scenario, before, changed, after, what_if.label.starts_with("topology"));
   };
   if (before.time != after.time) return of_links();
-  if (changed.hash == base_scenario.hash) return "the scenario says the same already";
+  if (changed.hash == base_scenario.hash) return "the scenario already has this setting";
   for (const SettingEffect& each : after.settings)
     if (!each.idle.empty() && std::find(before.settings.begin(), before.settings.end(), each) == before.settings.end())
       return each.setting.substr(each.setting.rfind(": ") + 2) + ": " + each.idle;
@@ -268,7 +268,7 @@ void run_what_if(WhatIf& what_if, const std::string& text, const std::string& na
     const ScenarioFile file = ScenarioFile::parse(text, name, set);
     if (file.size() > 1)
       throw InputError("--whatif " + what_if.label, fmt::format("expected one value, found {} points", file.size()),
-                       "repeat --whatif");
+                       "repeat --whatif for several values");
     const Scenario changed = file.point(0);
     what_if.result = whole_of(results_of(changed, options));
     what_if.idle = why_idle(what_if, changed, base_scenario, base);

@@ -204,7 +204,7 @@ Limit MachineBounds::limit(const BoundedCollective& what) const {
     case CollectiveOp::barrier:
       break;
   }
-  fail_invariant("a barrier moves no bytes and has no bound");
+  fail_invariant("a barrier moves no bytes, so it has no bound");
 }
 
 Bound MachineBounds::make(const BoundedCollective& what) const {

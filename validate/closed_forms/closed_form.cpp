@@ -306,7 +306,8 @@ std::optional<ClosedForm> form_of_pieces(const Pieces& pieces, const Algorithm& 
   form->steps = static_cast<int>(std::min<std::int64_t>(form->steps * rounds, std::numeric_limits<int>::max()));
   form->is_shared = true;  // packets of several messages take turns at a port
   if (pieces.channels > 1 && p % (n * pieces.count()) != 0)
-    form->because.emplace_back("the channels' pieces differ by a byte: channels that share ports get out of step");
+    form->because.emplace_back(
+        "the pieces of the channels differ by a byte, so channels that share ports get out of step");
   return form;
 }
 
@@ -347,17 +348,17 @@ std::optional<ClosedForm> closed_form(const Algorithm& algorithm, const Argument
 void assume_even_sizes(ClosedForm& form) {
   // Half a per cent: what parts further than that has another cause, and is to be seen.
   if (times(200, form.time - form.low) <= form.time) return;
-  form.because.push_back(
-      fmt::format("the sizes do not divide evenly: rounded down they would take {:.3f} us, so the form is only a bound",
-                  microseconds(form.low)));
+  form.because.push_back(fmt::format(
+      "the sizes do not divide evenly: rounded down, they would take {:.3f} us, so the form is only a bound",
+      microseconds(form.low)));
 }
 
 void assume_packets(ClosedForm& form, const PacketOptions& options) {
   if (form.is_shared)
     form.because.emplace_back(
-        "messages to several ports leave one port at once: packet after packet they get in each other's way, and ports "
-        "stand idle for some packets' time");
-  if (options.buffer) form.because.emplace_back("buffers of a given size can hold links back");
+        "messages to several ports leave one port at the same time: their packets delay each other, and ports are idle "
+        "for some packet times");
+  if (options.buffer) form.because.emplace_back("buffers of a fixed size can slow links down");
 }
 
 }  // namespace ringsim

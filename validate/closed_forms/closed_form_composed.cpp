@@ -16,8 +16,8 @@ void needs_own_links_in_grid(const Uniform& machine, const std::vector<int>& gri
   if (machine.shape == Shape::grid || is_ring || machine.shape == Shape::star || machine.shape == Shape::full_mesh)
     return;
   form.because.emplace_back(
-      "neither is there an equal cable to the next rank along each dimension, nor are the ranks equal ports of one "
-      "switch, or fully meshed: b and a are those of the narrowest and the longest path between neighboring ranks");
+      "there is no equal cable to the next rank along each dimension, and the ranks are neither equal ports of one "
+      "switch nor fully meshed: b and a are those of the slowest and the longest path between neighboring ranks");
 }
 
 /// Adds what a part takes: `low` and `high` are its forms for the sizes rounded down and up.
@@ -76,14 +76,14 @@ ClosedForm bucket_form(const std::vector<int>& grid, const CollectiveRequest& re
   form.is_shared = true;
   if (!is_star && machine.shape != Shape::grid && !(machine.shape == Shape::neighbors && sizes.size() == 1))
     form.because.emplace_back(
-        "there is no equal cable to the next rank along each dimension: b and a are those of the narrowest and the "
+        "there is no equal cable to the next rank along each dimension: b and a are those of the slowest and the "
         "longest path between neighboring ranks");
   if (std::any_of(sizes.begin(), sizes.end(), [&](int size) { return size != sizes.front(); }))
-    form.because.emplace_back("the dimensions are not equal: lanes meet on the links of one");
+    form.because.emplace_back("the dimensions are not equal, so lanes share the links of one dimension");
   if (!is_star && std::any_of(sizes.begin(), sizes.end(), [](int size) { return size == 2; }))
-    form.because.emplace_back("a dimension of 2 has one cable for both ways round");
+    form.because.emplace_back("a dimension of size 2 has one cable for both directions");
   if (request.bytes.count % (n_lanes * request.ranks) != 0)
-    form.because.emplace_back("the chunks are not equal: lanes get out of step and meet on a link");
+    form.because.emplace_back("the chunks are not equal, so lanes get out of step and share links");
   Sum sum{machine, form};
   std::int64_t chunks = request.ranks;
   for (const int size : sizes) {
@@ -98,7 +98,8 @@ ClosedForm bucket_form(const std::vector<int>& grid, const CollectiveRequest& re
 ClosedForm in_switch_form(std::int64_t segments, const CollectiveRequest& request, const Uniform& machine) {
   ClosedForm form{.formula = "(s+1)(a/2 + p/(s b))"};
   if (machine.shape != Shape::star) {
-    form.because.emplace_back("there is more than one switch, or the ranks are not its equal full-duplex ports");
+    form.because.emplace_back(
+        "there is more than one switch, or the ranks are not equal full-duplex ports of the switch");
     Uniform port = machine;
     port.a = machine.a / 2;
     Sum{port, form}.steps(segments + 1, share(request.bytes.count, 1, segments));

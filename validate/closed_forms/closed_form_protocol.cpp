@@ -47,7 +47,7 @@ ClosedForm chain(std::int64_t segments, const CollectiveRequest& request, const 
       time == 0 ? segments : std::min(segments, std::max<std::int64_t>(1, ceil_div(machine.a.count(), time)));
   const bool all_fit = ahead * protocol.slots_of(high) <= protocol.slots;
   if (!all_fit && (ahead > 1 || transfer_time(protocol.slot * protocol.slots, machine.b) < machine.a))
-    form.because.emplace_back("the slots hold less than is sent while a message is on its way");
+    form.because.emplace_back("the slots hold fewer bytes than are sent while a message is in flight");
   return form;
 }
 
@@ -60,7 +60,7 @@ void assume_protocol(ClosedForm& form, const Algorithm& algorithm, const Argumen
                         number(algorithm, arguments, "rings") <= 1 && number(algorithm, arguments, "slices") <= 1 &&
                         pieces_of(request.bytes, request.channels, request.chunk).count() == 1;
   if (!is_whole) {
-    form.because.push_back(fmt::format("the form is made for protocol none, this is {}", protocol.name));
+    form.because.push_back(fmt::format("the form is for protocol none, but the protocol is {}", protocol.name));
     return;
   }
   Uniform slower = machine;
@@ -70,7 +70,7 @@ void assume_protocol(ClosedForm& form, const Algorithm& algorithm, const Argumen
                         ? chain(segments > 0 ? segments : request.ranks, request, slower, protocol)
                         : ring(request, slower, protocol);
   if (!machine.type && protocol.latency(PathType::nvl) != protocol.latency(PathType::dir))
-    made.because.emplace_back("the ranks' paths are of several types, whose latencies differ");
+    made.because.emplace_back("the paths between ranks have several types with different latencies");
   made.because.insert(made.because.begin(), form.because.begin(), form.because.end());
   form = std::move(made);
 }

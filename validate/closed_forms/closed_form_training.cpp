@@ -39,11 +39,12 @@ class TrainingForm {
   std::optional<ClosedForm> form() {
     if (spec_.calls_in_groups())
       return std::nullopt;  // closed_form_plans.hpp has those of equal stages; a transformer's have embedding or head
-    if (calls_of(scenario_).size() > 1) assume("exchanges differ in protocol, and in what they reach of links");
-    if (spec_.slowdown > 1'000'000) assume("collectives slow kernels that run next to them");
+    if (calls_of(scenario_).size() > 1)
+      assume("exchanges use different protocols, which reach different shares of the link rates");
+    if (spec_.slowdown > 1'000'000) assume("collectives slow down concurrent kernels");
     if (!exchanges(scenario_) && spec_.microbatches == 1) return alone();
     if (step_.host_launch.count() > 0 && !step_.host_waits)
-      assume("the host launches steps before the one before is done");
+      assume("the host launches a step before the previous one is done");
     switch (spec_.regime->kind) {
       case Regime::Kind::single:
         return alone();
@@ -112,7 +113,7 @@ class TrainingForm {
 
   std::optional<ClosedForm> alone() {
     assume_equal();
-    if (spec_.async && step_.host_launch.count() > 0) assume("hosts launch no updates of a server");
+    if (spec_.async && step_.host_launch.count() > 0) assume("hosts do not launch the updates of a server");
     form_.formula = spec_.loss.count() > 0 ? "f + B + loss + u" : "f + B + u";
     form_.low = form_.time = alone_step_time(spec_);
     if (step_.host_launch.count() > 0 && !step_.host_waits) {
@@ -148,7 +149,7 @@ class TrainingForm {
   }
 
   void assume_equal() {
-    if (spec_.stragglers.any()) assume("ranks compute unequally");
+    if (spec_.stragglers.any()) assume("ranks compute at different speeds");
   }
 
   /// True if the form of unequal ranks can be worked out: a mean over steps whose parts are each rounded down.
@@ -166,7 +167,7 @@ class TrainingForm {
 
   void assume_together() {
     if (!ends_together(placed_.job.algorithm->name, placed_.job.request.ranks))
-      assume("ranks do not all end an all-reduce at one instant");
+      assume("the ranks do not end an all-reduce at the same time");
   }
 
   std::optional<ClosedForm> parameter_server() {
@@ -207,7 +208,7 @@ class TrainingForm {
       request.bytes = spec_.sample * spec_.batch;
       const ClosedForm twice = server_form(spec_.servers, request, machine);
       if (request.bytes.count % spec_.servers != 0 || spec_.gradients().count % spec_.servers != 0)
-        assume("servers have unequal shards, so that some hand out samples before others");
+        assume("servers have shards of different sizes, so some send samples before others");
       samples = {add(twice.low / 2, step_.launch), add(twice.time / 2, step_.launch)};
     }
     form_.formula = fmt::format("f + B + u/S + 2 max(W ceil(p/S), p)/b + 2a{}{}",
@@ -237,11 +238,11 @@ class TrainingForm {
                     has_master ? fmt::format("1/({} + u{}) + ", all_passes, launch) : "", has_master ? "other " : "",
                     all_passes, given.servers > 1 ? "/S" : "", launch);
     if (spec_.async->start != AsyncSpec::Start::staggered || copy > gap || update > gap || spec_.stragglers.any())
-      assume("workers may meet at a server's port or unit");
+      assume("several workers may use a server's port or compute unit at the same time");
     if (has_master && update.count() > 0) assume("passes of the master and updates wait for each other");
-    if (spec_.gradients().count % given.servers != 0) assume("shards are not equally large");
+    if (spec_.gradients().count % given.servers != 0) assume("shards have different sizes");
     if (step_.host_launch.count() > 0) assume("a host launches kernels");
-    if (spec_.async->warmup == 0) assume("the start-up counts, as there is no warm-up");
+    if (spec_.async->warmup == 0) assume("the start-up is included because there is no warm-up");
     const UpdateRates rates = async_rates(step_, given, spec_.stragglers, copy, machine.a);
     const std::int64_t counted = spec_.async->updates - spec_.async->warmup;
     if (!form_.because.empty()) {
@@ -305,7 +306,7 @@ class TrainingForm {
   std::optional<ClosedForm> one_thread(const std::vector<Times>& calls) {
     const int ranks = placed_.job.request.ranks;
     const Uniform machine = machine_of(exchange_of(spec_, placed_, CollectiveOp::reduce, spec_.gradients()).job);
-    if (machine.shape != Shape::star) assume("GPUs end a pass one after the other, and the machine is no star");
+    if (machine.shape != Shape::star) assume("GPUs end a pass one after another, and the machine is not a star");
     const auto step_time = [&](Picoseconds Times::*part) {
       return launched_step_time(step_, ranks, spec_.master, spec_.loss, launch_order(spec_),
                                 {.before = add(calls[0].*part, calls[1].*part),
@@ -315,7 +316,7 @@ class TrainingForm {
                                  .a = machine.a});
     };
     form_.formula =
-        "the step of the last GPU: its n-th kernel of the step not before n l; outputs and gradients queue at the "
+        "the step of the last GPU: its n-th kernel starts no earlier than n l; outputs and gradients queue at the "
         "master's port";
     form_.steps += 4 * ranks;  // a share of the port is rounded whenever a message begins or ends
     form_.low = step_time(&Times::low);
@@ -356,7 +357,7 @@ class TrainingForm {
     if (is_barrel()) {
       const StepLimits limits =
           gossip_step_limits(step_, rounds, spec_.stragglers, ranks, copy, copies, machine.a, spec_.warmup);
-      form_.formula += ", of the last of a rank and its neighbors";
+      form_.formula += ", of the slowest of a rank and its neighbors";
       form_.steps += 4 * ranks;  // shares of ports are rounded whenever a copy begins or ends
       take_mean(limits.low, limits.high);
       return std::move(form_);
@@ -382,7 +383,7 @@ class TrainingForm {
       return ends.front();
     };
     form_.formula =
-        "the end of rank 0's update: M microbatches pass K ranks and come back, a rank computes one at a time";
+        "the end of rank 0's update: M microbatches pass through K ranks and back, and a rank computes one at a time";
     form_.low = step_time(once->low);
     form_.time = step_time(once->high);
     form_.steps *= 2 * spec_.microbatches * (ranks - 1);

@@ -88,7 +88,7 @@ ClosedForm kary_form_of_ports(const KaryTree& tree, std::int64_t s, const Collec
   }
   if (!full)
     form.because.emplace_back(
-        "the tree is not full: ranks without children send before the others, whose parent's port is then free");
+        "the tree is not full: ranks without children send first, while the port of their parent is free");
   if (request.op == CollectiveOp::reduce) {
     form.formula = k == 1 ? "(K-2+s)(a + p/(s b))" : "(d-1+s)(a + k p/(s b))";
     add_segments(sum, d - 1 + s, most, p, s);
@@ -97,8 +97,7 @@ ClosedForm kary_form_of_ports(const KaryTree& tree, std::int64_t s, const Collec
   // A rank of level e, neither root nor leaf, sends up from step d-e on and down from step d+e on, s steps each; so it
   // is with what it receives. On level 1 they meet if s > 2.
   if (d > 1 && s > 2)
-    form.because.emplace_back(
-        "what goes up and what comes down share the ranks' ports where there are more than 2 segments");
+    form.because.emplace_back("with more than 2 segments, upward and downward messages share the ports of the ranks");
   form.formula = k == 1 ? "(2K-3+s)(a + p/(s b))" : "(2d-1+s)(a + k p/(s b))";
   add_segments(sum, 2 * d - 1 + s, most, p, s);
   return form;
@@ -139,7 +138,7 @@ void needs_cables_apart(const DoubleTree& one, const DoubleTree& other, const Co
     const bool opposite = request.op == CollectiveOp::all_reduce && other.parent(parent) == r &&
                           (end > begin || times(end, longest) > times(begin, shortest));
     if (!same_way && !opposite) continue;
-    form.because.push_back(fmt::format("{}both trees use the cable from rank {} to rank {} at one time",
+    form.because.push_back(fmt::format("{}both trees use the cable from rank {} to rank {} at the same time",
                                        same_way || end > begin ? "" : "segments differ by a byte: ", r, parent));
     return;
   }
@@ -155,8 +154,8 @@ ClosedForm double_tree_form(std::int64_t s, std::int64_t group, const Collective
   };
   if (machine.shape != Shape::full_mesh)
     form.because.emplace_back(
-        "the ranks are not fully meshed, and the two trees share their links: b and a are those of the narrowest and "
-        "the longest path between neighboring ranks");
+        "the ranks are not fully meshed, and the two trees share their links: b and a are those of the slowest and the "
+        "longest path between neighboring ranks");
   else if (group > 1)
     form.because.emplace_back("the chains of a group are in both trees, which share their cables");
   else
@@ -248,8 +247,8 @@ ClosedForm ring_in_pieces_form(std::int64_t rings, std::int64_t slices, const Co
   form.is_shared = true;
   if (p % pieces != 0)
     form.because.emplace_back(
-        "the rings' pieces differ by a byte: rings that share ports get out of step, and one's latency passes while "
-        "another sends");
+        "the pieces of the rings differ by a byte, so rings that share ports get out of step, and one sends during the "
+        "latency of another");
   form.formula = both ? "2(K-1) l (a + p/(K l b))" : "(K-1) l (a + p/(K l b))";
   sum.steps(steps, (Bytes{ceil_div(p, pieces)} * rings).count);
   return form;

@@ -17,7 +17,7 @@ std::vector<std::string> disturbances(const Scenario& scenario) {
   if (!scenario.late.empty() || !scenario.slow.empty() || scenario.jitter.most.count() > 0)
     because.emplace_back("ranks are late, slow or unsteady");
   if (!scenario.background.empty()) because.emplace_back("background messages share the links");
-  if (has_rates(scenario)) because.emplace_back("devices have rates of their own");
+  if (has_rates(scenario)) because.emplace_back("devices have individual rates");
   if (scenario.jobs.size() > 1) because.emplace_back("other collectives run at the same time");
   if (scenario.main().groups.size() > 1) because.emplace_back("other groups run at the same time");
   return because;
@@ -56,7 +56,7 @@ std::optional<ClosedForm> form_of(const Scenario& scenario, const Setup& setup, 
     form->time = add(form->time, own);
   }
   if (calls_of(scenario).size() > 1)
-    form->because.emplace_back("links have the rates that the best of the calls' kernels reach");
+    form->because.emplace_back("links have the rates that the fastest kernel of the calls reaches");
   for (std::string& because : disturbances(scenario)) form->because.push_back(std::move(because));
   return form;
 }

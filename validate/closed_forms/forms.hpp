@@ -36,22 +36,22 @@ struct Sum {
 inline void needs_star(const Uniform& machine, ClosedForm& form) {
   if (machine.shape != Shape::star)
     form.because.emplace_back(
-        "the ranks are not equal full-duplex ports of one switch: b and a are those of the "
-        "narrowest and the longest path between neighboring ranks");
+        "the ranks are not equal full-duplex ports of one switch: b and a are those of the slowest and the longest "
+        "path between neighboring ranks");
 }
 
 inline void needs_own_links_to_peers(const Uniform& machine, ClosedForm& form) {
   if (machine.shape != Shape::star && machine.shape != Shape::full_mesh)
     form.because.emplace_back(
-        "the ranks are neither equal full-duplex ports of one switch nor fully meshed: b and a are "
-        "those of the narrowest and the longest path between neighboring ranks");
+        "the ranks are neither equal full-duplex ports of one switch nor fully meshed: b and a are those of the "
+        "slowest and the longest path between neighboring ranks");
 }
 
 inline void needs_neighbors(const Uniform& machine, ClosedForm& form) {
   if (machine.shape == Shape::other)
     form.because.emplace_back(
-        "the paths from each rank to the next are not equal, or not their own: b and a are those of "
-        "the narrowest and the longest of them");
+        "the paths from each rank to the next are not equal, or are shared: b and a are those of the slowest and the "
+        "longest of these paths");
 }
 
 }  // namespace forms

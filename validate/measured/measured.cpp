@@ -69,7 +69,8 @@ measured::Found found_in(std::string_view text, const std::string& name) {
   const bool has_documents = documents && !documents->runs.empty();
   if (measured::has_nccl_rows(lines)) {
     measured::Found found = measured::read_nccl_text(lines);
-    if (has_documents) found.warnings.push_back(name + ": the JSON in it is not read, but the rows of the log are");
+    if (has_documents)
+      found.warnings.push_back(name + ": the JSON in the file is ignored; the rows of the log are used");
     return found;
   }
   if (has_documents) return std::move(*documents);
@@ -80,20 +81,18 @@ measured::Found found_in(std::string_view text, const std::string& name) {
     return line.text.find("algbw") != std::string_view::npos;
   };
   if (std::any_of(lines.begin(), lines.end(), names_bandwidth)) return measured::read_nccl_text(lines);
-  throw InputError(name, "expected measured times in a format that is read, found none of them",
-                   "these are read:\n" + measured_formats());
+  throw InputError(name, "expected measured times in a supported format, found none",
+                   "supported formats:\n" + measured_formats());
 }
 
 }  // namespace
 
 std::string measured_formats() {
-  return "    output of nccl-tests, rccl-tests and mscclpp-test, and logs that contain it\n"
-         "    JSON of nccl-tests (-J), including within a log; JSON and CSV of rccl-tests (-x)\n"
-         "    output of OSU's benchmarks of collectives\n"
-         "    CSV, or a table between bars, with names in its first line: bytes, or\n"
-         "      size_KiB, size_MiB, ...; time_us, or time_ms, latency_us, ...; and if\n"
-         "      there are any in_place_us, min_us, max_us, algbw_GBps, busbw_GBps, wrong,\n"
-         "      collective, ranks; or the names that nccl-tests and cloudai print";
+  return "    output of nccl-tests, rccl-tests and mscclpp-test, and logs that contain it\n    JSON of nccl-tests "
+         "(-J), including within a log; JSON and CSV of rccl-tests (-x)\n    output of the OSU collective benchmarks\n "
+         "   CSV, or a table with bars, with column names in the first line: bytes, or\n      size_KiB, size_MiB, ...; "
+         "time_us, or time_ms, latency_us, ...; and\n      optionally in_place_us, min_us, max_us, algbw_GBps, "
+         "busbw_GBps, wrong,\n      collective, ranks; or the names that nccl-tests and cloudai print";
 }
 
 std::optional<CollectiveOp> collective_named(std::string_view name) {

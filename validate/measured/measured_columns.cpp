@@ -153,7 +153,7 @@ double unit_of(const ColumnName& heading, const std::string& text, bool as_print
                                : kind == What::time ? "us"
                                                     : "GBps",
                                in_quotes(text)),
-                   fmt::format("units: {}; b is bits, B is bytes", known));
+                   fmt::format("valid units: {}; b is bits, B is bytes", known));
 }
 
 std::optional<double> size_unit(std::string_view unit) {

@@ -96,14 +96,14 @@ class Reader {
       cells.erase(cells.begin());
     ++n_rows_;
     if (cells.size() != headings_.size() && line.cut) {
-      found_.warnings.push_back(line.where() + ": the file's last line is cut; it is left out");
+      found_.warnings.push_back(line.where() + ": the last line of the file is incomplete and was ignored");
       return;
     }
     if (cells.size() != headings_.size())
       throw InputError(line.where(),
-                       fmt::format("expected {} columns, as the header has, found {}", headings_.size(), cells.size()),
+                       fmt::format("expected {} columns as in the header, found {}", headings_.size(), cells.size()),
                        separator_ == ',' && cells.size() > headings_.size()
-                           ? "do its numbers have a decimal comma? Then write ';' between columns"
+                           ? "if the numbers have decimal commas, separate the columns with ';'"
                            : "");
     row_ = {.line = line.number};
     row_.where = line.where();
@@ -179,7 +179,7 @@ class Reader {
     for (std::size_t i = 0; i < columns_.size(); ++i)
       if (!columns_[i]) others.push_back(in_quotes(headings_[i]));
     if (!others.empty() && !rccl_)
-      found_.warnings.push_back(fmt::format("{}: the column{} {} {} not read", where, others.size() == 1 ? "" : "s",
+      found_.warnings.push_back(fmt::format("{}: the column{} {} {} ignored", where, others.size() == 1 ? "" : "s",
                                             fmt::join(others, ", "), others.size() == 1 ? "is" : "are"));
   }
 
@@ -279,7 +279,7 @@ class Reader {
     const bool decimal = *bytes > 1 && std::fmod(*bytes, 1000) == 0;
     if (decimal && !std::exchange(said_decimal_, true))
       found_.warnings.push_back(
-          fmt::format("{}: {} is taken as {:.0f} bytes each; M and MiB are 2^20", row_.where, unit, *bytes));
+          fmt::format("{}: {} is read as {:.0f} bytes each; M and MiB are 2^20", row_.where, unit, *bytes));
     return *bytes;
   }
 
@@ -287,7 +287,7 @@ class Reader {
     const bool lost = flaws_[0] || (flaws_[1] && !row_.out.time);
     if (lost) return found_.leave_out(row_.where, flaws_[0] ? *flaws_[0] : *flaws_[1]);
     if (flaws_[1]) {
-      found_.warnings.push_back(fmt::format("{}: {}; the time in place is left out", row_.where, *flaws_[1]));
+      found_.warnings.push_back(fmt::format("{}: {}; the in-place time is ignored", row_.where, *flaws_[1]));
       row_.in = {};
     }
     if (in_place_) row_.in = std::exchange(row_.out, {});
@@ -378,7 +378,7 @@ Found read_csv(const std::vector<Line>& lines, std::size_t header) {
   const auto is_text = [&](const Line& line) { return !is_comment(line) && !is_rule(line.text); };
   const auto before = std::count_if(lines.begin(), lines.begin() + static_cast<long>(header), is_text);
   if (before > 0)
-    found.warnings.push_back(fmt::format("{}: the table begins here; {} before it {} not read", lines[header].where(),
+    found.warnings.push_back(fmt::format("{}: the table starts here; {} before it {} ignored", lines[header].where(),
                                          before == 1 ? "the line" : fmt::format("{} lines", before),
                                          before == 1 ? "is" : "are"));
   Reader reader(lines[header], found);

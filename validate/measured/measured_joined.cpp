@@ -29,15 +29,15 @@ void check_bandwidth(const Row& row, const Timed& timed, std::optional<int> rank
   };
   if (timed.algbw && !near(expected, *timed.algbw) && !is_less())
     throw InputError(row.where,
-                     fmt::format("expected algbw to be {} over {} us, {:.2f} GB/s, found {}", format(row.bytes),
-                                 time.value, expected, timed.algbw->value),
-                     "a column is missing or out of place, or the row is cut");
+                     fmt::format("expected algbw to be {} over {} us, which is {:.2f} GB/s, found {}",
+                                 format(row.bytes), time.value, expected, timed.algbw->value),
+                     "a column is missing or misplaced, or the row is truncated");
   if (!ranks || busbw_fits(timed, row.bytes, *row.op, *ranks)) return;
   throw InputError(
       row.where,
-      fmt::format("expected busbw to be {:.2f} GB/s, as {} of {} ranks has it in {} us, found {}",
+      fmt::format("expected busbw to be {:.2f} GB/s, which follows from {} on {} ranks in {} us, found {}",
                   expected * busbw_factor(*row.op, *ranks), to_string(*row.op), *ranks, time.value, timed.busbw->value),
-      "is it another collective, or another number of ranks?");
+      "check the collective and the number of ranks");
 }
 
 namespace {
@@ -143,9 +143,9 @@ std::vector<MeasuredRow> merge_repetitions(const RunRows& run, bool from_benchma
     auto& group = groups.at({*row.op, row.bytes.count});
     if (!group.empty() && group.front()->variant() != row.variant())
       throw InputError(row.where,
-                       fmt::format("expected {} to be measured in one way, found \"{}\" here and \"{}\" at line {}",
+                       fmt::format("expected a single value of {}, found \"{}\" here and \"{}\" on line {}",
                                    format(row.bytes), row.variant(), group.front()->variant(), group.front()->line),
-                       "put the rows of each type, operation and root into a file of their own");
+                       "put the rows of each type, operation and root into a separate file");
     group.push_back(&row);
   }
   const auto& all = groups.groups();
@@ -159,17 +159,17 @@ std::vector<MeasuredRow> merge_repetitions(const RunRows& run, bool from_benchma
     for (const Row* row : all.at(key)) same.push_back(row_of(*row, run.ranks));
     if (same.size() > 1 && !from_benchmark && !alike)
       throw InputError(all.at(key)[1]->where,
-                       fmt::format("expected each size once, found {} of {} here and at line {}", format(same[1].bytes),
-                                   to_string(key.first), same[0].line),
-                       "repetitions are read where every size has as many of them; their median counts");
+                       fmt::format("expected each size only once, found {} of {} here and on line {}",
+                                   format(same[1].bytes), to_string(key.first), same[0].line),
+                       "repetitions are accepted only if every size has the same number of them; their median is used");
     if (same.size() > 1) ++repeated, keep_wider(widest, spread_of(same));
     most = std::max(most, same.size());
     rows.push_back(merged(same));
   }
   if (repeated > 0)
     warnings.push_back(
-        fmt::format("{}: {} of {} sizes occur several times, up to {}; they are taken as repetitions, the "
-                    "median counts; their times differ by {}",
+        fmt::format("{}: {} of {} sizes occur several times, up to {}; they are treated as repetitions, and the median "
+                    "is used; their times differ by {}",
                     name, repeated, rows.size(), most, widest->text()));
   return rows;
 }
@@ -182,7 +182,7 @@ std::string where_apart(const std::vector<std::pair<MeasuredRow, const RunRows*>
     const std::string line = one.first.line > 0 ? fmt::format(" (line {})", one.first.line) : "";
     return fmt::format("{} us in run {}{}", one.first.time_us, one.second->number, line);
   };
-  return fmt::format("{} in {} and in {}", format(least->first.bytes), text(*least), text(*most));
+  return fmt::format("{} in {} and {}", format(least->first.bytes), text(*least), text(*most));
 }
 
 void require_one_way(const RunRows& first, const RunRows& second, const MeasuredRow& row, const std::string& name) {
@@ -193,9 +193,9 @@ void require_one_way(const RunRows& first, const RunRows& second, const Measured
   };
   if (variant_in(first) == variant_in(second)) return;
   throw InputError(name,
-                   fmt::format("expected {} to be measured in one way, found \"{}\" in run {} and \"{}\" in run {}",
+                   fmt::format("expected a single value of {}, found \"{}\" in run {} and \"{}\" in run {}",
                                format(row.bytes), variant_in(first), first.number, variant_in(second), second.number),
-                   "--run N chooses one of them");
+                   "choose a run with --run N");
 }
 
 }  // namespace
@@ -224,12 +224,13 @@ std::vector<MeasuredRow> joined_rows(const std::vector<RunRows>& runs, bool from
     }
     rows.push_back(merged(same));
   }
-  std::string how = "they have no size in common, their rows are put together";
+  std::string how = "they have no size in common, so their rows are combined";
   if (widest && widest->share() > most_apart)
-    how = fmt::format("they are {:.0f} % apart ({}), too far for repetitions: their median counts, --run N chooses one",
-                      100 * widest->share(), apart);
+    how = fmt::format(
+        "they differ by {:.0f} % ({}), too much for repetitions; their median is used unless --run N chooses one",
+        100 * widest->share(), apart);
   else if (widest)
-    how = "they are taken as repetitions, the median counts; their times differ by " + widest->text();
+    how = "they are treated as repetitions, and the median is used; their times differ by " + widest->text();
   warnings.push_back(fmt::format("{}: it has {} runs: {}; {}", name, runs.size(), texts_of(runs), how));
   return rows;
 }

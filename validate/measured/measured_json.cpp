@@ -82,7 +82,7 @@ std::optional<std::string> take_timed(Timed& timed, const Spot& place, const Key
 /// `time`, `alg_bw`, `bus_bw`, `nwrong`.
 std::optional<std::string> take_place(Row& row, const Spot& place, bool in_place) {
   if (place.has("cpu_time") && !place.has("time"))
-    throw InputError(place.where, "expected times of whole collectives, found those of the CPU only (cpu_time)",
+    throw InputError(place.where, "expected times of whole collectives, found CPU times only (cpu_time)",
                      "measure without -C");
   if (auto flaw = take_timed(in_place ? row.in : row.out, place, {"time", "alg_bw", "bus_bw"})) return flaw;
   if (place.has("nwrong") && !place.at("nwrong").flaw(Measure::quantity)) {
@@ -100,7 +100,7 @@ std::optional<int> ranks_of(const Spot& document) {
   const Spot devices = document.at("config").at("devices");
   for (const Spot& device : devices.items()) ++sizes[device.has("group") ? device.at("group").count() : 0];
   for (const auto& [group, size] : sizes)
-    if (size != sizes.begin()->second) devices.refuse("groups of as many ranks each");
+    if (size != sizes.begin()->second) devices.refuse("groups with the same number of ranks");
   return sizes.empty() ? std::nullopt : std::optional(sizes.begin()->second);
 }
 
@@ -128,7 +128,7 @@ void take_result(Found& found, const Spot& result, int line) {
   if (result.has("in_place"))
     if (const auto flaw = take_place(row, result.at("in_place"), true)) {
       if (!row.out.time) return found.leave_out("", *flaw);
-      found.warnings.push_back(*flaw + "; the time in place is left out");
+      found.warnings.push_back(*flaw + "; the in-place time is ignored");
     }
   if (result.has("out_of_place_per_iter")) {
     const Spot iterations = result.at("out_of_place_per_iter");
@@ -257,7 +257,7 @@ void take_document(Found& found, const Document& document, const std::string& na
   if (json.is_object() && json.contains("busBw")) return take_object(found, root, line);
   if (!json.is_array())
     throw InputError(name, "expected a list of results, or an object with \"results\", found an object without",
-                     "these are read:\n" + measured_formats());
+                     "supported formats:\n" + measured_formats());
   for (const Spot& object : root.items()) {
     if (object.has("results"))
       take_nccl(found, object, line);
@@ -281,7 +281,7 @@ Found read_json_among(std::string_view text, const std::string& name) {
   for (const Document& document : documents.whole) take_document(found, document, name, false);
   for (const int line : documents.cut)
     found.warnings.push_back(
-        fmt::format("{}:{}: a JSON document that begins here does not end; it is left out", name, line));
+        fmt::format("{}:{}: the JSON document that starts here is incomplete and was ignored", name, line));
   join_places(found.rows);
   return found;
 }

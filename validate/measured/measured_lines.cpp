@@ -11,8 +11,8 @@
 namespace ringsim::measured {
 
 void refuse_predictions(const std::string& where) {
-  throw InputError(where, "expected measured times, found predictions of ringsim",
-                   "`ringsim diff` compares two results; of `ringsim replay` the CSV has the measured times");
+  throw InputError(where, "expected measured times, found ringsim predictions",
+                   "to compare two results, use `ringsim diff`; the CSV of `ringsim replay` contains measured times");
 }
 
 std::string lower(std::string_view text) {
@@ -115,7 +115,7 @@ std::vector<CsvField> fields_of(const Line& line, char separator) {
     else
       fields.back().text += c;
   }
-  if (quoted) throw InputError(fields.back().where, "expected an end of the quotes in this line, found none");
+  if (quoted) throw InputError(fields.back().where, "expected a closing quote on this line, found none");
   for (CsvField& field : fields) field.text = std::string(trimmed(field.text));
   if (separator == '|') {
     if (fields.front().text.empty()) fields.erase(fields.begin());

@@ -141,12 +141,12 @@ std::string Commas::plain(std::string_view text, const std::string& what, const 
   if (mark == Mark::unclear && !by_comma && !by_point)
     throw InputError(
         where, fmt::format("expected a number with a decimal point for {}, found {}", what, in_quotes(text)),
-        "a decimal comma, or one between thousands? Both are read if other numbers of the file tell which");
+        "the comma is ambiguous (decimal or thousands separator), unless other numbers in the file resolve it");
   if (may_be_group)
     throw InputError(where,
                      fmt::format("expected a number with a decimal comma for {}, as others in the file have, found {}",
                                  what, in_quotes(text)),
-                     "a decimal point, or one between thousands?");
+                     "the point is ambiguous (decimal or thousands separator)");
   if (by_point) return without(text, ',');
   if (!by_comma) return std::string(text);
   std::string number = without(text, '.');

@@ -64,7 +64,7 @@ class OsuLog {
     before_ = words_of(line.text.substr(0, at)).size();
     if (std::find(columns_.begin(), columns_.end(), "Avg Latency(us)") == columns_.end())
       throw InputError(line.where(), "expected a column \"Avg Latency(us)\", found none",
-                       "collectives that block are read");
+                       "only blocking collectives are supported");
     if (found_.runs.empty()) found_.runs.emplace_back();
   }
 
@@ -77,9 +77,10 @@ class OsuLog {
     const std::string_view size = words[0].substr(words[0].find_last_of(":>|]") + 1);
     if (!is_whole(size) || (words.size() > 1 && !number_in(words[1]))) return;  // other output
     if (words.size() != columns_.size())
-      return line.cut ? found_.warnings.push_back(line.where() + ": the file's last line is cut; it is left out")
-                      : found_.leave_out(line.where(), fmt::format("expected {} columns, as the header has, found {}",
-                                                                   columns_.size(), words.size()));
+      return line.cut
+                 ? found_.warnings.push_back(line.where() + ": the last line of the file is incomplete and was ignored")
+                 : found_.leave_out(line.where(), fmt::format("expected {} columns as in the header, found {}",
+                                                              columns_.size(), words.size()));
     Row row{.op = found_.runs.back().op, .per_rank = true, .run = found_.runs.size() - 1, .line = line.number};
     row.where = line.where();
     row.bytes = {measured_count(size, "Size", row.where)};

@@ -23,7 +23,7 @@ std::string Row::variant() const {
 }
 
 void Found::leave_out(const std::string& where, const std::string& why) {
-  warnings.push_back(fmt::format("{}{}{}; the row is left out", where, where.empty() ? "" : ": ", why));
+  warnings.push_back(fmt::format("{}{}{}; the row is ignored", where, where.empty() ? "" : ": ", why));
 }
 
 namespace {
@@ -36,7 +36,7 @@ void total_bytes(Row& row, std::optional<int> ranks) {
   if (!ranks)
     throw InputError(
         row.where,
-        fmt::format("expected to find the number of ranks: sizes of {} are here a rank's own", to_string(*row.op)),
+        fmt::format("expected to find the number of ranks, because sizes of {} here are per rank", to_string(*row.op)),
         "add a line \"# ranks: N\" to the file");
   if (row.bytes.count > std::numeric_limits<std::int64_t>::max() / *ranks)
     throw InputError(row.where, "expected a size that 64 bits can count in bytes");
@@ -76,7 +76,7 @@ Runs::Runs(Found found, std::string name, std::optional<CollectiveOp> given)
     if (row.out.time || row.in.time)
       rows[row.run].push_back(std::move(row));
     else
-      found_.warnings.push_back(row.where + ": no time was printed; the row is left out");
+      found_.warnings.push_back(row.where + ": no time was printed; the row is ignored");
   }
   found_.rows.clear();
   for (auto& [number, own] : rows) split_at_repetitions(found_.runs.at(number), std::move(own));
@@ -120,7 +120,7 @@ void Runs::take_statements(std::optional<CollectiveOp> given) {
     for (Row& row : run.rows) {
       if (!row.op && run.program.empty()) row.op = stated;
       if (given && row.op && *row.op != *given)
-        throw InputError(row.where, fmt::format("expected rows of {}, as was said, found {}", to_string(*given),
+        throw InputError(row.where, fmt::format("expected rows of {} as specified, found {}", to_string(*given),
                                                 to_string(*row.op)));
       if (!row.op && run.program.empty()) row.op = given;
     }
@@ -153,7 +153,7 @@ MeasuredTable Runs::table(std::optional<int> number, const std::optional<Compare
   table.rows = joined_rows(runs, found_.from_benchmark, name_, warnings);
   for (const MeasuredRow& row : table.rows)
     if (row.wrong.value_or(0) > 0)
-      warnings.push_back(fmt::format("{}: {} wrong elements at {}: what was timed did not work", name_, *row.wrong,
+      warnings.push_back(fmt::format("{}: {} wrong elements at {}: the timed run was incorrect", name_, *row.wrong,
                                      format(row.bytes)));
   table.warnings = std::move(warnings);
   return table;
@@ -181,23 +181,24 @@ void Runs::name_collectives(std::vector<RunRows>& runs, const std::optional<Comp
   bool said_name = false, said_scenario = false;
   const auto warn = [&](bool& said, const std::string& text) {
     if (!std::exchange(said, true))
-      warnings.push_back(fmt::format("{}: nothing in it names the collective; {}", name_, text));
+      warnings.push_back(fmt::format("{}: the file does not name the collective; {}", name_, text));
   };
   for (RunRows& run : runs) {
     const bool nameless = std::any_of(run.rows.begin(), run.rows.end(), [](const Row& row) { return !row.op; });
     std::optional<CollectiveOp> op;
     if (nameless && !run.program.empty()) {
-      run.refusal = InputError(run.rows.front().where,
-                               fmt::format("expected a collective that is known here, found rows of {}", run.program),
-                               "take its rows out of the file");
+      run.refusal =
+          InputError(run.rows.front().where, fmt::format("expected a known collective, found rows of {}", run.program),
+                     "remove its rows from the file");
     } else if (nameless && before != nullptr && may_be_as_before(run, *before)) {
       op = before->rows.back().op;
     } else if (const auto by_name = nameless ? collective_in(name_) : std::nullopt) {
       op = by_name;
-      warn(said_name, fmt::format("{} is taken from its name", to_string(*op)));
+      warn(said_name, fmt::format("{} is taken from the file name", to_string(*op)));
     } else if (const auto by_scenario = nameless && with ? compared_op(run, *with) : std::nullopt) {
       op = by_scenario;
-      warn(said_scenario, fmt::format("the scenario's is taken, {}, which its busbw fits", to_string(*op)));
+      warn(said_scenario,
+           fmt::format("the collective of the scenario, {}, is used because busbw fits it", to_string(*op)));
     } else if (nameless) {
       run.refusal = nameless_error(run, with);
     }
@@ -226,18 +227,19 @@ void Runs::choose(std::vector<RunRows>& runs, std::optional<int> number, bool co
   if (refused != nullptr)
     for (const RunRows& run : runs)
       if (run.refusal)
-        warnings.push_back(fmt::format("{}: {} is left out: {}", name_, run.text(), run.refusal->message()));
+        warnings.push_back(fmt::format("{}: {} is ignored: {}", name_, run.text(), run.refusal->message()));
   runs = std::move(chosen);
 }
 
 InputError Runs::nameless_error(const RunRows& run, const std::optional<ComparedWith>& with) const {
   const std::string fits = what_fits(run.rows);
-  std::string found = "found nothing that states it";
+  std::string found = "found no information";
   if (!fits.empty())
-    found = fmt::format("found nothing that states it; its busbw fits {}{}", fits,
-                        with ? fmt::format(", not the scenario's {} of {}", ops_text(*with), ranks_text(*with)) : "");
-  return {run.rows.front().where, "expected to find which collective was measured, " + found,
-          "state it with --collective NAME, or with a line \"# collective: all_reduce\" in the file"};
+    found =
+        fmt::format("found no information; busbw fits {}{}", fits,
+                    with ? fmt::format(", not the {} of {} in the scenario", ops_text(*with), ranks_text(*with)) : "");
+  return {run.rows.front().where, "expected to find the measured collective, " + found,
+          "set it with --collective NAME, or with a line \"# collective: all_reduce\" in the file"};
 }
 
 /// True if a run without a name may be of the program before it: logs name a program once, before a loop.
@@ -278,9 +280,9 @@ void Runs::keep_compared_rows(std::vector<RunRows>& runs, const ComparedWith& wi
   for (const auto& [op, n] : others) other_rows.push_back(fmt::format("{} {}", n, op));
   const std::string listed = fmt::format("{}", fmt::join(other_rows, ", "));
   if (of_ops.empty())
-    throw InputError(name_,
-                     fmt::format("expected rows of {}, as the scenario has it, found {}", ops_text(with), listed),
-                     "is it another scenario's file? --set collective.op=NAME changes the scenario's collective");
+    throw InputError(name_, fmt::format("expected rows of {} as in the scenario, found {}", ops_text(with), listed),
+                     "the file may belong to another scenario; to change the collective of the scenario, use --set "
+                     "collective.op=NAME");
   if (!others.empty())
     warnings.push_back(fmt::format("{}: rows of other collectives are not compared: {}", name_, listed));
   runs = std::move(of_ops);
@@ -293,7 +295,7 @@ void Runs::keep_compared_rows(std::vector<RunRows>& runs, const ComparedWith& wi
   }
   if (!left.empty())
     warnings.push_back(
-        fmt::format("{}: not compared, as the scenario has {}: {}", name_, ranks_text(with), texts_of(left)));
+        fmt::format("{}: not compared because the scenario has {}: {}", name_, ranks_text(with), texts_of(left)));
   runs = std::move(kept);
 }
 
@@ -315,10 +317,8 @@ void Runs::refuse_other_ranks(const std::vector<RunRows>& runs, const ComparedWi
   if (ranks.size() > 1)
     throw InputError(
         name_,
-        fmt::format("expected measurements of {}, as the scenario has, found {}", ranks_text(with), texts_of(runs)),
-        "--nodes N sets the number of a machine given by its name; --set topology.nodes=N or topology.ranks=N changes "
-        "a "
-        "scenario file");
+        fmt::format("expected measurements of {} as in the scenario, found {}", ranks_text(with), texts_of(runs)),
+        "use --nodes N for a machine given by name, or --set topology.nodes=N or topology.ranks=N for a scenario file");
   if (*ranks.begin()) return;
   const RunRows& run = runs.front();
   for (const Row& row : run.rows) {
@@ -330,9 +330,10 @@ void Runs::refuse_other_ranks(const std::vector<RunRows>& runs, const ComparedWi
       const std::string fits = what_fits(run.rows);
       throw InputError(
           row.where,
-          fmt::format("expected busbw to be {:.2f} GB/s, as {} of {} ranks, the scenario's, has it in {} us, found {}",
+          fmt::format("expected busbw to be {:.2f} GB/s, which follows from {} on the {} ranks of the scenario in {} "
+                      "us, found {}",
                       algbw * busbw_factor(*row.op, n), to_string(*row.op), n, timed->time->value, timed->busbw->value),
-          "is it another collective, or another number of ranks?" + (fits.empty() ? "" : " It fits " + fits));
+          "check the collective and the number of ranks" + (fits.empty() ? "" : "; busbw fits " + fits));
     }
   }
 }
@@ -348,8 +349,8 @@ void Runs::require_one_number_of_ranks(const std::vector<RunRows>& runs,
     return run.ranks || ranks.empty() || fits_ranks(run, {.ops = {}, .ranks = {*ranks.begin()}});
   };
   if (ranks.size() <= 1 && std::all_of(runs.begin(), runs.end(), fits)) return;
-  throw InputError(name_, "expected runs of one number of ranks, found " + texts_of(runs),
-                   "--run N chooses one of them");
+  throw InputError(name_, "expected runs with the same number of ranks, found " + texts_of(runs),
+                   "choose a run with --run N");
 }
 
 }  // namespace ringsim::measured

@@ -137,16 +137,16 @@ class Log {
     const bool sums_up = line.text.find("# Out of bounds values") != std::string_view::npos;
     run_is_over_ = run_is_over_ || sums_up || line.text.find("# Avg bus bandwidth") != std::string_view::npos;
     if (sums_up && line.text.find("FAILED") != std::string_view::npos)
-      found_.warnings.push_back(line.where() + ": the benchmark found wrong results: what was timed did not work");
+      found_.warnings.push_back(line.where() + ": the benchmark found wrong results: the timed runs were incorrect");
     const bool comment = line.text.find('#') != std::string_view::npos;
     if (!comment && is_torn(words))
-      leave_out(line, "expected size, count and type before these figures, found a row that has lost them");
+      leave_out(line, "expected size, count and type before these figures, found a row without them");
   }
 
   /// For a row that other output has torn or that is cut: the rest of the file is good.
   void leave_out(const Line& line, const std::string& why) {
     if (line.cut)
-      found_.warnings.push_back(line.where() + ": the file's last line is cut; it is left out");
+      found_.warnings.push_back(line.where() + ": the last line of the file is incomplete and was ignored");
     else
       found_.leave_out(line.where(), why);
   }
@@ -174,7 +174,7 @@ class Log {
     const bool continues = heading_line_ == line.number - 1 && !has("size") && (has("busbw") || has("wrong"));
     if (!continues && !has("algbw")) return;
     if (has("cputime"))
-      throw InputError(line.where(), "expected times of whole collectives, found those of the CPU only (cputime)",
+      throw InputError(line.where(), "expected times of whole collectives, found CPU times only (cputime)",
                        "measure without -C");
     if (!continues) {
       begin_run();
@@ -255,7 +255,7 @@ class Log {
     const int groups = static_cast<int>(members_.size());
     if (own_numbers || listed == highest) return alike ? first : 0;
     if (highest % groups != 0) return 0;
-    found_.warnings.push_back(fmt::format("{}: the log lists {} rank{} and the highest is {}; assuming {} ranks{}",
+    found_.warnings.push_back(fmt::format("{}: the log lists {} rank{}, and the highest is {}; assuming {} ranks{}",
                                           last_rank_, listed, listed == 1 ? "" : "s", highest - 1, highest / groups,
                                           groups > 1 ? fmt::format(" in each of {} groups", groups) : ""));
     return highest / groups;
@@ -266,8 +266,8 @@ class Log {
     if (members_.empty()) return;
     const int ranks = ranks_listed();
     if (ranks == 0)
-      throw InputError(last_rank_, "expected groups of as many ranks each, found others",
-                       "the rows are of several collectives at once that are not alike");
+      throw InputError(last_rank_, "expected groups with the same number of ranks, found other groups",
+                       "the rows belong to several concurrent collectives that are not identical");
     found_.runs.back().ranks = ranks;
     members_.clear();
   }
@@ -361,7 +361,7 @@ class Log {
     const auto& out = first_in_place ? other : flaw;
     const auto& in = first_in_place ? flaw : other;
     if (out) found_.leave_out(row.where, *out);
-    if (!out && in) found_.warnings.push_back(fmt::format("{}: {}; the time in place is left out", row.where, *in));
+    if (!out && in) found_.warnings.push_back(fmt::format("{}: {}; the in-place time is ignored", row.where, *in));
     return !out;
   }
 

@@ -198,11 +198,11 @@ PlanFigure figure_of(Cells& cells, const std::vector<PlanModel>& models) {
     row.step = static_cast<double>(row.global_batch) * static_cast<double>(row.sequence) /
                (*rate * static_cast<double>(row.gpus));
   else
-    cells.flaw_because("step_s", "a step, or tokens_per_s_per_gpu", "");
+    cells.flaw_because("step_s", "a step time or tokens_per_s_per_gpu", "");
   if (const PlanModel* model = model_named(models, row.model))
     row.card = *model;
   else
-    cells.flaw_because("model", "a name of models.json, or a card of scenarios/workloads", row.model);
+    cells.flaw_because("model", "a name in models.json or a card in scenarios/workloads", row.model);
   row.flaw = cells.flaw;
   return row;
 }
@@ -271,8 +271,7 @@ void note_unread(const std::vector<std::string>& head, Form form, const std::str
   for (const std::string& name : head)
     if (form == Form::plans ? !is_in(needed, name) && !is_in(known, name) : !is_in(needed_vtrain, name))
       unread.push_back(in_quotes(name));
-  if (!unread.empty())
-    out.notes.push_back(fmt::format("{}: columns that are not read: {}", file, fmt::join(unread, ", ")));
+  if (!unread.empty()) out.notes.push_back(fmt::format("{}: ignored columns: {}", file, fmt::join(unread, ", ")));
 }
 
 }  // namespace
@@ -398,7 +397,7 @@ PlanFigures plan_figures_in(const std::string& path) {
     if (base_name(table) == "published.csv") continue;
     auto found = parse_plan_rows(scenarios::read_text(table, "a table of plans"), table, models);
     if (!found) {
-      out.notes.push_back(base_name(table) + ": not read: its columns are those of no table of plans");
+      out.notes.push_back(base_name(table) + ": ignored because its columns are not those of a table of plans");
       continue;
     }
     out.tables.push_back(table);

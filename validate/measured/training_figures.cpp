@@ -107,11 +107,11 @@ TrainingMachine machine_in(const Place& place) {
                           .assumed = text_or_none(place, "assumed")};
   const Place topology = place.at("topology");
   if (!topology.json.is_object() || !topology.has("kind"))
-    topology.fail("expected a topology as scenarios have it, with its kind");
+    topology.fail("expected a topology as in a scenario, with its kind");
   const bool is_cluster = topology.at("kind").text() == "cluster";
   if (is_cluster != place.has("gpus_per_node"))
     place.fail(is_cluster ? "expected gpus_per_node of a cluster, found none"
-                          : "expected gpus_per_node of a cluster only, found one");
+                          : "expected gpus_per_node only for a cluster, found one");
   const auto number = [](const Place& value, std::int64_t least) {
     if (!value.json.is_number_integer() || value.json.get<std::int64_t>() < least ||
         value.json.get<std::int64_t>() > 4096)
@@ -139,7 +139,7 @@ TrainingWay way_in(const Place& place) {
                   .source = place.at("source").text(),
                   .assumed = text_or_none(place, "assumed")};
   if (way.one_node.empty() && way.several_nodes.empty())
-    place.fail("expected one_node or several_nodes, a regime as scenarios have it, found neither");
+    place.fail("expected one_node or several_nodes with a regime as in a scenario, found neither");
   return way;
 }
 

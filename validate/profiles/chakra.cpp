@@ -83,7 +83,7 @@ void read_chakra_profile(Pieces& file, std::optional<std::uint32_t> rank, Profil
   const ExecutionTrace trace = reader.finish();
   const traces::TraceCounts counts = count_trace(trace);
   if (!rank) rank = rank_of_trace(file.name());
-  const std::string hint = fmt::format("set it: --rank {}=N", file.name());
+  const std::string hint = fmt::format("set the rank with --rank {}=N", file.name());
   if (!rank) throw InputError(file.name(), "expected the rank in the file's name, as in job.3.et, found none", hint);
   if (*rank >= file.limits().ranks)
     throw InputError(file.name(), fmt::format("expected a rank below {}, found {}", file.limits().ranks, *rank), hint);
@@ -117,7 +117,7 @@ void read_chakra_profile(Pieces& file, std::optional<std::uint32_t> rank, Profil
       throw InputError(file.name(), fmt::format("expected at most {} groups, found more", file.limits().groups));
     if (profile.calls.size() >= file.limits().records)
       throw InputError(file.name(), fmt::format("expected at most {} calls, found more", file.limits().records),
-                       "raise --limit-records");
+                       "increase --limit-records");
     ++source.kernels;
     ++source.calls;
     profile.calls.push_back(call);

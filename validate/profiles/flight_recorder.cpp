@@ -251,10 +251,10 @@ class FlightReader {
     if (entries_.size() == limits_.records)
       throw InputError(fmt::format("{}: byte {}", file_.name(), at_),
                        fmt::format("expected at most {} entries, found more", limits_.records),
-                       "raise --limit-records");
+                       "increase --limit-records");
     if (!entry.contains("collective_seq_id") && entry.contains("seq_id"))
       fail("expected \"collective_seq_id\", found \"seq_id\"",
-           "it is a dump of an older PyTorch, whose format is not read");
+           "this is a dump of an older PyTorch version, whose format is not supported");
     Entry out;
     FlightCall& call = out.call;
     call.record = number_of(entry, "record_id");
@@ -345,15 +345,15 @@ class FlightReader {
       throw InputError(file_.name(), "expected the format's \"version\", found none", not_a_dump);
     if (!dump_.version.starts_with("2."))
       fail_at("version", fmt::format("expected version 2.x, found {}", in_quotes(dump_.version)),
-              "older and newer formats are not read; PyTorch's version decides which one is written");
+              "older and newer formats are not supported; the format depends on the version of PyTorch");
     if (!rank) rank = rank_of_dump(file_.name());
     if (!rank)
       throw InputError(file_.name(),
                        "expected the rank in the file's name, as in trace_3 or nccl_trace_rank_3, found none",
-                       fmt::format("set it: --rank {}=N", file_.name()));
+                       fmt::format("set the rank with --rank {}=N", file_.name()));
     if (*rank >= limits_.ranks)
       throw InputError(file_.name(), fmt::format("expected a rank below {}, found {}", limits_.ranks, *rank),
-                       fmt::format("set it: --rank {}=N", file_.name()));
+                       fmt::format("set the rank with --rank {}=N", file_.name()));
     dump_.file = file_.name();
     dump_.rank = *rank;
     for (const FlightGroup& group : dump_.groups) {
@@ -361,8 +361,8 @@ class FlightReader {
       if (members.empty() || std::find(members.begin(), members.end(), *rank) != members.end()) continue;
       throw InputError(
           file_.name(),
-          fmt::format("expected a rank of group {}, which its dump lists, found rank {}", in_quotes(group.name), *rank),
-          fmt::format("the rank is wrong; set it: --rank {}=N", file_.name()));
+          fmt::format("expected a rank listed in the dump for group {}, found rank {}", in_quotes(group.name), *rank),
+          fmt::format("the rank is wrong; set it with --rank {}=N", file_.name()));
     }
     merge_coalesced();
   }

@@ -282,7 +282,7 @@ class HangFinder {
                                GroupProgress& out) {
     if (group.members.empty() || callers.size() != group.members.size()) return;
     std::int64_t in = 0, taken = 0;
-    Mismatch found{.number = number, .what = "elements put in and taken out", .variants = {}};
+    Mismatch found{.number = number, .what = "numbers of input and output elements", .variants = {}};
     for (const auto& [dump, call] : callers) {
       const FlightOp& op = call->ops.front();
       if (call->ops.size() != 1 || op.op != CallOp::all_to_all || !has_sizes_of_all_to_all(*dump)) return;
@@ -314,7 +314,7 @@ class HangFinder {
           const auto place = static_cast<std::size_t>(op.peer);
           const std::vector<std::uint32_t> members = members_of(group, dump.rank);
           if (op.peer == no_value || place >= members.size()) {
-            unknown_.push_back(fmt::format("rank {} waits in {} of group {}; its dump does not say with which rank",
+            unknown_.push_back(fmt::format("rank {} waits in {} of group {}; its dump does not state the other rank",
                                            dump.rank, op_text(dump, op), title_of(group.name, group.description)));
             continue;
           }

@@ -44,7 +44,7 @@ struct Findings {
       for (const std::uint32_t rank : each.ranks) add_new(hang.named_ranks, rank);
       if (!each.group.empty()) add_new(hang.named_groups, each.group);
     }
-    if (n_more > 0) hang.findings.push_back(fmt::format("{} more of this kind", n_more));
+    if (n_more > 0) hang.findings.push_back(fmt::format("{} more like this", n_more));
   }
 
  private:
@@ -126,11 +126,12 @@ class Causes {
                           call.place == 0 ? "" : ", " + dump.text(call.place));
     }
     if (ranks.size() > shown) who += fmt::format("; and {} more", ranks.size() - shown);
-    causes_.say({.text = fmt::format("{} wait for each other: {}", those(in_order), who),
-                 .ranks = in_order,
-                 .advice = fmt::format(". They call in different orders, or a program stands still after an "
-                                       "asynchronous call; last calls: {}",
-                                       last)});
+    causes_.say(
+        {.text = fmt::format("{} wait for each other: {}", those(in_order), who),
+         .ranks = in_order,
+         .advice = fmt::format(
+             ". They call in different orders, or a program is stuck after an asynchronous call; last calls: {}",
+             last)});
   }
 
   static std::string those(const std::vector<std::uint32_t>& ranks) {
@@ -141,7 +142,7 @@ class Causes {
     std::vector<std::uint32_t> ranks;
     for (const RankProgress& each : group.ranks)
       if (each.has_timed_out) ranks.push_back(each.rank);
-    return ranks.empty() ? "" : fmt::format("; it has timed out on {}", those(ranks));
+    return ranks.empty() ? "" : fmt::format("; the call timed out on {}", those(ranks));
   }
 
   void say_mismatch(const GroupProgress& group) {
@@ -157,7 +158,7 @@ class Causes {
       if (!each.variants.empty()) fewest = each.variants.back().ranks;
       (is_over ? past_ : causes_)
           .say({.text = fmt::format("group {}, number {}: ranks differ in the {}{}: {}", group.title(), each.number,
-                                    each.what, is_over ? ", though it has completed" : "", fmt::join(parts, "; ")),
+                                    each.what, is_over ? ", although it has completed" : "", fmt::join(parts, "; ")),
                 .ranks = fewest,
                 .group = group.title()});
     }
@@ -185,7 +186,7 @@ class Causes {
         elsewhere[waits_in + (went_on ? fmt::format("; its last call was {}", last_of(each)) : "")].push_back(
             each.rank);
       } else {
-        free[each.last_call.empty() ? "it has called nothing" : fmt::format("its last call was {}", last_of(each))]
+        free[each.last_call.empty() ? "it has made no call" : fmt::format("its last call was {}", last_of(each))]
             .push_back(each.rank);
       }
     }
@@ -194,7 +195,7 @@ class Causes {
                                        call, those(waiting), waiting.size() == 1 ? "has" : "have", timed_out(group)),
                    .ranks = ranks,
                    .group = group.title(),
-                   .advice = fmt::format(". No call is pending there, so look at the program: {}", last)});
+                   .advice = fmt::format(". No call is pending on this side, so check the program: {}", last)});
     for (const auto& [what, ranks] : elsewhere)
       consequences_.say(
           {.text = fmt::format("{} {} not called {}: {} in {}", those(ranks), ranks.size() == 1 ? "has" : "have", call,
@@ -214,8 +215,8 @@ class Causes {
         say_behind(group);
         break;
       case GroupVerdict::not_started:
-        causes_.say({.text = fmt::format("all ranks have called {}{}; its kernel has not begun on {}, where earlier "
-                                         "work on the stream does not end",
+        causes_.say({.text = fmt::format("all ranks have called {}{}; its kernel has not started on {}, where earlier "
+                                         "work on the stream has not ended",
                                          call, timed_out(group), those(group.in(Standing::scheduled))),
                      .ranks = group.in(Standing::scheduled),
                      .group = group.title()});
@@ -224,23 +225,22 @@ class Causes {
         causes_.say({.text = fmt::format("all ranks have called {}, and it has not ended{}", call, timed_out(group)),
                      .group = group.title(),
                      .advice = group.knows_starts
-                                   ? ": its kernels run, so look at links, NICs and GPUs"
-                                   : ": look at links, NICs and GPUs, or at earlier work on the streams (with "
-                                     "TORCH_NCCL_ENABLE_TIMING=1 dumps say whether kernels have begun)"});
+                                   ? ": its kernels are running, so check links, NICs and GPUs"
+                                   : ": check links, NICs and GPUs, or earlier work on the streams (with "
+                                     "TORCH_NCCL_ENABLE_TIMING=1, dumps show whether kernels have started)"});
         break;
       case GroupVerdict::no_dump:
         if (const auto without = group.in(Standing::no_dump); !without.empty())
-          unknown_.say({.text = fmt::format("all ranks whose dumps are here have called {}{}; read the dumps of {}",
-                                            call, timed_out(group), those(without)),
+          unknown_.say({.text = fmt::format("all ranks with a dump have called {}{}; check the dumps of {}", call,
+                                            timed_out(group), those(without)),
                         .ranks = without,
                         .group = group.title()});
         if (const auto lost = group.in(Standing::not_in_dump); !lost.empty())
-          unknown_.say(
-              {.text = fmt::format("whether {} {} called {} is not known: the calls in this group are no longer in the "
-                                   "dumps; raise TORCH_FR_BUFFER_SIZE",
-                                   those(lost), lost.size() == 1 ? "has" : "have", call),
-               .ranks = lost,
-               .group = group.title()});
+          unknown_.say({.text = fmt::format("it is unknown if {} {} called {}, because the dumps no longer contain the "
+                                            "calls of this group; increase TORCH_FR_BUFFER_SIZE",
+                                            those(lost), lost.size() == 1 ? "has" : "have", call),
+                        .ranks = lost,
+                        .group = group.title()});
         break;
     }
   }
@@ -251,23 +251,23 @@ class Causes {
                                           message.peer, message.group);
     const std::vector<std::uint32_t> both{message.rank, message.peer};
     if (!message.is_met)
-      return unknown_.say({.text = fmt::format("{}; read the dump of rank {}", waits, message.peer), .ranks = both});
+      return unknown_.say({.text = fmt::format("{}; check the dump of rank {}", waits, message.peer), .ranks = both});
     if (*message.is_met) {
       if (!message.is_send) return;  // said of the sender
       if (message.differs.empty())
         return causes_.say(
             {.text = fmt::format("{}, which has called {}, and neither has ended", waits, message.peers_call),
              .ranks = both,
-             .advice = ": look at links, NICs and GPUs, or at earlier work on the streams"});
+             .advice = ": check links, NICs and GPUs, or earlier work on the streams"});
       return causes_.say({.text = fmt::format("{}, which waits in {}: they differ in the {}", waits, message.peers_call,
                                               message.differs),
                           .ranks = both});
     }
     const auto other = pending_.find(message.peer);
     const std::string text =
-        fmt::format("{}, which has no {} for it pending", waits, message.is_send ? "receive" : "send");
+        fmt::format("{}, which has no matching {} pending", waits, message.is_send ? "receive" : "send");
     if (other == pending_.end())
-      causes_.say({.text = text, .ranks = both, .advice = ". No call is pending there at all, so look at the program"});
+      causes_.say({.text = text, .ranks = both, .advice = ". No call is pending there at all, so check the program"});
     else
       consequences_.say(
           {.text = fmt::format("{}: it waits in {}", text, call_text(*other->second.dump, *other->second.call)),

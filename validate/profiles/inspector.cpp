@@ -61,7 +61,7 @@ class InspectorReader {
         if (rest.size() + found.size() > file_.limits().event_bytes) {
           ++line_;
           fail(fmt::format("expected a line of at most {} KiB, found a longer one", file_.limits().event_bytes >> 10),
-               "raise --limit-event if the file is right");
+               "increase --limit-event if the file is valid");
         }
         if (end == std::string::npos) {
           rest += found;
@@ -121,7 +121,8 @@ class InspectorReader {
     const json value = json::parse(line.begin(), line.end(), deeper_than_64, /*allow_exceptions=*/false);
     if (!value.is_object()) {
       if (is_whole_line) fail(fmt::format("expected a JSON object, found {}", in_quotes(line)));
-      profile_.warnings.push_back(fmt::format("{}:{}: the last line is cut; it is left out", file_.name(), line_));
+      profile_.warnings.push_back(
+          fmt::format("{}:{}: the last line is incomplete and was ignored", file_.name(), line_));
       return;
     }
     if (const auto header = value.find("header"); header != value.end()) take_header(*header);
@@ -160,7 +161,7 @@ class InspectorReader {
     if (const std::string version = text_or_empty(value, "inspector_output_format_version"); !version.empty()) {
       if (!version.starts_with("v4.") && !version.starts_with("4."))
         fail(fmt::format("expected format v4.0 to v4.3, found {}", in_quotes(version)),
-             "only these versions of NCCL Inspector are read");
+             "only these versions of NCCL Inspector are supported");
       version_ = version;
     }
     const std::string host = text_or_empty(value, "hostname");
@@ -197,9 +198,9 @@ class InspectorReader {
   void take_call(const json& perf, const std::string& kind) {
     if (!perf.is_object()) fail(fmt::format("expected \"{}_perf\" as an object, found {}", kind, shown(perf)));
     if (!header_)
-      fail("expected a \"header\" on this line or before, found none", "the beginning of the file is missing");
+      fail("expected a \"header\" on this line or an earlier one, found none", "the start of the file is missing");
     if (waiting_.size() + profile_.calls.size() >= file_.limits().records)
-      fail(fmt::format("expected at most {} calls, found more", file_.limits().records), "raise --limit-records");
+      fail(fmt::format("expected at most {} calls, found more", file_.limits().records), "increase --limit-records");
     Process& process = this_process();
     const Header& header = *header_;
     Waiting record;
@@ -281,20 +282,20 @@ class InspectorReader {
 
   void finish(std::optional<std::uint32_t> said) {
     if (waiting_.empty() && processes_.empty())
-      throw InputError(file_.name(), "expected calls in JSON, a line each, found none",
+      throw InputError(file_.name(), "expected calls in JSON, one per line, found none",
                        "it is not output of NCCL Inspector");
     if (said && processes_.size() > 1)
       throw InputError(file_.name(),
-                       fmt::format("expected one process, as --rank names one rank, found {}", processes_.size()),
-                       "leave --rank out for this file");
+                       fmt::format("expected one process, because --rank sets one rank, found {}", processes_.size()),
+                       "remove --rank for this file");
     std::vector<Identity> identities;
     std::map<std::uint32_t, std::size_t> sources;  // by rank, of this file
     for (const Process& process : processes_) {
       Identity identity = identity_of(process);
       if (identity.is_several && (process.sizes.size() > 1 || said))
         throw InputError(file_.name(),
-                         "expected processes of one GPU, or one communicator, found a process with several of each",
-                         "the ranks of such a process cannot be told apart");
+                         "expected processes with one GPU or one communicator, found a process with several of each",
+                         "the ranks of this process cannot be distinguished");
       if (said) identity.rank = *said;
       identities.push_back(identity);
     }
@@ -332,11 +333,10 @@ class InspectorReader {
       profile_.calls.push_back(call);
     }
     if (cpu_timed_ > 0)
-      profile_.warnings.push_back(fmt::format("{}: {} of {} calls are timed by the CPU, not the GPU", file_.name(),
+      profile_.warnings.push_back(fmt::format("{}: {} of {} calls were timed by the CPU, not the GPU", file_.name(),
                                               cpu_timed_, waiting_.size()));
     if (others_ > 0)
-      profile_.warnings.push_back(
-          fmt::format("{}: {} lines about something else than calls are left out", file_.name(), others_));
+      profile_.warnings.push_back(fmt::format("{}: {} lines without calls are ignored", file_.name(), others_));
   }
 
   Pieces& file_;

@@ -72,11 +72,11 @@ std::pair<std::string, std::string> nccl_of(const Profile& profile, const JobOpt
     if (source.nccl_version.empty()) continue;
     if (is_modeled(source.nccl_version)) return {source.nccl_version, "in the files"};
     return {std::string(nccl::newest_version),
-            fmt::format("the newest modeled; the files have {}", source.nccl_version)};
+            fmt::format("the newest modeled version; the files have {}", source.nccl_version)};
   }
   if (library.is_object() && library.contains("version") && library.at("version").is_string())
-    return {library.at("version").get<std::string>(), "of the scenario; the files do not say it, --nccl does"};
-  return {std::string(nccl::newest_version), "the newest modeled; the files do not say it, --nccl does"};
+    return {library.at("version").get<std::string>(), "from the scenario; the files do not contain it; --nccl sets it"};
+  return {std::string(nccl::newest_version), "the newest modeled version; the files do not contain it; --nccl sets it"};
 }
 
 /// A scenario whose collective is replaced again and again.
@@ -121,14 +121,14 @@ class Predictor {
     const CallGroup& group = profile.groups[row.group];
     const auto op = simulated_op(row.op);
     if (!op) return cannot(out, fmt::format("{} is not predicted", to_string(row.op)));
-    if (row.group == 0 || group.size == 0) return cannot(out, "its ranks are not in the file: --group");
+    if (row.group == 0 || group.size == 0) return cannot(out, "its ranks are not in the file; set them with --group");
     if (group.members.empty())
-      return cannot(out, fmt::format("{} of {} ranks have a file, and their numbers are not in it", group.places.size(),
-                                     group.size));
+      return cannot(out, fmt::format("{} of {} ranks have a file, and the files do not contain the rank numbers",
+                                     group.places.size(), group.size));
     for (const std::uint32_t rank : group.members)
       if (rank >= gpus_.size())
-        return cannot(out, fmt::format("rank {} is beyond the scenario's {} GPUs", rank, gpus_.size()));
-    if (group.members.size() < 2) return cannot(out, "one rank communicates with nobody");
+        return cannot(out, fmt::format("rank {} exceeds the {} GPUs of the scenario", rank, gpus_.size()));
+    if (group.members.size() < 2) return cannot(out, "there is only one rank");
     std::vector<std::string> names;
     for (const std::uint32_t rank : group.members) names.push_back('"' + gpus_[rank] + '"');
     std::vector<std::string> set{fmt::format("collective.op=\"{}\"", ringsim::to_string(*op)),
@@ -181,7 +181,7 @@ class Predictor {
     const ScenarioFile file = ScenarioFile::parse(text_, name_, all);
     if (file.size() != 1)
       throw InputError(name_, fmt::format("expected a scenario of one machine, found {} points", file.size()),
-                       "choose one with --set: lists of values vary");
+                       "choose one with --set, because lists of values vary");
     return file.point(0);
   }
 
@@ -212,10 +212,11 @@ std::string other_machine(const std::vector<ComparedCalls>& rows) {
 /// What to look at if it is another machine: `blocks` those of the launches, not the hosts, that differ.
 std::string where_machines_differ(bool blocks) {
   if (!blocks)
-    return "--nodes or --set topology.nodes=N sets the number of nodes; ranks are the scenario's GPUs in order";
-  return "NCCL launches a block per channel, and the links decide how many channels there are: check which machine the "
-         "job ran on, and whether its NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are set here "
-         "(--set library.env.NCCL_MAX_NCHANNELS=N)";
+    return "set the number of nodes with --nodes or --set topology.nodes=N; ranks are the GPUs of the scenario in "
+           "order";
+  return "NCCL launches one block per channel, and the links determine the number of channels: check which machine the "
+         "job ran on, and whether its NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are set here as well (--set "
+         "library.env.NCCL_MAX_NCHANNELS=N)";
 }
 
 /// Hosts of the files that do not have as many ranks as the scenario's nodes have GPUs. Empty if they fit.
@@ -226,7 +227,7 @@ std::string other_hosts(const Account& account, const Predictor& predictor) {
       const bool one_host = a.second == b.second;
       const bool one_node = a.first / predictor.gpus_per_node == b.first / predictor.gpus_per_node;
       if (one_host != one_node)
-        return fmt::format("ranks {} and {} are on {}, but on {} of the scenario", a.first, b.first,
+        return fmt::format("ranks {} and {} are on {} in the job, but on {} in the scenario", a.first, b.first,
                            one_host ? "one host" : "two hosts", one_node ? "one node" : "two nodes");
     }
   return "";

@@ -359,7 +359,7 @@ class KinetoReader {
   void count_record(std::size_t n, std::uint64_t at) const {
     if (n >= limits_.records)
       fail(at, fmt::format("expected at most {} events of NCCL, found more", limits_.records),
-           "raise --limit-records, or profile fewer steps");
+           "increase --limit-records, or profile fewer steps");
   }
 
   void take_launch(std::int64_t at_ns, std::string_view thread, std::string_view name, std::string_view args,
@@ -468,7 +468,7 @@ class KinetoReader {
     if (!rank) rank = rank_of_name(file_.name());
     if (!rank)
       throw InputError(file_.name(), "expected the rank in \"distributedInfo\" or in the file's name, found neither",
-                       fmt::format("set it: --rank {}=0", file_.name()));
+                       fmt::format("set the rank with --rank {}=0", file_.name()));
     source_.rank = *rank;
     std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> by_annotation;  // to the record
     std::map<std::pair<std::int64_t, std::uint32_t>, std::size_t> by_external_id;

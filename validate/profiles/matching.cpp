@@ -92,7 +92,7 @@ class Matcher {
       }
       if (sizes.size() > 1) {
         const Call& call = calls_[own[first]];
-        find(fmt::format("{} number {} of group \"{}\": its ranks give different sizes, from {} to {} bytes",
+        find(fmt::format("{} number {} of group \"{}\": its ranks state different sizes, from {} to {} bytes",
                          to_string(call.op), call.sequence, groups_[call.group].name, *sizes.begin(), *sizes.rbegin()));
       }
       first = last;
@@ -126,10 +126,10 @@ class Matcher {
           merged.size(), theirs.size(), [&](std::size_t i, std::size_t j) { return fits(merged[i], theirs[j]); },
           most_differences, given_up);
       if (given_up)
-        find(fmt::format(
-            "rank {}: its calls in group \"{}\" differ from those of lower ranks in more than {} places; they "
-            "are not matched",
-            rank, groups_[calls_[list.front()].group].name, most_differences));
+        find(
+            fmt::format("rank {}: its calls in group \"{}\" differ from those of lower ranks in more than {} places "
+                        "and are not matched",
+                        rank, groups_[calls_[list.front()].group].name, most_differences));
       std::vector<Meeting> next;
       std::size_t i = 0, j = 0;
       const auto pass_to = [&](std::size_t end_i, std::size_t end_j) {
@@ -164,7 +164,7 @@ Hosts hosts_of(const Profile& profile, std::uint32_t ranks_per_host) {
     all_count = all_count && source.gpus_on_host > 1 && (gpus == 0 || gpus == source.gpus_on_host);
     gpus = source.gpus_on_host;
   }
-  out.because = "one host assumed; --ranks-per-host changes that";
+  out.because = "one host assumed; to change this, use --ranks-per-host";
   if (ranks_per_host > 0)
     out.because = fmt::format("--ranks-per-host {}", ranks_per_host);
   else if (all_named)

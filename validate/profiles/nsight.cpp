@@ -62,8 +62,8 @@ class NsightReader {
     if (!database_.has(kernels_table))
       throw InputError(file_.name(),
                        fmt::format("expected kernels in the table {}, found no such table", kernels_table),
-                       "record them: nsys profile --trace=cuda,nvtx; then nsys export --type sqlite "
-                       "--include-blobs=true; it is no export of Nsight Systems if it has no table StringIds either");
+                       "record them with nsys profile --trace=cuda,nvtx, then run nsys export --type sqlite "
+                       "--include-blobs=true; a file without the table StringIds is not an export of Nsight Systems");
     read_strings();
     read_kernels();
     read_launches();
@@ -126,7 +126,7 @@ class NsightReader {
           if (++n_kernels_ + profile_.calls.size() > limits_.records)
             throw InputError(file_.name(),
                              fmt::format("expected at most {} kernels of NCCL, found more", limits_.records),
-                             "raise --limit-records, or profile fewer steps");
+                             "increase --limit-records, or profile fewer steps");
           const auto small = [&](int column) {
             const std::int64_t value = row.whole(column).value_or(0);
             return value < 0 || value > 0xffff ? std::uint16_t{0} : static_cast<std::uint16_t>(value);
@@ -217,8 +217,8 @@ class NsightReader {
     database_.each_row("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {}, [&](const NsightRow&) { ++graphs; });
     if (graphs > 0)
       profile_.warnings.push_back(
-          fmt::format("{}: {} launches of CUDA graphs are in it as a whole, without the collectives in them; nsys "
-                      "profile --cuda-graph-trace=node has those",
+          fmt::format("{}: {} CUDA graph launches were recorded as a whole, without their collectives; to record "
+                      "these, use nsys profile --cuda-graph-trace=node",
                       file_.name(), graphs));
   }
 
@@ -250,24 +250,24 @@ class NsightReader {
         throw InputError(file_.name(),
                          "expected the rank in the environment, in the file's name or in a range of ncclCommInitRank, "
                          "found none",
-                         fmt::format("set it: --rank {}=0", file_.name()));
+                         fmt::format("set the rank with --rank {}=0", file_.name()));
       else
         throw InputError(file_.name(),
                          fmt::format("expected a range of ncclCommInitRank for each of {} GPUs, found none for GPU {}",
                                      gpus_.size(), entry.first.first),
-                         fmt::format("the profile began later; set the rank of the first GPU, from which the others "
-                                     "are counted: --rank {}=0",
+                         fmt::format("the profile started later; set the rank of the first GPU, from which the others "
+                                     "are counted, with --rank {}=0",
                                      file_.name()));
       if (out.back() >= limits_.ranks)
         throw InputError(file_.name(), fmt::format("expected ranks below {}, found {}", limits_.ranks, out.back()),
-                         "--rank FILE=N counts on by GPU");
+                         "with --rank FILE=N, the ranks of further GPUs follow N");
     }
     return out;
   }
 
   void finish(std::optional<std::uint32_t> said, const NsightRanges& ranges) {
     if (gpus_.empty())
-      throw InputError(file_.name(), "expected kernels of NCCL, found none", "profile steps that have collectives");
+      throw InputError(file_.name(), "expected kernels of NCCL, found none", "profile steps that contain collectives");
     has_pids_ = has_processes();
     const std::vector<std::uint32_t> ranks = ranks_of_gpus(said, ranges);
     std::size_t i = 0;
@@ -275,17 +275,18 @@ class NsightReader {
     const auto warn = [&](std::size_t n, const char* what) {
       if (n > 0) profile_.warnings.push_back(fmt::format("{}: {} {}", file_.name(), n, what));
     };
-    warn(skipped_launches_, "calls of CUDA are left out: their columns are not the numbers that they should be");
-    warn(ranges.skipped(), "NVTX events are left out: their columns are not of the types that they should be");
-    warn(ranges.unread(), "NVTX payloads of NCCL are left out: they do not fit their schema");
+    warn(skipped_launches_, "CUDA calls are ignored because their columns do not contain the expected numbers");
+    warn(ranges.skipped(), "NVTX events are ignored because their columns do not have the expected types");
+    warn(ranges.unread(), "NVTX payloads of NCCL are ignored because they do not match their schema");
     if (unsized_ > 0 && !ranges.has_events())
-      profile_.warnings.push_back(fmt::format(
-          "{}: no NVTX ranges of NCCL: nsys profile --trace=cuda,nvtx records them, unless NCCL_NVTX_DISABLE is set",
-          file_.name()));
+      profile_.warnings.push_back(
+          fmt::format("{}: there are no NVTX ranges of NCCL; to record them, use nsys profile --trace=cuda,nvtx "
+                      "without NCCL_NVTX_DISABLE",
+                      file_.name()));
     else if (unsized_ > 0 && !ranges.has_payloads())
       profile_.warnings.push_back(
-          fmt::format("{}: ranges of NCCL have no sizes: NCCL 2.19 or later has them, and nsys "
-                      "export --type sqlite --include-blobs=true writes them",
+          fmt::format("{}: the NCCL ranges have no sizes; sizes require NCCL 2.19 or later and nsys export --type "
+                      "sqlite --include-blobs=true",
                       file_.name()));
   }
 
@@ -389,7 +390,7 @@ class NsightReader {
 
 void read_nsight(Pieces& file, std::optional<std::uint32_t> rank, Profile& profile) {
   if (file.is_packed())
-    throw InputError(file.name(), "expected an SQLite file as it is, found one packed by gzip",
+    throw InputError(file.name(), "expected an uncompressed SQLite file, found one compressed with gzip",
                      "unpack it: gunzip --keep FILE");
   NsightReader(file, profile).read(rank);
 }

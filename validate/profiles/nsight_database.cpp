@@ -57,7 +57,8 @@ void NsightDatabase::Close::operator()(sqlite3* database) const { sqlite3_close(
 NsightDatabase::NsightDatabase(const std::string& path) : path_(path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
-    throw InputError(path, "expected an SQLite database as a file, found a pipe or a device", "give the file's name");
+    throw InputError(path, "expected an SQLite database as a file, found a pipe or a device",
+                     "give the name of the file");
   size_ = std::filesystem::file_size(path, error);
   sqlite3* opened = nullptr;
   const int result = sqlite3_open_v2(uri_of(path).c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
@@ -159,7 +160,7 @@ void NsightDatabase::each_row(const char* table, const std::vector<const char*>&
   int step = SQLITE_ROW;
   while ((step = sqlite3_step(prepared)) == SQLITE_ROW) {
     // Pages that point at each other give rows without end.
-    if (++number > size_) fail(table, number, "expected fewer rows than the file has bytes, found more");
+    if (++number > size_) fail(table, number, "expected fewer rows than bytes in the file, found more");
     f(NsightRow(prepared, number));
   }
   if (step != SQLITE_DONE) fail_by_sqlite(fmt::format("{}: table {}, row {}", path_, table, number + 1));

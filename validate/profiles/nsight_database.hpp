@@ -74,6 +74,6 @@ class NsightDatabase {
 
 /// Hint of errors about damaged files.
 inline constexpr const char* export_again =
-    "export the report again: nsys export --type sqlite --include-blobs=true REPORT.nsys-rep";
+    "export the report again with nsys export --type sqlite --include-blobs=true REPORT.nsys-rep";
 
 }  // namespace ringsim::profiles

@@ -188,7 +188,7 @@ void NsightRanges::read_events(NsightDatabase& database, const NsightStrings& st
         if (*kind != push_pop_range && !(*kind == mark && is_init_text)) return;
         if (ranges_.size() + pytorch_.size() >= most)
           database.fail(events_table, row.number(), fmt::format("expected at most {} ranges of NCCL, found more", most),
-                        "raise --limit-records, or profile fewer steps");
+                        "increase --limit-records, or profile fewer steps");
         Payload payload;
         const std::string_view blob = row.text(binary), said = row.text(json);
         if (!blob.empty() || !said.empty()) {

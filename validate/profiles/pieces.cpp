@@ -29,7 +29,7 @@ std::unique_ptr<std::istream> opened(const std::string& path) {
   if (status.type() == std::filesystem::file_type::not_found)
     throw InputError(path, fmt::format("expected {}, found no file of that name", what));
   if (std::filesystem::is_directory(status))
-    throw InputError(path, fmt::format("expected {}, found a directory", what), "name its files: DIRECTORY/*.json.gz");
+    throw InputError(path, fmt::format("expected {}, found a directory", what), "list its files: DIRECTORY/*.json.gz");
   errno = 0;
   auto in = std::make_unique<std::ifstream>(path, std::ios::binary);
   if (!*in) throw InputError(path, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
@@ -86,7 +86,7 @@ bool Pieces::read(std::string& piece) {
       throw InputError(name_,
                        fmt::format("expected at most {} bytes unpacked per packed byte, found {} MiB of {} KiB",
                                    limits_.ratio, unpacked_ >> 20, packed_ >> 10),
-                       "no profile packs so well; if it is one, raise --limit-ratio");
+                       "profiles do not compress this well; if this is a valid profile, increase --limit-ratio");
     if (progress_) progress_(packed_, size_);
   }
   return true;

@@ -46,7 +46,7 @@ AssumedGroups read_listed(const std::string& path) {
   if (!in)
     throw InputError(
         "", fmt::format("expected all, \"DIV n\", \"MOD n\" or a file of groups, found no file {}", in_quotes(path)),
-        "DIV 8: ranks 0 to 7 are a group; MOD 8: ranks 0, 8, 16, ...");
+        "DIV 8: ranks 0 to 7 form a group; MOD 8: ranks 0, 8, 16, ...");
   std::string text(std::size_t{1} << 24, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
@@ -63,18 +63,19 @@ AssumedGroups read_listed(const std::string& path) {
   }
   std::sort(seen.begin(), seen.end());
   if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end())
-    throw InputError(path, fmt::format("expected each rank in one group, found rank {} twice", *twice));
+    throw InputError(path, fmt::format("expected each rank in only one group, found rank {} twice", *twice));
   return out;
 }
 
 void refuse_other_job(const ProfileSource& a, const ProfileSource& b) {
-  constexpr const char* hint = "give the files of one job";
+  constexpr const char* hint = "use files from a single job";
   if (a.world != 0 && b.world != 0 && a.world != b.world)
-    throw InputError(
-        b.file, fmt::format("expected a job of {} ranks as in {}, found one of {}", a.world, a.file, b.world), hint);
+    throw InputError(b.file,
+                     fmt::format("expected a job with {} ranks as in {}, found one with {}", a.world, a.file, b.world),
+                     hint);
   // Of one job each rank lists the groups that it is in; only without the number of ranks do lists tell jobs apart.
   if (!a.groups.empty() && !b.groups.empty() && a.groups != b.groups && a.world == 0)
-    throw InputError(b.file, fmt::format("expected the process groups of {}, found others", a.file), hint);
+    throw InputError(b.file, fmt::format("expected the same process groups as in {}, found others", a.file), hint);
   if (!a.nccl_version.empty() && !b.nccl_version.empty() && a.nccl_version != b.nccl_version)
     throw InputError(b.file, fmt::format("expected NCCL {} as in {}, found {}", a.nccl_version, a.file, b.nccl_version),
                      hint);
@@ -84,8 +85,9 @@ void refuse_other_job(const ProfileSource& a, const ProfileSource& b) {
 void refuse_other_kind(const ProfileSource& a, const ProfileSource& b) {
   const auto is_dump = [](const ProfileSource& source) { return source.format.starts_with(flight_recorder_format); };
   if (is_dump(a) == is_dump(b)) return;
-  throw InputError(b.file, fmt::format("expected files of one kind, {} as {} is, found {}", a.format, a.file, b.format),
-                   "give dumps of Flight Recorder without other profiles");
+  throw InputError(b.file,
+                   fmt::format("expected files of one kind ({}, like {}), found {}", a.format, a.file, b.format),
+                   "use Flight Recorder dumps without other profiles");
 }
 
 }  // namespace
@@ -143,11 +145,10 @@ void read_profile(Pieces& file, std::optional<std::uint32_t> rank, Profile& prof
     return;
   }
   refuse_foreign_format(text.substr(0, recognized_bytes), file.name(), what);
-  throw InputError(
-      file.name(), fmt::format("expected {}, found something else", what),
-      "a profile of PyTorch is the file that export_chrome_trace() writes, or a dump of Flight Recorder in "
-      "JSON; a log of NCCL Inspector has a JSON object per line; a Chakra trace, *.et, is what chakra_converter "
-      "writes; a report of Nsight Systems is what nsys export --type sqlite writes");
+  throw InputError(file.name(), fmt::format("expected {}, found something else", what),
+                   "PyTorch profiles are written by export_chrome_trace(), or are Flight Recorder dumps in JSON; NCCL "
+                   "Inspector logs have one JSON object per line; Chakra traces (*.et) are written by "
+                   "chakra_converter; Nsight Systems reports are written by nsys export --type sqlite");
 }
 
 std::uint32_t world_of(const Profile& profile) {
@@ -169,7 +170,7 @@ void settle(Profile& profile, const AssumedGroups& groups) {
     throw InputError(
         source.file,
         fmt::format("expected one file per rank, found rank {} in {} as well", source.rank, known->second->file),
-        fmt::format("leave one of them out, or state which rank it is: --rank {}=N", source.file));
+        fmt::format("remove one of them, or set the rank with --rank {}=N", source.file));
   }
   for (CallGroup& group : profile.groups) {
     if (group.size == 0 || group.places.size() != group.size || !group.members.empty()) continue;

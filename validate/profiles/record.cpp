@@ -22,12 +22,12 @@ std::string_view to_string(SizeFrom from) {
 
 std::string_view to_string(Lost lost) {
   static constexpr std::string_view words[] = {"nothing",
-                                               "launched before the window of the profile",
+                                               "launched before the profile started",
                                                "launched by a CUDA graph",
-                                               "no event of PyTorch around the launch",
+                                               "no PyTorch event around the launch",
                                                "no shapes: profile with record_shapes=True",
                                                "several calls in one kernel (coalesced)",
-                                               "the name is no operation of NCCL",
+                                               "the name is not an NCCL operation",
                                                "unknown element type",
                                                "no NVTX range of NCCL around the launch",
                                                "no size in the NVTX range"};
@@ -42,7 +42,7 @@ std::uint16_t Profile::name(std::string_view text) {
   constexpr std::size_t most = 10'000;  // element types, algorithms, protocols: some tens
   if (names.size() == most)
     throw InputError("", fmt::format("expected at most {} names of element types, algorithms and protocols", most),
-                     "the files are no profiles of NCCL, or damaged");
+                     "the files are not NCCL profiles, or are damaged");
   names.emplace_back(text);
   return name_index_.emplace(text, static_cast<std::uint16_t>(names.size() - 1)).first->second;
 }

@@ -143,7 +143,7 @@ void TraceEvents::fail_at(std::size_t at, const std::string& expected, char foun
 void TraceEvents::keep(std::string_view text, std::size_t most, const char* what) {
   if (kept_.size() + text.size() > most)
     fail(began_, fmt::format("{} of at most {} KiB", what, most >> 10), "a longer one",
-         next_ == Next::event ? "raise --limit-event if the file is right" : "the file is damaged");
+         next_ == Next::event ? "increase --limit-event if the file is valid" : "the file is damaged");
   kept_ += text;
 }
 
@@ -278,9 +278,9 @@ void TraceEvents::feed(std::string_view piece) {
 void TraceEvents::end() const {
   if (next_ != Next::nothing)
     fail(before_, "a whole " + document_.what, "a file that ends too early",
-         "it was cut; copy it again, or let the program that writes it end");
+         "it is truncated; copy it again, or wait until the program has finished writing it");
   if (!has_events_ && !document_.may_lack_events)
-    fail(before_, fmt::format("a list \"{}\"", document_.events), "none", "it is no " + document_.what);
+    fail(before_, fmt::format("a list \"{}\"", document_.events), "none", "it is not a " + document_.what);
 }
 
 }  // namespace ringsim::profiles

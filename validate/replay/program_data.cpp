@@ -45,7 +45,7 @@ bool is_in_place(const Schedule& schedule) {
   throw InputError("",
                    fmt::format("expected gradients that are summed over all ranks and added to weights, found {} in {}",
                                found, program.name),
-                   "a replay checks those of ddp and of a parameter server");
+                   "a replay can check those of ddp and of a parameter server");
 }
 
 /// [call] that sums gradients: the one that broadcasts the weights which they are added to; -1: every rank keeps them.
@@ -96,7 +96,7 @@ void require_replayable(const Program& program) {
   const std::int64_t n = std::int64_t{program.ranks} * program.iterations;
   if (n > most_gradients)
     throw InputError("", fmt::format("expected at most {} ranks times iterations, found {}", most_gradients, n),
-                     "float32 holds sums of different whole numbers exactly up to there: take fewer steps");
+                     "above that, float32 cannot represent the sums exactly: use fewer steps");
 }
 
 ProgramData::ProgramData(const LoweredProgram& lowered, Actor actor, ActorMemory& memory)

@@ -15,17 +15,17 @@ void require_replayable(const CheckedSchedule& checked) {
   const Schedule& schedule = checked.schedule();
   const int slots = checked.proof().slots_needed;
   if (!schedule.names_regions)
-    throw InputError("", "expected a schedule that names regions, found one with only sizes",
-                     "GOAL has no regions: there is nothing to check a result against");
+    throw InputError("", "expected a schedule with regions, found one with sizes only",
+                     "GOAL has no regions, so results cannot be checked");
   if (slots > 0)
     throw InputError("",
                      fmt::format("expected a schedule in which no rank sends before the receiver is ready, found one "
-                                 "that needs {} a connection",
+                                 "that needs {} per connection",
                                  slots == Proof::any_number ? "any number of slots" : fmt::format("{} slots", slots)),
-                     "a replay has no slots of its own");
+                     "a replay has no slots");
   if (schedule.collective.ranks > 1 << 24)
     throw InputError("", fmt::format("expected at most 2^24 ranks, found {}", schedule.collective.ranks),
-                     "sums of float32 are exact up to there");
+                     "float32 sums are exact only up to that number");
   for (std::size_t b = 0; b < n_buffers; ++b) {
     const Layout& layout = schedule.layout[b];
     for (int chunk = 0; chunk < layout.n_chunks(); ++chunk) {
@@ -110,8 +110,8 @@ ActorRecord replay_actor(const Schedule& schedule, Actor actor, Exchange& exchan
     const Moment begin = exchange.barrier();
     run.start();
     const auto in_run = [&](const EnvironmentError& error) {
-      return fmt::format("{} (in run {} of {}; still open: {})", error.what(), i + 1, repeats.warmups + repeats.timed,
-                         run.open());
+      return fmt::format("{} (in run {} of {}; still pending: {})", error.what(), i + 1,
+                         repeats.warmups + repeats.timed, run.open());
     };
     while (!run.finished()) {
       done.clear();

@@ -87,8 +87,8 @@ std::optional<std::string> hint_of_unknown(const std::string& name, const std::v
   std::string hint = did_you_mean(name, known);
   if (hint.empty()) hint = did_you_mean_part(name, known);
   if (!hint.empty()) return hint;
-  return fmt::format("names are the columns of the results, such as time_us and busbw_GBps{}",
-                     varied.empty() ? "" : fmt::format(", and what varies: {}", fmt::join(varied, ", ")));
+  return fmt::format("valid names are the columns of the results, such as time_us and busbw_GBps{}",
+                     varied.empty() ? "" : fmt::format(", and the varying paths: {}", fmt::join(varied, ", ")));
 }
 
 std::string columns_page() {

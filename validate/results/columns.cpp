@@ -36,7 +36,7 @@ std::string proof_text(Proof::By by) {
     case Proof::By::symmetry_samples:
       return "symmetry, checked at samples";
     case Proof::By::parts:
-      return "calls by themselves, then the program";
+      return "calls separately, then the program";
     case Proof::By::matching:
       return "matching only";
   }
@@ -245,7 +245,7 @@ constexpr std::array columns{
            .relevant = [](const Result& r) { return r.prediction.protocol->slots > 0; }},
     Column{.name = "model",
            .unit = "",
-           .meaning = "how the network shares links: ideal, fair or packet",
+           .meaning = "the network model: ideal, fair or packet",
            .value = [](const Result& r) { return Json(to_string(r.prediction.model)); },
            .heading = "model",
            .above = "{}"},
@@ -282,7 +282,7 @@ constexpr std::array columns{
         .shown = [](const Result& r) { return r.prediction.is_total ? "" : format(r.prediction.request.bytes); }},
     Column{.name = "calibration",
            .unit = "",
-           .meaning = "fitted factors that the scenario uses",
+           .meaning = "the fitted factors that the scenario uses",
            .in = In::some_rows,
            .value = [](const Result& r) { return text_or_null(r.prediction.calibration); }},
     Column{.name = "point.*",
@@ -776,7 +776,7 @@ constexpr std::array columns{
            .relevant = [](const Result&) { return false; }},
     Column{.name = "closed_form.formula",
            .unit = "",
-           .meaning = "the textbook's cost model; null if none is known",
+           .meaning = "the textbook cost model; null if none is known",
            .value = [](const Result& r) { return r.form ? Json(r.form->formula) : Json(nullptr); }},
     Column{.name = "closed_form.time_us",
            .unit = "us",
@@ -869,8 +869,7 @@ constexpr std::array columns{
                [](const Result& r) {
                  return is_trace(r)
                             ? Json(
-                                  "calls by themselves, then their order; a trace does not have the data between "
-                                  "them")
+                                  "calls separately, then their order; a trace does not contain the data between calls")
                             : Json(proof_text(r.prediction.proof));
                }},
     Column{.name = "fingerprint",
@@ -884,7 +883,7 @@ constexpr std::array columns{
                }},
     Column{.name = "folded",
            .unit = "",
-           .meaning = "why one rank could be simulated for all",
+           .meaning = "the reason why one rank could represent all ranks",
            .in = In::some_rows,
            .value = [](const Result& r) { return r.prediction.folded ? Json(*r.prediction.folded) : Json(nullptr); }},
     Column{.name = "remembered",

@@ -78,13 +78,13 @@ Baseline::Baseline(const std::string& file) {
     if (!is_new && at->second.time_us != was.time_us)
       throw InputError(
           fmt::format("{}:{}", file, place.line),
-          fmt::format("expected each point once in a baseline, found {} again with another time", was.label),
-          "a baseline holds the results of one scenario");
+          fmt::format("expected each point only once in a baseline, found {} again with another time", was.label),
+          "a baseline contains the results of one scenario");
   });
   if (end.torn)
-    throw InputError(file, "expected whole lines in a baseline, found a last one that was cut off",
-                     "finish its sweep with --resume");
-  if (points_.empty()) throw InputError(file, "expected a baseline with one result at least, found none");
+    throw InputError(file, "expected complete lines in a baseline, found an incomplete last line",
+                     "finish the sweep with --resume");
+  if (points_.empty()) throw InputError(file, "expected a baseline with at least one result, found none");
 }
 
 const Baseline::Was* Baseline::meet(const ResultRow& row) {
@@ -141,12 +141,12 @@ void Gates::compare(const ResultRow& row, GateReport::Point& point) {
   }
   ++report_.compared;
   if (row.failed()) {
-    if (was->time_us) point.failures.push_back(fmt::format("fails now, took {} us in the baseline", *was->time_us));
+    if (was->time_us) point.failures.push_back(fmt::format("fails now, but took {} us in the baseline", *was->time_us));
     return;
   }
   const double is = row.time_us();
   if (!was->time_us) {
-    point.failures.push_back(fmt::format("takes {} us now, failed in the baseline", is));
+    point.failures.push_back(fmt::format("takes {} us now, but failed in the baseline", is));
     return;
   }
   const double share = share_of_move(*was->time_us, is);
@@ -161,8 +161,7 @@ void Gates::compare(const ResultRow& row, GateReport::Point& point) {
 GateReport Gates::report() && {
   if (options_.all_points) {
     for (std::size_t i = 0; i < assertions_.size(); ++i)
-      if (asked_[i] == 0)
-        report_.general.push_back(fmt::format("{}: no result that it speaks of", assertions_[i].text()));
+      if (asked_[i] == 0) report_.general.push_back(fmt::format("{}: it applies to no result", assertions_[i].text()));
     if (baseline_)
       for (const std::string& label : baseline_->missing())
         report_.general.push_back(fmt::format("missing: {} is only in the baseline", label));

@@ -87,8 +87,8 @@ MergedResults::MergedResults(std::vector<std::string> files) : files_(std::move(
 void MergedResults::add(std::size_t file, const ResultRow& row, std::string_view line, const RowPlace& place) {
   const std::string where = fmt::format("{}:{}", files_[file], place.line);
   if (row.key.empty())
-    throw InputError(where, "expected a row of a sweep, found one without \"key\"",
-                     "`ringsim sweep` writes them, `ringsim run` does not");
+    throw InputError(where, "expected a row of a sweep, found a row without \"key\"",
+                     "`ringsim sweep` writes this key, `ringsim run` does not");
   std::string made_by = fmt::format("ringsim {}, model {}", plain_text(*row.find("ringsim.version")),
                                     plain_text(*row.find("ringsim.model_version")));
   if (version_.empty()) {
@@ -96,8 +96,8 @@ void MergedResults::add(std::size_t file, const ResultRow& row, std::string_view
     version_from_ = where;
   } else if (made_by != version_) {
     throw InputError(where,
-                     fmt::format("expected a row of {}, as {} is, found one of {}", version_, version_from_, made_by),
-                     "results of different models are no one sweep; compare them with --baseline");
+                     fmt::format("expected a row of {}, like {}, found a row of {}", version_, version_from_, made_by),
+                     "results of different models cannot be merged; compare them with --baseline");
   }
   entries_.push_back({order_of(row), row.key, row.job(), scenarios::digest_of(line), file, place});
 }
@@ -109,7 +109,7 @@ void MergedResults::drop_repeated() {
     if (a.digest == b.digest) return true;
     throw InputError(name(b),
                      fmt::format("expected the same row as {}, which has the same key, found another", name(a)),
-                     "one of them was changed, or is damaged");
+                     "one of them was changed or is damaged");
   };
   const auto end = std::unique(entries_.begin(), entries_.end(), same);
   repeated_ = static_cast<std::size_t>(entries_.end() - end);
@@ -125,7 +125,7 @@ void MergedResults::each_line(const std::function<void(const std::string&)>& tak
     in.seekg(static_cast<std::streamoff>(entry.place.offset));
     if (!std::getline(in, line) || scenarios::digest_of(line) != entry.digest)
       throw InputError(fmt::format("{}:{}", files_[entry.file], entry.place.line),
-                       "expected the row that was read before, found another: the file has changed meanwhile");
+                       "expected the row that was read before, found another one, because the file has changed");
     take(line += '\n');
   }
 }

@@ -24,7 +24,7 @@ namespace ringsim {
 
 namespace {
 
-constexpr const char* one_per_line = "a file of results has one JSON object per line, as `ringsim sweep` writes them";
+constexpr const char* one_per_line = "a results file has one JSON object per line, as written by `ringsim sweep`";
 
 std::string text_of(const ResultRow& row, std::string_view column) {
   const Cell* cell = row.find(column);
@@ -126,7 +126,7 @@ static const Json* member(const Json& json, std::string_view key) {
 static void check_row(const Json& json, const std::string& where) {
   const auto fail = [&](std::string_view column, std::string_view what, const std::string& found) {
     throw InputError(where, fmt::format("expected {} to be {}, found {}", column, what, found),
-                     "the row was changed, or is damaged");
+                     "the row was changed or is damaged");
   };
   for (const auto& [column, what, holds] : expected_values)
     if (const Json* value = member(json, column); value != nullptr && !holds(*value))
@@ -283,8 +283,8 @@ FileEnd read_results(const std::string& file,
   std::error_code ignored;
   const auto status = std::filesystem::status(file, ignored);
   if (status.type() == std::filesystem::file_type::not_found)
-    throw InputError(file, "expected a file of results, found no file of that name");
-  if (std::filesystem::is_directory(status)) throw InputError(file, "expected a file of results, found a directory");
+    throw InputError(file, "expected a results file, found no file of that name");
+  if (std::filesystem::is_directory(status)) throw InputError(file, "expected a results file, found a directory");
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   if (!in) throw InputError(file, fmt::format("expected a readable file, found: {}", std::strerror(errno)));
@@ -296,7 +296,7 @@ FileEnd read_results(const std::string& file,
     if (!whole) {  // no newline: a write that was cut off, if it is a row's
       if (!begins_as_row(line))
         throw InputError(fmt::format("{}:{}", file, place.line + 1),
-                         "expected a result of ringsim, or the begin of one that was cut off, found other text");
+                         "expected a ringsim result, or the start of an incomplete one, found other text");
       end.torn = true;
       break;
     }

@@ -40,9 +40,9 @@ class CsvRecords {
       }
       if (at_ < text_.size() && text_[at_] == '\r') ++at_;
       if (at_ < text_.size() && text_[at_] != '\n')
-        throw InputError(where(), fmt::format("expected a comma or the end of the line behind a field in quotes, found "
-                                              "\"{}\"",
-                                              text_[at_]));
+        throw InputError(
+            where(),
+            fmt::format("expected a comma or the end of the line after a quoted field, found \"{}\"", text_[at_]));
       if (at_ < text_.size()) ++at_;
       ++next_line_;
       return true;
@@ -102,7 +102,7 @@ void require_numbers(const ResultRow& row, const std::string& where) {
       throw InputError(
           where,
           fmt::format("expected {} to be a number of at least 0, found {}", column, in_quotes(plain_text(*cell))),
-          "the row was changed, or is damaged");
+          "the row was changed or is damaged");
   }
   if (row.find("time_us") == nullptr && !row.failed())
     throw InputError(where, "expected a result of ringsim, found one with neither \"time_us\" nor \"error.message\"",
@@ -145,18 +145,18 @@ std::vector<ResultRow> rows_of_csv(std::string_view text, const std::string& nam
     throw InputError(
         fmt::format("{}:{}", name, 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')),
         fmt::format("expected text in UTF-8, found byte 0x{:02x}", static_cast<unsigned char>(text[bad])),
-        "the row was changed, or is damaged");
+        "the row was changed or is damaged");
   CsvRecords records(text, name);
   std::vector<std::string> head, fields;
   if (!records.next(head)) throw InputError(name, "expected results of ringsim, found nothing", how_rows_are_written);
   if (const std::set<std::string> columns(head.begin(), head.end()); columns.size() != head.size())
-    throw InputError(records.where(), "expected every column once, found one twice");
+    throw InputError(records.where(), "expected every column only once, found one twice");
   std::vector<ResultRow> rows;
   while (records.next(fields)) {
     if (fields.size() != head.size())
       throw InputError(records.where(),
                        fmt::format("expected {} fields, as in the first line, found {}", head.size(), fields.size()),
-                       "the row was changed, or is damaged");
+                       "the row was changed or is damaged");
     ResultRow row;
     for (std::size_t i = 0; i < head.size(); ++i)
       if (!fields[i].empty()) row.cells.push_back(cell_of(head[i], without_apostrophe(fields[i])));

@@ -153,7 +153,7 @@ class AlternativeList {
             /*is_plan=*/true);
     if (const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
         cluster != nullptr && cluster->parts.size() == 1)
-      add("what NCCL decides: library nccl", library_instead({}), /*is_plan=*/true);
+      add("NCCL's own choice: library nccl", library_instead({}), /*is_plan=*/true);
   }
 
   /// A level of the transport, whichever of its spellings the scenario has.
@@ -246,7 +246,7 @@ class AlternativeList {
     if (counts_.nodes > 1 && transport.gdr_level != PathType::sys)
       gpudirect("GPUDirect at any distance: NCCL_NET_GDR_LEVEL=SYS", "SYS");
     if (counts_.nodes > 1 && !transport.assumes_gpudirect && denies_gpudirect(last_.scenario.topology))
-      add_everywhere("GPUDirect, though the file says gdr=0", {"transport.gpudirect=true"},
+      add_everywhere("GPUDirect, although the file states gdr=0", {"transport.gpudirect=true"},
                      "`lsmod` on the nodes: nvidia_peermem");
     if (counts_.nodes > 1 && !transport.pxn) pxn("NCCL_PXN_DISABLE=0", "true");
     if (counts_.gpus > 1 && transport.p2p_level != PathType::sys && !is_rccl())
@@ -324,7 +324,7 @@ class AlternativeList {
     if (last_.scenario.library && !is_rccl() && may_start_channels_alone(release_) &&
         std::any_of(rows_.begin(), rows_.end(), starts_several))
       fit({.key = "devices.gpu.launch_channel", .unit_us = 1, .most_us = 20, .label = "each channel starts in {} us"},
-          "NCCL's release: before 2.18 each channel starts by itself");
+          "NCCL's release: before 2.18, each channel starts separately");
   }
 
   std::span<const ComparedRow> rows_;

@@ -167,12 +167,13 @@ std::string newer_release_text(const std::map<std::string, std::string>& about, 
   if (said->is_rccl) {
     if (said->version == rccl::modeled_version) return "";
     return fmt::format(
-        "it is of RCCL {}, which is not modeled; {} is predicted, which uses different rules (docs/guide/rccl.md)",
+        "the table is for RCCL {}, which is not modeled; the prediction is for {}, which uses different rules "
+        "(docs/guide/rccl.md)",
         said->version, predicted);
   }
   if (!nccl::is_after_newest(said->version)) return "";
   return fmt::format(
-      "it is of NCCL {}, which is newer than any release that is modeled; {} is predicted, which uses "
+      "the table is for NCCL {}, which is newer than any release that is modeled; the prediction is for {}, which uses "
       "different rules (docs/guide/nccl.md, Newer releases)",
       said->version, predicted);
 }

@@ -57,8 +57,8 @@ class Rowset {
       Scenario scenario = file.point(i);
       if (scenario.calibration)
         throw InputError(scenario.file + ": /calibration",
-                         "expected a scenario that is not calibrated, found one that is",
-                         "leave it out; what is fitted are factors on the published figures");
+                         "expected a scenario without calibration, found a calibrated one",
+                         "remove the calibration; the fitted factors apply to the published figures");
       const auto row = by_size_.find(scenario.main().request.bytes);
       if (row == by_size_.end() || table.rows.front().op != scenario.main().request.op) continue;
       auto schedules = schedules_of_elements(scenario, 1, stop);
@@ -119,8 +119,9 @@ class Rowset {
       by_size_[rows[i].bytes] = i;
     }
     if (n <= factors.size())
-      throw InputError(table.file, fmt::format("expected at least {} rows to fit, one more than factors, found {}",
-                                               factors.size() + 1, n));
+      throw InputError(table.file,
+                       fmt::format("expected at least {} rows to fit, one more than the number of factors, found {}",
+                                   factors.size() + 1, n));
   }
 
   double predicted(const Candidate& candidate, const Values& values) const {
@@ -362,7 +363,7 @@ CalibrationFit calibrate(const ScenarioFile& file, const MeasuredTable& table, R
         now.begin(), now.end(), [](const Uncertainty& a, const Uncertainty& b) { return a.of_allowed < b.of_allowed; });
     if (worst != now.end() && worst->of_allowed > 1) {
       leave_out(static_cast<std::size_t>(worst - now.begin()),
-                worst->moves_nothing ? nothing : "the rows do not tell it from other factors and their own scatter");
+                worst->moves_nothing ? nothing : "the rows do not distinguish it from other factors and from noise");
       continue;
     }
     for (std::size_t k = 0; k < free.size(); ++k) {

@@ -33,8 +33,7 @@ void require_one_op(const ScenarioFile& file, const std::string& path) {
     const Scenario point = file.point(i);
     expect_collective(point);
     if (point.jobs.size() > 1)
-      throw InputError(path + ": /jobs",
-                       "expected one collective by itself, as it was measured, found other jobs next to it");
+      throw InputError(path + ": /jobs", "expected a single collective, as in the measurement, found other jobs");
     if (point.main().request.op != first.main().request.op)
       throw InputError(path + ": /collective/op",
                        fmt::format("expected one collective, found {} and {}", to_string(first.main().request.op),
@@ -53,9 +52,9 @@ void leave_out(MeasuredTable& table, std::span<const LaunchRow> input, std::vect
       out.push_back(each);
   if (out.empty()) return;
   if (table.rows.empty())
-    throw InputError(table.file, "expected more rows than those that give the launch, found none",
-                     "they would be compared with themselves");
-  warnings.push_back(fmt::format("{}: {} give{} the launch and {} not compared", table.file, sizes_text(out),
+    throw InputError(table.file, "expected more rows than those used to fit the launch, found none",
+                     "these rows would be compared with themselves");
+  warnings.push_back(fmt::format("{}: {} determine{} the launch and {} not compared", table.file, sizes_text(out),
                                  out.size() == 1 ? "s" : "", out.size() == 1 ? "is" : "are"));
 }
 
@@ -93,7 +92,8 @@ ComparedFile load_at_measured_sizes(std::string_view text, const std::string& na
   MeasuredTable table = measured.table(run, compared_with(at_one_size));
   warnings.insert(warnings.end(), table.warnings.begin(), table.warnings.end());
   if (!table.ranks)
-    warnings.push_back(table.file + ": nothing in it tells the number of ranks; it is taken to be the scenario's");
+    warnings.push_back(table.file +
+                       ": the file does not state the number of ranks; the number in the scenario is assumed");
   leave_out(table, input, warnings);
   std::string sizes;
   for (const MeasuredRow& row : table.rows) sizes += (sizes.empty() ? "" : ", ") + with_size(row.bytes.count);
@@ -110,10 +110,9 @@ void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table
     if (point.main().request.ranks == *table.ranks) continue;
     throw InputError(
         table.file,
-        fmt::format("expected as many ranks as {} has, {}, found measurements of {}", point.file,
+        fmt::format("expected as many ranks as {} has, {}, found measurements with {}", point.file,
                     point.main().request.ranks, *table.ranks),
-        "--nodes N sets the number of a machine given by its name; --set topology.nodes=N or topology.ranks=N "
-        "changes a scenario file");
+        "use --nodes N for a machine given by name, or --set topology.nodes=N or topology.ranks=N for a scenario file");
   }
 }
 
@@ -140,9 +139,9 @@ std::vector<std::string> Beside::unmatched() const {
     if (!row.second) rows.push_back(key_text(key.first, key.second));
   for (const Key& key : alone_) points.push_back(key_text(key.first, key.second));
   if (!rows.empty())
-    told.push_back(fmt::format("{}: {} of {} measured rows meet no point of the scenario: {}", table_.file, rows.size(),
-                               rows_.size(), list_of(rows)));
-  if (!points.empty()) told.push_back(fmt::format("{}: nothing was measured of {}", table_.file, list_of(points)));
+    told.push_back(fmt::format("{}: {} of {} measured rows match no point of the scenario: {}", table_.file,
+                               rows.size(), rows_.size(), list_of(rows)));
+  if (!points.empty()) told.push_back(fmt::format("{}: there are no measurements of {}", table_.file, list_of(points)));
   return told;
 }
 
@@ -213,7 +212,7 @@ std::string headline_of(std::span<const Curve> curves) {
   const auto off = [](const ErrorBand& band) {
     std::string text =
         fmt::format("by {:.1f} % (median of {} row{})", 100 * band.median_abs, band.rows, band.rows == 1 ? "" : "s");
-    if (band.rows >= 10) text += fmt::format(", in one row in ten by more than {:.1f} %", 100 * band.p90_abs);
+    if (band.rows >= 10) text += fmt::format(", by more than {:.1f} % in one of ten rows", 100 * band.p90_abs);
     return text;
   };
   const Curve& nearest = nearest_of(curves);

@@ -55,9 +55,9 @@ GivenLaunch launch_from_table(const std::string& text, const std::string& name, 
   const std::vector<std::size_t> places = rows_that_give_launch(sizes);
   if (places.empty())
     throw InputError(table.file,
-                     fmt::format("expected a row of {} or less to take the launch from, found {} as the smallest",
+                     fmt::format("expected a row of {} or less for fitting the launch, found {} as the smallest",
                                  format(most_for_launch), format(*std::min_element(sizes.begin(), sizes.end()))),
-                     "launch is too small a part of larger ones; run the benchmark from 8 B on");
+                     "the launch is too small a part of larger messages; start the benchmark at 8 B");
   std::vector<LaunchRow> rows;
   Picoseconds own{0};
   std::string key;
@@ -67,10 +67,10 @@ GivenLaunch launch_from_table(const std::string& text, const std::string& name, 
     const ScenarioFile file = ScenarioFile::parse(text, name, at);
     if (file.size() != 1)
       throw InputError(name,
-                       fmt::format("expected one prediction of {} to take the launch from {}, found {}",
+                       fmt::format("expected one prediction of {} for fitting the launch to {}, found {}",
                                    format(sizes[place]), table.file, file.size()),
-                       "choose one with --set, or let the library decide: --set library=nccl, and null for what it "
-                       "decides, such as collective.algorithm");
+                       "choose one with --set, or let the library choose: --set library=nccl, with null for the keys "
+                       "that it replaces, such as collective.algorithm");
     rows.push_back({sizes[place], table.rows[place].time_us, microseconds(predict(file.point(0), options).time)});
     if (rows.size() > 1) continue;
     own = own_launch(text, name, at);
@@ -80,8 +80,8 @@ GivenLaunch launch_from_table(const std::string& text, const std::string& name, 
   given.key = std::move(key);
   if (given.is_implausible())
     throw InputError(table.file, implausible_text(given),
-                     "was it measured on the scenario's machine? `ringsim compare --explain` without --launch-from "
-                     "names other causes");
+                     "check that it was measured on the machine of the scenario; `ringsim compare --explain` without "
+                     "--launch-from shows other causes");
   for (const std::string& doubt : doubts_of(given)) warnings.push_back(fmt::format("{}: {}", table.file, doubt));
   return given;
 }
@@ -103,14 +103,13 @@ std::vector<std::string> doubts_of(const GivenLaunch& given) {
   std::vector<std::string> doubts;
   if (given.is_negative())
     doubts.push_back(
-        fmt::format("{} would need a launch of {:.2f} us; 0 us is taken. The prediction is too slow there even without "
-                    "a launch, so something else differs",
+        fmt::format("{} would need a launch of {:.2f} us, so 0 us is used. The prediction is too slow there even "
+                    "without a launch, so something else differs",
                     sizes_text(given.rows), microseconds(given.solved)));
   if (given.is_vague())
     doubts.push_back(
-        fmt::format("launch is only {:.2f} of the {:.2f} us that are predicted for {}. So the difference "
-                    "to the measured {:.2f} us may come from the steps, which other numbers of ranks "
-                    "have more or fewer of",
+        fmt::format("the launch is only {:.2f} of the {:.2f} us predicted for {}. The difference from the measured "
+                    "{:.2f} us may therefore come from the steps, whose number depends on the number of ranks",
                     microseconds(given.own), given.rows.front().predicted_us, format(given.rows.front().bytes),
                     given.rows.front().measured_us));
   return doubts;
@@ -118,8 +117,8 @@ std::vector<std::string> doubts_of(const GivenLaunch& given) {
 
 std::string implausible_text(const GivenLaunch& given) {
   return fmt::format(
-      "{} would need a launch of {:.2f} us instead of {:.2f}, and no launch exceeds the model's by more "
-      "than {:.0f} us",
+      "{} would need a launch of {:.2f} us instead of {:.2f}, but no launch exceeds that of the model by more than "
+      "{:.0f} us",
       sizes_text(given.rows), microseconds(given.solved), microseconds(given.own), most_more_launch);
 }
 

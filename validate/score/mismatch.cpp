@@ -29,13 +29,12 @@ std::optional<std::string> above_the_wires(std::span<const ComparedRow> rows) {
     if (measured_of_bound(row.result).value_or(0) > 1) ++n, largest = &row;
   if (n == 0) return std::nullopt;
   return fmt::format(
-      "The bound is wrong for this machine: {} row{} faster than the links of the scenario allow, the largest {} in "
-      "{}. "
-      "{}",
+      "The bound does not hold for this machine: {} row{} faster than the links of the scenario allow, the largest {} "
+      "in {}. {}",
       n, n == 1 ? " is" : "s are", format(largest->bytes()), in_us(largest->measured_us()),
       largest->algorithm == "NVLS" || largest->scenario.main().uses_fabric()
-          ? "The links are faster, or more, than the scenario says."
-          : "Switches add up (NVLS, SHARP), or the links are faster, or more, than the scenario says.");
+          ? "There are more or faster links than in the scenario."
+          : "Switches add data (NVLS, SHARP), or there are more or faster links than in the scenario.");
 }
 
 /// What the plan puts on its busiest link takes longer than the measurement.
@@ -47,7 +46,7 @@ std::optional<std::string> above_the_plan(const ComparedRow& row) {
   const double least = busiest->utilization * row.predicted_us();
   if (least <= row.measured_us()) return std::nullopt;
   return fmt::format(
-      "At {} {} {} puts {} on {}, which takes {} at least, {} was measured: the plan was another one, or the link is "
+      "At {}, {} {} puts {} on {}, which takes at least {}, but {} was measured: another plan ran, or the link is "
       "faster.",
       format(row.bytes()), row.algorithm, row.protocol, format(busiest->through_busiest), busiest->busiest,
       in_us(least), in_us(row.measured_us()));
@@ -62,8 +61,8 @@ std::string starts_of_channels(const ComparedRow& row) {
   const double missing = row.measured_us() - row.predicted_us();
   if (more * each_us < worth_saying * missing) return "";
   return fmt::format(
-      "NCCL before 2.18 starts each channel by itself, in about 1.3 us: {:.0f} of the {:.0f} us that are missing at {} "
-      "(devices.gpu.launch_channel).",
+      "Before 2.18, NCCL starts each channel separately, in about 1.3 us: this is {:.0f} of the {:.0f} us missing at "
+      "{} (devices.gpu.launch_channel).",
       std::min(more * each_us, missing), missing, format(row.bytes()));
 }
 
@@ -75,7 +74,7 @@ std::optional<std::string> constant_offset(const MismatchRange& range, std::span
   if (rows.size() < 3 || rows.back().bytes().count < span_of_sizes * rows.front().bytes().count ||
       range.most_us - range.least_us > steady * std::abs(mean))
     return std::nullopt;
-  return fmt::format("The difference is about the same at all sizes, {:.1f} us: launch, or the harness that calls.",
+  return fmt::format("The difference is about the same at all sizes, {:.1f} us: the launch or the benchmark harness.",
                      mean);
 }
 

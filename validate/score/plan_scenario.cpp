@@ -106,7 +106,7 @@ std::string inexpressible(const PlanFigure& row) {
     return fmt::format("nodes of {} GPUs: {} has {}", row.node, gpu->machine, gpu->node);
   const auto bits = product_bits(row.precision);
   if (!bits) return fmt::format("precision {}", in_quotes(row.precision));
-  if (peak_of(row) == 0) return fmt::format("precision {}: no such products on {}", row.precision, row.gpu);
+  if (peak_of(row) == 0) return fmt::format("precision {}: not supported by {}", row.precision, row.gpu);
   return "";
 }
 
@@ -114,10 +114,10 @@ std::vector<std::string> left_out(const PlanFigure& row) {
   std::vector<std::string> out;
   if (overlaps(row, "tp") && row.tensor > 1) out.emplace_back("overlap of tensor parallelism");
   if (product_bits(row.precision).value_or(16) < 16)
-    out.emplace_back("weights and traffic of 8 and 4 bits: counted as 16, and no conversions");
+    out.emplace_back("8-bit and 4-bit weights and traffic: counted as 16 bits, without conversions");
   const PlanGpu* gpu = plan_gpu(row.gpu);
   if (gpu != nullptr && row.node > 0 && node_of(row, *gpu) != row.node)
-    out.push_back(fmt::format("nodes of {}: taken for trays of a rack", row.node));
+    out.push_back(fmt::format("nodes of {}: assumed to be trays of a rack", row.node));
   return out;
 }
 

@@ -68,7 +68,7 @@ class PlanScorer {
       if (!row.reason.empty()) continue;
       const FittedShares* shares = fitted_shares_of(row.row);
       if (shares == nullptr) {
-        row.reason = fmt::format("no fitted share for {} with {}; --input group takes one of its rows", row.row.gpu,
+        row.reason = fmt::format("no fitted share for {} with {}; --input group uses one of its rows", row.row.gpu,
                                  row.row.precision);
         continue;
       }
@@ -147,7 +147,7 @@ class PlanScorer {
       } catch (const InputError& error) {
         for (ScoredPlan* row : group)
           if (row->reason.empty())
-            row->reason = fmt::format("the input {} gives no share: {}", input->row.id, in_words(error));
+            row->reason = fmt::format("the input {} does not determine a share: {}", input->row.id, in_words(error));
       }
       return;
     }

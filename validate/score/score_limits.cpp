@@ -33,7 +33,7 @@ Value member(const Json& entry, const char* key, bool fits, const std::string& f
     throw InputError(file,
                      fmt::format("expected a list of objects with tables, sizes, rows, median and p90, found {}",
                                  in_quotes(json_text(entry))),
-                     "`ringsim scorecard --format limits` writes such a file");
+                     "`ringsim scorecard --format limits` writes these files");
   return entry[key].get<Value>();
 }
 
@@ -71,7 +71,7 @@ std::vector<ScoreLimit> read_score_limits(std::string_view text, const std::stri
   const Json document = parse_json(text, file);
   if (!document.is_array() || document.empty())
     throw InputError(file, fmt::format("expected a list of bands, found {}", describe(document)),
-                     "`ringsim scorecard --format limits` writes such a file");
+                     "`ringsim scorecard --format limits` writes these files");
   std::vector<ScoreLimit> limits;
   for (const Json& entry : document) {
     const auto is_text = [&](const char* key) { return entry.is_object() && entry.value(key, Json()).is_string(); };
@@ -95,7 +95,7 @@ LimitCheck check_limits(std::span<const ScoreLimit> now, std::span<const ScoreLi
   for (const ScoreLimit& band : now) {
     const ScoreLimit* limit = limit_like(limits, band);
     if (limit == nullptr) {
-      check.worse.push_back(name_of_band(band) + ": no limit is stated");
+      check.worse.push_back(name_of_band(band) + ": there is no limit");
       continue;
     }
     const std::string rows = limit->rows == band.rows ? fmt::format("{} rows", band.rows)
@@ -103,8 +103,8 @@ LimitCheck check_limits(std::span<const ScoreLimit> now, std::span<const ScoreLi
     for (const auto& [what, is, was] :
          {std::tuple{"median", band.median, limit->median}, std::tuple{"90th percentile", band.p90, limit->p90}}) {
       if (is > was + limit_tolerance)
-        check.worse.push_back(
-            fmt::format("{}: {} {:.1f} %, at most {:.1f} % is allowed ({})", name_of_band(band), what, is, was, rows));
+        check.worse.push_back(fmt::format("{}: {} {:.1f} %, but at most {:.1f} % is allowed ({})", name_of_band(band),
+                                          what, is, was, rows));
       if (is < was - limit_tolerance)
         check.better.push_back(
             fmt::format("{}: {} {:.1f} %, {:.1f} % is allowed ({})", name_of_band(band), what, is, was, rows));

@@ -41,9 +41,9 @@ ScenarioFile scenario_at_its_sizes(const PublishedTable& published, const Measur
   ScenarioFile file = ScenarioFile::parse(published.scenario, published.scenario_file, overrides);
   require_measured_ranks(file, table);
   if (const CollectiveOp op = file.point(0).main().request.op; op != only_op(table))
-    throw InputError(published.scenario_file + ": /collective/op",
-                     fmt::format("expected {}, as {} has it, found {}", to_string(only_op(table)), published.csv_file,
-                                 to_string(op)));
+    throw InputError(
+        published.scenario_file + ": /collective/op",
+        fmt::format("expected {} as in {}, found {}", to_string(only_op(table)), published.csv_file, to_string(op)));
   return file;
 }
 
@@ -170,15 +170,14 @@ void warn_of_newer_release(ScoredTable& scored, const PublishedTable& published,
         published.csv_file + ": # library",
         fmt::format("expected RCCL {}, the release that is modeled, found {}", rccl::modeled_version,
                     table.about.at("library")),
-        fmt::format("\"library\": \"rccl\" in {} predicts that one, with a warning", published.scenario_file));
+        fmt::format("with \"library\": \"rccl\", {} predicts that release, with a warning", published.scenario_file));
   if (!scenario.library)
-    throw InputError(
-        published.csv_file + ": # library",
-        fmt::format("expected a release of NCCL up to {}, the newest that is modeled, found {}", nccl::newest_version,
-                    table.about.at("library")),
-        fmt::format("newer releases use different rules (docs/guide/nccl.md, Newer releases); \"library\": "
-                    "\"nccl\" in {} predicts {}, with a warning",
-                    published.scenario_file, nccl::newest_version));
+    throw InputError(published.csv_file + ": # library",
+                     fmt::format("expected an NCCL release up to {}, the newest that is modeled, found {}",
+                                 nccl::newest_version, table.about.at("library")),
+                     fmt::format("newer releases use different rules (docs/guide/nccl.md, Newer releases); with "
+                                 "\"library\": \"nccl\", {} predicts {}, with a warning",
+                                 published.scenario_file, nccl::newest_version));
   scored.warnings.push_back(fmt::format("{}: {}", published.csv_file, newer));
 }
 
@@ -219,7 +218,7 @@ std::vector<PublishedTable> tables_in(const std::string& folder) {
     }
   }
   if (found.empty())
-    throw InputError(folder, "expected a folder of measured tables, ID.csv, and their scenarios, ID.json, found none");
+    throw InputError(folder, "expected a folder of measured tables (ID.csv) and their scenarios (ID.json), found none");
   std::vector<PublishedTable> tables;
   for (auto& [id, table] : found) {
     table.id = id;

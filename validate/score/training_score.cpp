@@ -48,7 +48,7 @@ FigureUnit unit_of_figure(const TrainingFigure& row) {
   if (word == "ms/step") return {FigureKind::step, 1e3};
   for (const char* rate : {"img/s", "images/s", "samples/s", "sequences/s"})
     if (word == rate) return {FigureKind::rate, 1e6};
-  unmapped_because(fmt::format("no meaning for the unit {}", in_quotes(row.unit)));
+  unmapped_because(fmt::format("unknown unit {}", in_quotes(row.unit)));
 }
 
 /// The step of a row that is no efficiency, in us.
@@ -62,7 +62,7 @@ int bytes_of_precision(const TrainingFigure& row) {
   const std::string precision = measured::lower(row.precision);
   if (precision == "fp32" || precision == "tf32") return 4;
   if (precision == "fp16" || precision == "bf16") return 2;
-  unmapped_because(fmt::format("no size of gradients for the precision {}", in_quotes(row.precision)));
+  unmapped_because(fmt::format("unknown gradient size for the precision {}", in_quotes(row.precision)));
 }
 
 std::string model_of(const TrainingFigure& row) {
@@ -102,7 +102,7 @@ Json topology_of_figure(const TrainingFigure& row, const TrainingMachine& machin
   }
   const int each = machine.gpus_per_node;
   if (row.gpus > each && row.gpus % each != 0)
-    unmapped_because(fmt::format("{} GPUs are no whole number of nodes of {}", row.gpus, each));
+    unmapped_because(fmt::format("{} GPUs are not a whole number of nodes with {} GPUs", row.gpus, each));
   nodes = std::max(1, row.gpus / each);
   topology["nodes"] = nodes;
   if (nodes == 1) topology.erase("fabric");
@@ -221,7 +221,7 @@ std::string scenario_of(const TrainingFigure& row, const TrainingMap& map, doubl
   Json scenario{{"version", 1}, {"topology", topology_of_figure(row, machine, order, nodes, ranks)}};
   const std::string& written = nodes > 1 ? way.several_nodes : way.one_node;
   if (written.empty())
-    unmapped_because(fmt::format("the entry of the regime {} says nothing of {}", in_quotes(row.regime),
+    unmapped_because(fmt::format("the entry of the regime {} does not cover {}", in_quotes(row.regime),
                                  nodes > 1 ? "several nodes" : "one node"));
   Json regime = parse_json(written, "regime");
   if (const auto size = megabytes_in(row.regime); way.bucket_in_text && size)

@@ -22,7 +22,7 @@ int pair_after(int n, Actor r, int i) {
 Schedule neighbor_exchange_all_gather(int n, Bytes bytes) {
   if (n > 1 && n % 2 != 0)
     throw InputError("", fmt::format("neighbor_exchange: expected an even number of ranks, found {}", n),
-                     "bruck and ring take any number");
+                     "bruck and ring support any number");
   Schedule s{.algorithm = "neighbor_exchange", .collective = all_gather(n, bytes), .actors = n};
   s.layout[0] = Layout::near_equal(bytes, n);
   s.n_steps = [n](Actor, Lane) { return n / 2; };

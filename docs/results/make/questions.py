@@ -126,14 +126,14 @@ QUESTIONS = [
              "across 8 nodes combined with tensor 8 gathers all weights for each micro-batch and cannot hide this. The "
              "fastest plan is in between: FSDP with tensor 4 takes 7.27 s without recomputation. Its simulation takes a "
              "minute, because its gathers share NVLink with tensor collectives.",
-             until="\nTo run and to explain"),
+             until="\nTo run and explain"),
     Question(36, "How many experts should I put on each GPU?", "kernel efficiencies are assumed",
              ["plan", f"{FOLDER}/36-experts-per-gpu.json", "--set", "training.parallel.expert=[1,2,4,8]"],
              "For Mixtral's 8 experts on a node of 8 GPUs, one expert per GPU is best. With two experts (expert 4), a step "
              "takes 1.3 % longer, and each GPU stores 8.5 GB more. Four experts do not fit in memory. With two experts, "
              "dispatch and combine take 7 ms less. However, kernels that read the weights of two experts, each for half as "
              "many tokens, take 13 ms more, and the gradients of twice as many experts take another 13 ms.",
-             until="\nTo run and to explain"),
+             until="\nTo run and explain"),
     Question(37, "How much throughput does context parallelism cost at 128 k tokens?", "kernel efficiencies are assumed",
              matrix("37-context", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
              "At 128 k tokens, the loss is 3 % with two ranks and 8 % with four. At 8 k tokens, it is 18 and 31 %. The "

@@ -113,10 +113,10 @@ TEST_CASE("a proof by construction says so, and from what") {
   const Schedule ring = ring_all_reduce(4, 1200_B);
   CHECK(to_string(check(over_channels(ring, {.channels = 2, .rounds = 3})).proof()) ==
         "288 operations, 0 slots needed: by construction from the proof of ring: 6 pieces share no chunk and no "
-        "connection; in it one chunk represents all; the symmetry was checked at every step of every rank");
+        "connection; in it one chunk represents all chunks; the symmetry was checked at every step of every rank");
   CHECK(to_string(check(over_channels(without_symmetry(ring), {.channels = 2})).proof()) ==
         "96 operations, 0 slots needed: by construction from the proof of ring: 2 pieces share no chunk and no "
-        "connection; in it every operation of every actor was followed");
+        "connection; in it every operation of every actor was checked");
   const Proof nested =
       check(over_channels(over_channels(without_symmetry(ring), {.rounds = 3}), {.channels = 2})).proof();
   CHECK(nested.from == "ring");
@@ -146,7 +146,7 @@ TEST_CASE("pieces that overlap, or leave chunks over, are refused") {
   overlapping.cut.chunks[data] = 3;  // piece 1 begins within piece 0
   check_refused(on_stretches(overlapping), "both touch data[");
   overlapping.cut.chunks[data] = 5;  // apart, and the last one beyond the end
-  check_refused(on_stretches(overlapping), "lies outside its buffer");
+  check_refused(on_stretches(overlapping), "is outside its buffer");
   Piecewise same = two_stretches();
   same.cut.parts = true;
   same.cut.pieces = 1;  // both pieces in one place
@@ -277,9 +277,9 @@ TEST_CASE("out of place and in place are proved as the plain schedule is, over c
   CHECK(by_symmetry > 300);
   CHECK(followed < inherited / 10);
   CHECK(to_string(check(over_channels(out_of_place(ring_all_reduce(4, 1200_B)), {.channels = 2})).proof()) ==
-        "104 operations, 0 slots needed: by construction from the proof of ring: each rank first copies what it "
-        "contributes, 2 pieces share no chunk and no connection; in it one chunk represents all; the symmetry was "
-        "checked at every step of every rank");
+        "104 operations, 0 slots needed: by construction from the proof of ring: each rank first copies its "
+        "contribution, 2 pieces share no chunk and no connection; in it one chunk represents all chunks; the symmetry "
+        "was checked at every step of every rank");
 }
 
 TEST_CASE("a copy of too little or too much, or to a place that is taken, is refused") {
@@ -302,7 +302,7 @@ TEST_CASE("a copy of too little or too much, or to a place that is taken, is ref
   };
   check_refused(contributing([](Actor) { return chunks(0, 3); }), "output[3]");
   check_refused(contributing([](Actor rank) { return chunks(0, rank == 2 ? 3 : 4); }), "output[3]");
-  check_refused(contributing([](Actor rank) { return chunks(0, rank == 2 ? 5 : 4); }), "lies outside its buffer");
+  check_refused(contributing([](Actor rank) { return chunks(0, rank == 2 ? 5 : 4); }), "is outside its buffer");
   const auto all_gather = [&](auto contributed) {
     return copied([&](Relocated& made, Layout&, Layout&) {
       made.plain.collective = ring_all_gather(4, 1200_B).collective;
@@ -329,7 +329,7 @@ TEST_CASE("a copy of too little or too much, or to a place that is taken, is ref
   check_refused(copied([](Relocated& made, Layout&, Layout&) {
                   made.place[data] = {Buffer::output, 1};
                 }),
-                "lies outside its buffer");
+                "is outside its buffer");
   check_refused(copied([](Relocated& made, Layout&, Layout&) {
                   made.place[data] = {Buffer::input, 0};
                 }),
@@ -341,7 +341,7 @@ TEST_CASE("a copy of too little or too much, or to a place that is taken, is ref
   const auto unlike = [](Relocated&, Layout& input, Layout&) { input = Layout::of_sizes({1_B, 2_B, 3_B, 1194_B}); };
   CHECK_FALSE(by_construction(copied(unlike)));
   check_refused(copied([](Relocated&, Layout& input, Layout&) { input = Layout::near_equal(900_B, 3); }),
-                "lies outside its buffer");
+                "is outside its buffer");
 }
 
 TEST_CASE("a proof by construction can be stopped") {

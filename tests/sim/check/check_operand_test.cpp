@@ -73,12 +73,11 @@ TEST_CASE("an operand is read: what writes it at the same time is a race, and so
   WrittenSchedule t = chain();
   t.steps[1][0][0].receive(2, chunk(0));
   t.steps[1][0].pop_back();
-  CHECK(
-      verdict(t) ==
-      "schedule by hand all_reduce of 3 ranks: rank 1, lane 0, step 0, operation 0 (receive_add data[0] from actor 0 "
-      "to "
-      "scratch[0]) and rank 1, lane 0, step 0, operation 1 (receive data[0] from actor 2): both touch data[0], one of "
-      "them writes, and nothing orders them\n  hint: put one of them into a later step of the lane, or add a wait");
+  CHECK(verdict(t) ==
+        "schedule by hand all_reduce of 3 ranks: rank 1, lane 0, step 0, operation 0 (receive_add data[0] from actor 0 "
+        "to scratch[0]) and rank 1, lane 0, step 0, operation 1 (receive data[0] from actor 2): both access data[0], "
+        "at least one of them writes, and nothing orders them\n  hint: move one of them to a later step of the lane, "
+        "or add a wait");
   WrittenSchedule together = chain();
   together.steps[1][0][0].send(2, scratch(0));
   together.steps[1][0].erase(together.steps[1][0].begin() + 1);
@@ -88,7 +87,7 @@ TEST_CASE("an operand is read: what writes it at the same time is a race, and so
 TEST_CASE("operand and sum are of one size and do not overlap, and the operand holds something") {
   WrittenSchedule t = chain();
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(14_B, 2);
-  CHECK(verdict(t).find(": the two regions differ in size") != std::string::npos);
+  CHECK(verdict(t).find(": the two regions have different sizes") != std::string::npos);
   WrittenSchedule empty = chain();
   empty.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(24_B, 2);
   empty.steps[1][0][0].ops[0].operand = scratch(1);
@@ -100,7 +99,8 @@ TEST_CASE("an operand is part of a claimed symmetry") {
   unlike.like.symmetry = Symmetry({2});
   CHECK(verdict(unlike) == "accepted");
   unlike.steps[1][0][0].ops[1].operand = chunk(1);  // rank 1 adds to another chunk than rank 0 does
-  CHECK(verdict(unlike).find("a symmetry is claimed, but rank 1 does not do what rank 0 does, seen from itself") !=
+  CHECK(verdict(unlike).find(
+            "a symmetry is claimed, but rank 1 does not do what rank 0 does, relative to its own rank") !=
         std::string::npos);
   // Two ranks exchange their data and add what comes to their own, elsewhere, then copy it back.
   WrittenSchedule t(all_reduce(2, 8_B), 2, 1, 2);

@@ -24,8 +24,8 @@ TEST_CASE("a claimed symmetry that is untrue at one rank is refused, and so is a
     if (r == 5 && i == 3) out.ops[1].what = Do::receive;
   };
   CHECK(verdict(untrue) ==
-        "schedule ring all_reduce of 8 ranks: a symmetry is claimed, but rank 5 does not do what rank 0 does, "
-        "seen from itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
+        "schedule ring all_reduce of 8 ranks: a symmetry is claimed, but rank 5 does not do what rank 0 does, relative "
+        "to its own rank\n  hint: fix the algorithm, or do not set Schedule::symmetry");
   CHECK(verdict(without_symmetry(untrue)) ==
         "schedule ring all_reduce of 8 ranks: rank 0, data[1]: the contribution of rank 5 is missing, last "
         "changed by rank 0, lane 0, step 6, operation 1 (receive_add data[1] from actor 7)");
@@ -46,9 +46,9 @@ TEST_CASE("a claimed symmetry that is untrue at one rank is refused, and so is a
     out.receive(wrap(r - 1, 8), chunk(wrap(r - i - 2, 8)));
   };
   CHECK(verdict(early) ==
-        "schedule ring all_gather of 8 ranks: rank 0, lane 0, step 0, operation 0 (send data[7] to actor 1): "
-        "reads data[7] before anything has arrived there\n  hint: a chunk must be received, or be the rank's "
-        "own input, before it is sent");
+        "schedule ring all_gather of 8 ranks: rank 0, lane 0, step 0, operation 0 (send data[7] to actor 1): reads "
+        "data[7] before anything has arrived there\n  hint: before it is sent, a chunk must be received or be part of "
+        "the rank's own input");
 }
 
 TEST_CASE("the verdict does not depend on how many chunks a pass follows") {
@@ -110,10 +110,9 @@ TEST_CASE("a claimed symmetry is held against every rank's promise of every chun
   schedule.collective.after = [after = schedule.collective.after](Actor r, Buffer b, std::uint32_t c) {
     return r == 3 && c == 5 ? Content{Content::Who::one, 0, c} : after(r, b, c);
   };
-  CHECK(
-      verdict(schedule) ==
-      "schedule ring all_reduce of 16 ranks: a symmetry is claimed, but rank 3 does not do what rank 0 does, seen from "
-      "itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
+  CHECK(verdict(schedule) ==
+        "schedule ring all_reduce of 16 ranks: a symmetry is claimed, but rank 3 does not do what rank 0 does, "
+        "relative to its own rank\n  hint: fix the algorithm, or do not set Schedule::symmetry");
 }
 
 TEST_CASE(
@@ -164,10 +163,9 @@ TEST_CASE("promises in the ranks' order are compared with a symmetry whose chunk
     plain(a, lane, i, out);
     for (Op& op : out.ops) op.region = chunk(group.chunk_of(static_cast<int>(op.region.first)));
   };
-  CHECK(
-      verdict(renamed) ==
-      "schedule ring reduce_scatter of 12 ranks: a symmetry is claimed, but rank 1 does not do what rank 0 does, seen "
-      "from itself\n  hint: correct the algorithm, or do not set Schedule::symmetry");
+  CHECK(verdict(renamed) ==
+        "schedule ring reduce_scatter of 12 ranks: a symmetry is claimed, but rank 1 does not do what rank 0 does, "
+        "relative to its own rank\n  hint: fix the algorithm, or do not set Schedule::symmetry");
   CHECK(verdict(without_symmetry(renamed)) != "accepted");
   renamed.collective.after = [group](Actor rank, Buffer buffer, std::uint32_t c) {
     const bool own = buffer == Buffer::data && static_cast<int>(c) == group.chunk_of(rank);

@@ -469,9 +469,9 @@ TEST_CASE("buffers that wait for each other in a circle are found out, and their
   const CheckedSchedule pairs = check(find_algorithm("direct")->make(request, {}));
   CHECK_THROWS_WITH_AS(
       run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4096_B, .lanes = 1}}),
-      "the network is deadlocked at 0.8212 us: the buffers of these links are full, and each waits for "
-      "room in the next, the last for the first: s0 -> s1, s1 -> s2, s2 -> s3, s3 -> s0\n"
-      "  hint: the routes need more virtual lanes than network.packet.lanes, or larger buffers",
+      "the network is deadlocked at 0.8212 us: the buffers of these links are full, and each link waits for room in "
+      "the buffer of the next, the last one for the first: s0 -> s1, s1 -> s2, s2 -> s3, s3 -> s0\n  hint: the routes "
+      "need larger buffers, or more virtual lanes than network.packet.lanes",
       InputError);
   CHECK(run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4_MiB, .lanes = 1}}).transfers == 4);
   CHECK(run(circle, pairs, {.model = NetworkModel::packet, .packet = {.buffer = 4096_B, .lanes = 2}}).transfers == 4);
@@ -484,16 +484,15 @@ TEST_CASE("buffers in which a packet has no room are an error") {
     PacketNetwork made(options, line, engine);
   };
   CHECK_THROWS_WITH_AS(network({.buffer = 4095_B}),
-                       "expected buffers of the network model packet of at least 4096 B (one packet), found 4095 B\n"
-                       "  hint: leave the size of the buffers out: it then follows from each link's latency",
+                       "expected buffers of the network model packet of at least 4096 B (one packet), found 4095 B\n  "
+                       "hint: remove the buffer size: it then follows from the latency of each link",
                        InputError);
   // On its way there and back: 2 us at 10 GB/s, 20000 B; and 5 packets.
-  CHECK_THROWS_WITH_AS(
-      network({.flow_control = PacketOptions::FlowControl::pause, .buffer = 40'479_B}),
-      "expected buffers of the network model packet of at least 40480 B (what still comes over gpu0 -> "
-      "s0 when it is paused, and 5 packets), found 40479 B\n"
-      "  hint: leave the size of the buffers out: it then follows from each link's latency",
-      InputError);
+  CHECK_THROWS_WITH_AS(network({.flow_control = PacketOptions::FlowControl::pause, .buffer = 40'479_B}),
+                       "expected buffers of the network model packet of at least 40480 B (the data still in flight on "
+                       "gpu0 -> s0 when it is paused, plus 5 packets), found 40479 B\n  hint: remove the buffer size: "
+                       "it then follows from the latency of each link",
+                       InputError);
   network({.flow_control = PacketOptions::FlowControl::pause, .buffer = 40'480_B});
   CHECK_THROWS_WITH_AS(network({.mtu = 0_B}), "expected packets of 1 B to 536870911 B, found 0 B", InputError);
 }

@@ -77,14 +77,14 @@ TEST_CASE("two buckets in another order on one rank are refused, with rank, stre
   std::swap(role.streams[1][1], role.streams[1][2]);
   CHECK(verdict_of(program) ==
         "rank 3, stream 1, task 2 (bucket 1) comes after bucket 2; rank 0, stream 1, task 2 (bucket 2) comes after "
-        "bucket 1: a circle of waits");
+        "bucket 1: a cycle of waits");
 }
 
 TEST_CASE("a task that waits for a later one is refused with the whole circle") {
   Program program = four_buckets(4);
   program.roles[0].streams[0][0].after.push_back({1, 4, 0});
   CHECK(verdict_of(program).find("task 0 (forward l0) comes after bucket 3") != std::string::npos);
-  CHECK(verdict_of(program).find("a circle of waits") != std::string::npos);
+  CHECK(verdict_of(program).find("a cycle of waits") != std::string::npos);
 }
 
 namespace {
@@ -168,7 +168,7 @@ TEST_CASE("races of random programs are those of a search over all pairs of task
     const Program program = random_touches(draw);
     const std::optional<bool> expected = has_race(program);
     const std::string verdict = verdict_of(program);
-    CHECK((verdict.find("a circle of waits") != std::string::npos) == !expected.has_value());
+    CHECK((verdict.find("a cycle of waits") != std::string::npos) == !expected.has_value());
     CHECK((verdict.find("nothing orders them") != std::string::npos) == expected.value_or(false));
     ++(!expected ? circles : *expected ? races : none);
   }
@@ -181,14 +181,14 @@ TEST_CASE("a task waits for tasks of its own process alone") {
   Program program = four_buckets(4);
   role_for(program, 2).streams[0][1].after.push_back({0, 3, 0, 1});
   CHECK(verdict_of(program) ==
-        "rank 2, stream 0, task 1 (forward l1): it waits for actor 1, which is of another process");
+        "rank 2, stream 0, task 1 (forward l1): it waits for actor 1, which belongs to another process");
   program.process_of = {0, 1, 1, 0};
   CHECK(verdict_of(program) == "accepted");
   program.roles[1].streams[0][1].after.back() = {0, 10, 0, 1};  // rank 1 has nine: 4 + 4 passes, the update
   CHECK(verdict_of(program).find("it waits for 10 tasks of stream 0, which has 9") != std::string::npos);
   // Rank 1 has done bucket 3 only when rank 2 has also called it, which comes after this task.
   program.roles[1].streams[0][1].after.back() = {1, 4, 0, 1};
-  CHECK(verdict_of(program).find("a circle of waits") != std::string::npos);
+  CHECK(verdict_of(program).find("a cycle of waits") != std::string::npos);
 }
 
 // All do the same, but rank 0 does not wait for another: one rank cannot stand for all.
@@ -238,7 +238,7 @@ TEST_CASE("a member that never calls, or calls twice, and one call on two stream
   Program::Role& role = role_for(never, 2);
   role.streams[1].pop_back();
   role.streams[0].back().after = {{1, 3, 0}};
-  CHECK(verdict_of(never) == "rank 2 never calls bucket 3, though it is a member");
+  CHECK(verdict_of(never) == "rank 2 never calls bucket 3, although it is a member");
   Program twice = four_buckets(4);
   twice.roles[0].streams[1].push_back(twice.roles[0].streams[1].back());
   CHECK(verdict_of(twice).find("calls bucket 3 a second time") != std::string::npos);
@@ -544,7 +544,7 @@ TEST_CASE("iterations take no memory, but have a limit") {
   program.iterations = 2'000'000'000;
   CHECK_THROWS_WITH_AS(
       lowered(program),
-      "program four: 2000000000 iterations have more than 2^31 - 1 steps\n  hint: take fewer iterations", InputError);
+      "program four: 2000000000 iterations have more than 2^31 - 1 steps\n  hint: use fewer iterations", InputError);
 }
 
 }  // namespace program_test

@@ -161,8 +161,8 @@ TEST_CASE("a fault adds no bandwidth") {
   const Topology net = dumbbell({.bandwidth = 10_GBps}, {.bandwidth = 6_GBps});
   CHECK(complaint(net, direct_pairs(4, 1_MiB, false),
                   {{.to = To::bandwidth, .links = {link_between(net, "s0", "s1")}, .bandwidth = 7_GBps}}) ==
-        "expected at most the bandwidth that s0 -> s1 has without faults, 6 GB/s, found 7 GB/s\n"
-        "  hint: a fault takes bandwidth away; set a higher bandwidth in the topology");
+        "expected at most the bandwidth of s0 -> s1 without faults, 6 GB/s, found 7 GB/s\n  hint: a fault can only "
+        "reduce bandwidth; set a higher bandwidth in the topology");
 }
 
 TEST_CASE("of a message whose link goes down, what has left arrives, and the rest takes the other way") {
@@ -285,24 +285,24 @@ TEST_CASE("without another way a message waits for its link to be restored, and 
   const LinkId other = link_between(net, "switch0", "gpu2");
   CHECK(complaint(net, direct_pairs(4, 10'000'000_B, false),
                   {down(0us, other), down(100us, other), restored(500us, link_between(net, "gpu3", "switch0"))}) ==
-        "no way is left at 0 us for rank 0 (gpu0) -> rank 2 (gpu2): down for good is switch0 -> gpu2\n"
-        "  hint: restore the link (then messages wait for it), or add another path to the topology");
+        "no path is left at 0 us for rank 0 (gpu0) -> rank 2 (gpu2): permanently down is switch0 -> gpu2\n  hint: "
+        "restore the link, so that messages wait for it, or add another path to the topology");
   CHECK(complaint(net, ring_all_reduce(4, 40'000'000_B),
                   {down(2500us, port), restored(2700us, port), down(3000us, port)}) ==
-        "no way is left at 3000 us for rank 0 (gpu0) -> rank 1 (gpu1): down for good is switch0 -> gpu1\n"
-        "  hint: restore the link (then messages wait for it), or add another path to the topology");
+        "no path is left at 3000 us for rank 0 (gpu0) -> rank 1 (gpu1): permanently down is switch0 -> gpu1\n  hint: "
+        "restore the link, so that messages wait for it, or add another path to the topology");
   // Restored and down again at one instant: it was never up, and is refused then.
   CHECK(complaint(net, ring_all_reduce(4, 40'000'000_B),
                   {down(2500us, port), restored(2700us, port), down(2700us, port)}) ==
-        "no way is left at 2700 us for rank 0 (gpu0) -> rank 1 (gpu1): down for good is switch0 -> gpu1\n"
-        "  hint: restore the link (then messages wait for it), or add another path to the topology");
+        "no path is left at 2700 us for rank 0 (gpu0) -> rank 1 (gpu1): permanently down is switch0 -> gpu1\n  hint: "
+        "restore the link, so that messages wait for it, or add another path to the topology");
   // A switch of which all links are gone.
   std::vector<LinkChange> all;
   for (std::uint32_t l = 0; l < net.n_links(); ++l) all.push_back(down(100us, {l}));
   CHECK(complaint(net, direct_all_to_all(4, 40'000'000_B), all) ==
-        "no way is left at 100 us for rank 0 (gpu0) -> rank 1 (gpu1), rank 0 (gpu0) -> rank 2 (gpu2), rank 0 (gpu0) -> "
-        "rank 3 (gpu3) and 9 more: down for good are gpu0 -> switch0, gpu1 -> switch0, gpu2 -> switch0 and 5 more\n"
-        "  hint: restore the link (then messages wait for it), or add another path to the topology");
+        "no path is left at 100 us for rank 0 (gpu0) -> rank 1 (gpu1), rank 0 (gpu0) -> rank 2 (gpu2), rank 0 (gpu0) "
+        "-> rank 3 (gpu3) and 9 more: permanently down are gpu0 -> switch0, gpu1 -> switch0, gpu2 -> switch0 and 5 "
+        "more\n  hint: restore the link, so that messages wait for it, or add another path to the topology");
   // Where nothing led there before, that is what is said.
   TopologyBuilder apart;
   apart.add_gpu("gpu0");
@@ -315,8 +315,8 @@ TEST_CASE("without another way a message waits for its link to be restored, and 
 TEST_CASE("the packet model refuses links that go down") {
   const Topology net = two_ways(5_GBps);
   CHECK(complaint(net, direct_pairs(2, 1_MiB, false), {down(1us, {0})}, NetworkModel::packet) ==
-        "links that go down cannot be combined with the network model packet\n"
-        "  hint: packets cannot be removed from the buffers in which they wait: use the model fair");
+        "links that go down cannot be combined with the network model packet\n  hint: packets cannot be removed from "
+        "the buffers that they wait in: use the model fair");
 }
 
 TEST_CASE("a NIC whose cable is down is used no more, and messages cut for all NICs are cut for those that are left") {

@@ -187,8 +187,8 @@ TEST_CASE("background messages take the links as they are: they go round a link 
   CHECK(one_message(disturbance).duration() == 200us + 300us + 1200us + 2us);
   disturbance.links.pop_back();
   CHECK_THROWS_WITH_AS(one_message(disturbance),
-                       "no way is left at 200 us for gpu2 -> gpu1: down for good is gpu2 -> switch0\n"
-                       "  hint: restore the link (then messages wait for it), or add another path to the topology",
+                       "no path is left at 200 us for gpu2 -> gpu1: permanently down is gpu2 -> switch0\n  hint: "
+                       "restore the link, so that messages wait for it, or add another path to the topology",
                        InputError);
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("a disturbed run is not folded, and says why") {
   const CheckedSchedule ring = check(ring_all_reduce(8, 8'000'000_B));
   RunOptions options{.disturbance = {.late = {{3, at(1ms)}}}, .fold_from = 0};
   CHECK(run(net, ring, options).not_folded ==
-        "something disturbs the run, so that ranks need not do the same at one time");
+        "something disturbs the run, so ranks may do different things at the same time");
   CHECK(run(net, ring, {.fold_from = 0}).folded.has_value());
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("in an all-to-all the GPUs of the first node stand for those of all no
     const CheckedSchedule schedule = exchange_of(algorithm, 32, 100'000'001_B);
     const Both runs = both(net, schedule);
     REQUIRE(runs.some.folded);
-    CHECK(*runs.some.folded == "8 of 32 ranks represent all: the others do the same over links that carry the same");
+    CHECK(*runs.some.folded == "8 of 32 ranks represent all: the others do the same over equally loaded links");
     CHECK(farthest(runs) <= rounding(schedule));
   }
 }
@@ -134,7 +134,7 @@ TEST_CASE("a rank whose port is slower is not stood for") {
     builder.add_cable(NodeId{g}, hub, {.bandwidth = {(g == 3 ? 20 : 25) * 1'000'000'000LL}, .latency = 1us});
   const Both runs = both(builder.build(), exchange_of("direct", 8, 8'000'000_B));
   CHECK_FALSE(runs.some.folded);
-  CHECK(runs.some.not_folded.find("too few ranks do the same over links that carry the same") != std::string::npos);
+  CHECK(runs.some.not_folded.find("too few ranks do the same over equally loaded links") != std::string::npos);
   CHECK(runs.some.finish == runs.all.finish);
 }
 

@@ -37,7 +37,7 @@ bool is_one_channel(const std::string& said) { return has(said, " channels repre
 
 /// Why one channel does not stand for all, without numbers.
 std::string reason_in(const std::string& said) {
-  const std::string start = "nor does one channel represent all: ";
+  const std::string start = "one channel does not represent all channels either: ";
   const std::size_t found = said.find(start);
   if (found == std::string::npos) return "by rank";
   std::string text = said.substr(found + start.size());
@@ -202,7 +202,7 @@ TEST_CASE("random runs over channels report the same to the picosecond, folded a
     CHECK(n_folded[what] >= few);
   }
   for (const char* why : {" bytes in  chunks are not equal in all channels", "messages are cut into  parts",
-                          "a message may start with some of its ll slots before it has all",
+                          "a message can start before it has all of its ll slots",
                           "of equally long critical paths some have their time divided otherwise"}) {
     CAPTURE(why);
     CHECK(n_not[why] > 0);
@@ -217,8 +217,8 @@ TEST_CASE(
     RunOptions options{.fold = fold, .fold_from = 0};
     const Timeline fair = run(net, schedule, options);
     CHECK(fair.folded.value_or("") ==
-          (fold ? "one of 4 channels represents all: they do the same, which follows from how recursive_doubling "
-                  "channels=4 rounds=1 is made and proved, and their messages share links alike"
+          (fold ? "one of 4 channels represents all: by the construction and proof of recursive_doubling channels=4 "
+                  "rounds=1, they do the same, and their messages share links in the same way"
                 : ""));
     // Over ports 4 x 1000 B at 10 GB/s and 2 x 1 us; over the trunk 2 x 4 x 1000 B at 1 GB/s and 1 + 2 + 1 us.
     CHECK(fair.duration() == Picoseconds{400ns + 2us + 8us + 4us});
@@ -243,18 +243,19 @@ TEST_CASE("what the argument does not cover is simulated in full, and says why")
   };
   CHECK(is_one_channel(said([](RunOptions&) {})));
   const auto refusal = [&](auto change) { return reason_in(said(change)); };
-  CHECK(refusal([](RunOptions& options) { options.model = NetworkModel::packet; }) == "the model is packet");
+  CHECK(refusal([](RunOptions& options) { options.model = NetworkModel::packet; }) == "the network model is packet");
   for (const Routing::Policy policy :
        {Routing::Policy::ecmp, Routing::Policy::flow_spray, Routing::Policy::packet_spray})
     CHECK(refusal([&](RunOptions& options) { options.routing.policy = policy; }) ==
-          "the way of a message may depend on its channel");
+          "the path of a message may depend on its channel");
   CHECK(refusal([](RunOptions& options) { options.plans.front().transport.nics = Transport::Nics::per_channel; }) ==
-        "the way of a message may depend on its channel");
-  CHECK(refusal([](RunOptions& options) { options.record_path = true; }) == "the critical path is recorded");
-  CHECK(refusal([](RunOptions& options) { options.record_spans = true; }) == "every message is recorded");
-  CHECK(refusal([](RunOptions& options) { options.on_message = [](const Span&) {}; }) == "every message is recorded");
+        "the path of a message may depend on its channel");
+  CHECK(refusal([](RunOptions& options) { options.record_path = true; }) == "the critical path is being recorded");
+  CHECK(refusal([](RunOptions& options) { options.record_spans = true; }) == "every message is being recorded");
+  CHECK(refusal([](RunOptions& options) { options.on_message = [](const Span&) {}; }) ==
+        "every message is being recorded");
   CHECK(refusal([](RunOptions& options) { options.on_traffic = [](const Traffic&) {}; }) ==
-        "every message is recorded");
+        "every message is being recorded");
   CHECK(said([](RunOptions& options) { options.jobs.assign(4, 0); }) == "several jobs share the run");
   // 65536 B per channel are two slots of 8 x 64 KiB on the wire.
   CHECK(is_one_channel(said([](RunOptions& options) { options.plans.front().protocol = find_protocol("ll"); })));
@@ -276,7 +277,7 @@ TEST_CASE("channels that are not alike are simulated in full") {
     return both_ways(net, check(over_channels(recursive_doubling_all_reduce(4, 4000_B), {.channels = 2}, orders)), {});
   };
   CHECK(is_one_channel(in_orders({{2, 0, 3, 1}})));
-  CHECK(has(in_orders({{2, 0, 3, 1}, {2, 0, 1, 3}}), "ranks have other places in one channel than in another"));
+  CHECK(has(in_orders({{2, 0, 3, 1}, {2, 0, 1, 3}}), "ranks have different positions in different channels"));
 
   // One channel has no other that it could stand for.
   CHECK(reason_in(both_ways(net, exchanges(4000, 1), {})) == "by rank");
@@ -291,7 +292,7 @@ TEST_CASE("messages of 4000 bytes that may start with some of their slots before
   };
   CHECK(is_one_channel(said(4000_B)));
   CHECK(is_one_channel(said(1000_B)));  // 4 of 8 slots
-  const std::string some = "a message may start with some of its simple slots before it has all";
+  const std::string some = "a message can start before it has all of its simple slots";
   CHECK(has(said(1500_B), some));  // 3 of 8
   CHECK(has(said(400_B), some));   // 10
 }

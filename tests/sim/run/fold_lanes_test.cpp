@@ -78,8 +78,8 @@ TEST_CASE("a ring of 1024 ranks over 2 channels is proved by construction, folde
   CHECK(ring.proof().by == Proof::By::symmetry);
   CHECK(both_ways(star(1024, odd), ring) == "");
   CHECK(run(star(1024, odd), ring).folded.value() ==
-        "1024 ranks are one: the symmetry {1024} of ring channels=2 rounds=1 was checked at every step of every rank, "
-        "its chunks are equal, its 2 lanes do the same, and each has an equal port of its own on switch0");
+        "one rank represents 1024: the symmetry {1024} of ring channels=2 rounds=1 was checked at every step of every "
+        "rank, and its chunks are equal, its 2 lanes do the same, and each has an equal port of its own on switch0");
 }
 
 TEST_CASE("on a star every symmetric schedule is folded over any number of channels, one or several ways") {
@@ -183,7 +183,7 @@ TEST_CASE("in nodes with NVSwitches a ring folds over 1 to 8 channels as it does
             const std::string why_not = both_ways(net, checked, {.plans = {{.protocol = find_protocol(protocol)}}});
             CHECK(
                 (why_not.empty() ||  // folded by turns
-                 why_not.starts_with(fmt::format("under protocol {} ranks may run ahead of each other; ", protocol))));
+                 why_not.starts_with(fmt::format("with protocol {}, ranks can run ahead of each other; ", protocol))));
           }
         }
       }
@@ -213,7 +213,7 @@ TEST_CASE("channels that routes send over unlike paths are simulated in full") {
   const Topology net = builder.build();
   const CheckedSchedule ring = check(over_channels(ring_all_reduce(4, 64_KiB), {.channels = 4}));
   const RunOptions hashed{.routing = {.policy = Routing::Policy::ecmp, .table = {}}};
-  CHECK(both_ways(net, ring, hashed).find(" take unlike paths") != std::string::npos);
+  CHECK(both_ways(net, ring, hashed).find(" take different paths") != std::string::npos);
   CHECK(both_ways(net, ring) == "");
   CHECK(both_ways(star(4, odd), ring, hashed) == "");  // there is one way
 }

@@ -213,14 +213,14 @@ TEST_CASE("where ranks of a program might differ, it is simulated in full and sa
   CHECK(both_ways(net, alone) == "nothing is exchanged");
 
   CHECK(both_ways(net, plain, {.disturbance = {.late = {{3, at(1us)}}}}) ==
-        "something disturbs the run, so that ranks need not do the same at one time");
+        "something disturbs the run, so ranks may do different things at the same time");
   CHECK(both_ways(net, plain, {.longer = [](const ComputeEvent&) { return Picoseconds{0}; }}) ==
-        "what computes takes longer while messages are under way");
+        "computations take longer while messages are in flight");
   CHECK(both_ways(net, plain, {.enough = [] { return false; }}) == "the run ends by count");
   CHECK(both_ways(net, plain, {.jobs = {0, 0}}) == "several jobs share the run");
   CHECK(both_ways(net, plain, {.plans = {{.protocol = find_protocol("simple")}}}) ==
-        "under protocol simple ranks may run ahead of each other; nor do the first ranks represent all: a program has "
-        "several schedules");
+        "with protocol simple, ranks can run ahead of each other; the first ranks do not represent all ranks either: a "
+        "program has several schedules");
   // Two ranks share each port's cable to the next switch.
   CHECK(both_ways(dumbbell(odd, odd), plain).find(" is not like that of ") != std::string::npos);
 }
@@ -254,9 +254,10 @@ TEST_CASE("programs that run next to each other are simulated in full") {
 
 TEST_CASE("why a program folded is said in a sentence") {
   const LoweredProgram ring(check(ring_ddp(step_of(2, 8), 8)));
-  CHECK(run(star(8, odd), ring.schedule(), {.fold_from = 0}).folded.value() ==
-        "8 ranks are one: they do the same tasks in the same time, the symmetry {8} of each collective was checked at "
-        "every step of every rank, its chunks are equal, and each has an equal port of its own on switch0");
+  CHECK(
+      run(star(8, odd), ring.schedule(), {.fold_from = 0}).folded.value() ==
+      "one rank represents 8: they do the same tasks in the same time, the symmetry {8} of each collective was checked "
+      "at every step of every rank, and its chunks are equal, and each has an equal port of its own on switch0");
 }
 
 // Each of the 25 buckets, of 4.096 MB, takes 2046 (2 us + 4000 B / 12.5 GB/s = 320 ns) = 4746.72 us, longer than the
@@ -273,7 +274,7 @@ TEST_CASE("the command folds a step of 1024 ranks and 25 buckets; one of 256 is 
   CHECK(large.err == "");
   CHECK(large.out.find(R"("time_us": 129468.0)") != std::string::npos);
   CHECK(large.out.find(R"("transfers": 104755200)") != std::string::npos);
-  CHECK(large.out.find(R"("folded": "1024 ranks are one: )") != std::string::npos);
+  CHECK(large.out.find(R"("folded": "one rank represents 1024: )") != std::string::npos);
   const auto lines_of = [&](bool folds) {
     std::vector<std::string> words{"run", scenario, "--format", "json", "--explain", "--set", "topology.ranks=256"};
     words.insert(words.end(), {"--set", "training.workload.layers.0.times=5"});

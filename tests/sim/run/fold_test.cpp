@@ -348,8 +348,9 @@ TEST_CASE("a run that is not folded because of its paths says what is wrong with
 TEST_CASE("schedules without a proved symmetry, with several lanes or messages per step, are simulated in full") {
   const Topology net = star(8, cable);
   CHECK(both_ways(net, check(parameter_server(8, 8_KiB, 0))) == "the schedule claims no symmetry");
-  CHECK(both_ways(net, check(pairwise_all_to_all(8, 8_KiB))) ==
-        "the schedule claims no symmetry; nor do some ranks represent all: every message is recorded");
+  CHECK(
+      both_ways(net, check(pairwise_all_to_all(8, 8_KiB))) ==
+      "the schedule claims no symmetry; some ranks do not represent all ranks either: every message is being recorded");
   Schedule copies = ring_all_gather(8, 8_KiB);  // true, but the proof follows no copies by symmetry
   copies.step = [plain = copies.step](Actor r, Lane lane, int i, Step& out) {
     plain(r, lane, i, out);
@@ -391,13 +392,13 @@ TEST_CASE("small runs, and those whose messages are recorded, are simulated in f
   CHECK(run(net, ring, {.fold_from = 112}).folded);
   CHECK_FALSE(run(net, ring, {.fold = false, .fold_from = 112}).folded);
   const Timeline recorded = run(net, ring, {.record_spans = true, .fold_from = 0});
-  CHECK(recorded.not_folded == "every message is recorded");
+  CHECK(recorded.not_folded == "every message is being recorded");
   CHECK(recorded.spans.size() == 112);
   TopologyBuilder builder;  // what is wrong is said as without folding
   builder.add_gpu("gpu0");
   builder.add_gpu("gpu1");
   CHECK_THROWS_WITH_AS(run(builder.build(), check(ring_all_reduce(2, 1_KiB)), {.fold_from = 0}),
-                       "no path from gpu1 to gpu0: no chain of links leads there\n  hint: add a link on the way; a "
+                       "no path from gpu1 to gpu0: no chain of links leads there\n  hint: add a link on the path; a "
                        "one-way link is not used backwards, and data never passes through memory",
                        InputError);
 }
@@ -408,7 +409,7 @@ TEST_CASE("more bytes than can be counted are refused by a folded run as well") 
   const CheckedSchedule ring = check(ring_all_reduce(1024, {1LL << 54}));
   for (const bool fold : {true, false})
     CHECK_THROWS_WITH_AS(run(net, ring, {.fold = fold, .fold_from = 0}),
-                         doctest::Contains("more bytes than can be counted (9,223,372 TB)"), InputError);
+                         doctest::Contains("more bytes than the supported maximum (9,223,372 TB)"), InputError);
   CHECK(run(net, check(ring_all_reduce(1024, {1LL << 51})), {.fold_from = 0}).bytes_sent == 2046 * Bytes{1LL << 51});
 }
 
@@ -416,14 +417,14 @@ TEST_CASE("why it folded is said in a sentence") {
   const Timeline star_run = run(star(8, cable), check(ring_all_reduce(8, 8_KiB)), {.fold_from = 0});
   REQUIRE(star_run.folded);
   CHECK(*star_run.folded ==
-        "8 ranks are one: the symmetry {8} of ring was checked at every step of every rank, its chunks are equal, and "
-        "each has an equal port of its own on switch0");
+        "one rank represents 8: the symmetry {8} of ring was checked at every step of every rank, and its chunks are "
+        "equal, and each has an equal port of its own on switch0");
   const Timeline mesh_run =
       run(build(FullMesh{.ranks = 8, .link = cable}), check(halving_doubling(8, 8_KiB, Fold::naive)), {.fold_from = 0});
   REQUIRE(mesh_run.folded);
   CHECK(*mesh_run.folded ==
-        "8 ranks are one: the symmetry {2^3} of halving_doubling was checked at every step of every rank, its chunks "
-        "are equal, and the paths of their messages are alike and share no link");
+        "one rank represents 8: the symmetry {2^3} of halving_doubling was checked at every step of every rank, and "
+        "its chunks are equal, and the paths of their messages are identical in kind and share no link");
 }
 
 TEST_CASE("65536 ranks take the time of the closed forms") {
@@ -466,11 +467,11 @@ TEST_CASE("the command folds large runs and says so; --no-fold gives the same bu
   const auto all = test::run_command({"run", scenario, "--format", "json", "--explain", "--no-fold"});
   CHECK(some.code == 0);
   CHECK(some.out.find(R"("fingerprint": null)") != std::string::npos);
-  CHECK(some.out.find(R"("folded": "1024 ranks are one: )") != std::string::npos);
+  CHECK(some.out.find(R"("folded": "one rank represents 1024: )") != std::string::npos);
   CHECK(without(some.out, {"fingerprint", "folded"}) == without(all.out, {"fingerprint"}));
   CHECK(test::run_command({"run", scenario, "--format", "csv"}).out.find(",proof,fingerprint,folded\n") !=
         std::string::npos);
-  CHECK(test::run_command({"run", scenario}).out.find("\nfolded: 1024 ranks are one: ") != std::string::npos);
+  CHECK(test::run_command({"run", scenario}).out.find("\nfolded: one rank represents 1024: ") != std::string::npos);
 
   const auto uneven = test::run_command({"run", scenario, "--timing", "--set", R"(collective.bytes="1000003 B")"});
   CHECK(uneven.out.find("folded") == std::string::npos);

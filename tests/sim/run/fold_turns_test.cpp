@@ -132,12 +132,10 @@ TEST_CASE("a path that takes a link and its image is not folded by turns") {
       over_channels(ring_all_reduce(5, 10'000'000_B), {.channels = 2}, {{0, 1, 2, 3, 4}, {0, 2, 4, 1, 3}});
   const Timeline t = run(net, check(rings), options);
   CHECK_FALSE(t.folded);
-  CHECK(
-      t.not_folded ==
-      "under protocol simple ranks may run ahead of each other; nor do the first ranks represent all: the path of gpu0 "
-      "to gpu2 takes like links twice; nor does one channel represent all: ranks have other places in one channel than "
-      "in "
-      "another");
+  CHECK(t.not_folded ==
+        "with protocol simple, ranks can run ahead of each other; the first ranks do not represent all ranks either: "
+        "the path of gpu0 to gpu2 uses similar links twice; one channel does not represent all channels either: ranks "
+        "have different positions in different channels");
 }
 
 TEST_CASE("rings of channels over nodes are folded to one node, and the same to the picosecond") {
@@ -237,7 +235,7 @@ TEST_CASE("one slower link, or one that is farther, is enough to simulate all ra
     });
     const std::string said = both_ways(net, one.schedule, one.options);
     CAPTURE(said);
-    CHECK((has(said, " is not like that of ") || has(said, " in unlike ways")));
+    CHECK((has(said, " is not like that of ") || has(said, " in different ways")));
   }
 }
 
@@ -334,10 +332,11 @@ TEST_CASE("what the argument does not cover is simulated in full") {
     return both_ways(one.setup.topology, one.schedule, options);
   };
   CHECK(is_one_node(said([](RunOptions&) {}), 2));
-  CHECK(has(said([](RunOptions& options) { options.record_path = true; }), "the critical path is recorded"));
-  CHECK(has(said([](RunOptions& options) { options.record_spans = true; }), "every message is recorded"));
-  CHECK(has(said([](RunOptions& options) { options.on_message = [](const Span&) {}; }), "every message is recorded"));
-  CHECK(has(said([](RunOptions& options) { options.model = NetworkModel::ideal; }), "the model is ideal"));
+  CHECK(has(said([](RunOptions& options) { options.record_path = true; }), "the critical path is being recorded"));
+  CHECK(has(said([](RunOptions& options) { options.record_spans = true; }), "every message is being recorded"));
+  CHECK(has(said([](RunOptions& options) { options.on_message = [](const Span&) {}; }),
+            "every message is being recorded"));
+  CHECK(has(said([](RunOptions& options) { options.model = NetworkModel::ideal; }), "the network model is ideal"));
   CHECK(has(said([](RunOptions& options) { options.routing.policy = Routing::Policy::packet_spray; }),
             "messages are spread over several ways"));
   CHECK(has(said([&](RunOptions& options) {
@@ -346,7 +345,7 @@ TEST_CASE("what the argument does not cover is simulated in full") {
             "several jobs share the run"));
   CHECK(has(said([](RunOptions& options) { options.disturbance.late.push_back({.actor = 3, .by = SimTime{5us}}); }),
             "something disturbs the run"));
-  CHECK(has(both_ways({.protocol = "LL", .bytes = 3 << 23}), "a message may start with some of its ll "));
+  CHECK(has(both_ways({.protocol = "LL", .bytes = 3 << 23}), "a message can start before it has all of its ll "));
 }
 
 // Two rings go round K switches in opposite directions. Into each switch go two messages at one instant, over a link

@@ -326,9 +326,9 @@ TEST_CASE("a schedule that needs slots runs under protocols that have them, as f
   CHECK_THROWS_WITH_AS(run_with("none", net, exchange(2000_B)),
                        doctest::Contains("protocol none has no slots for them"), InputError);
   CHECK_THROWS_WITH_AS(run_with("simple", net, exchange(16_MiB)),
-                       "under protocol simple messages of up to 8 MiB do not run ahead of their receivers as far as "
-                       "the schedule by hand needs them to: a connection has 8 slots of 512 KiB, and at 4197.304 us "
-                       "all wait for each other\n  hint: cut it into smaller chunks, or take smaller sizes",
+                       "with protocol simple, messages of up to 8 MiB are not sent as far ahead of their receivers as "
+                       "the schedule by hand requires: a connection has 8 slots of 512 KiB, and at 4197.304 us all "
+                       "ranks wait for each other\n  hint: cut the message into smaller chunks, or use smaller sizes",
                        InputError);
 }
 
@@ -353,7 +353,7 @@ TEST_CASE("lanes that wait for each other end the run with an error, though back
                                             {.from = NodeId{2}, .to = NodeId{3}, .bytes = traffic, .every = 200us}}};
       CHECK(run(net, exchange(2000_B), options).duration() > 20ms);
       CHECK_THROWS_WITH_AS(run(net, exchange(16_MiB), options),
-                           doctest::Contains("messages of up to 8 MiB do not run ahead"), InputError);
+                           doctest::Contains("messages of up to 8 MiB are not sent as far ahead"), InputError);
     }
   }
 }

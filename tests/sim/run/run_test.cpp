@@ -441,7 +441,7 @@ TEST_CASE("what a run lacks is said: ranks, helpers, a path, slots") {
   builder.add_gpu("gpu1");
   const Topology apart = builder.build();
   CHECK_THROWS_WITH_AS(run(apart, check(ring_all_reduce(2, 1_KiB))),
-                       "no path from gpu1 to gpu0: no chain of links leads there\n  hint: add a link on the way; a "
+                       "no path from gpu1 to gpu0: no chain of links leads there\n  hint: add a link on the path; a "
                        "one-way link is not used backwards, and data never passes through memory",
                        InputError);
 
@@ -450,13 +450,12 @@ TEST_CASE("what a run lacks is said: ranks, helpers, a path, slots") {
     t.step(r).send(1 - r, chunk(r));
     t.step(r).receive(1 - r, chunk(1 - r));
   }
-  CHECK_THROWS_WITH_AS(
-      run(three, check(t.schedule())),
-      "the schedule by hand needs messages that run ahead of their receiver; protocol none has no slots for them "
-      "(4 operations, 1 slots needed: every operation of every actor was followed)\n  hint: it is right, but written "
-      "for a protocol whose senders run ahead, such as NCCL's; without slots both ends of a message must begin their "
-      "step",
-      InputError);
+  CHECK_THROWS_WITH_AS(run(three, check(t.schedule())),
+                       "the schedule by hand needs messages that are sent ahead of their receiver, but protocol none "
+                       "has no slots for them (4 operations, 1 slots needed: every operation of every actor was "
+                       "checked)\n  hint: the schedule is correct, but written for a protocol that sends ahead, such "
+                       "as those of NCCL; without slots, both ends of a message must have started their step",
+                       InputError);
 }
 
 TEST_CASE("actors sit where they are placed, and two on one device exchange in no time") {

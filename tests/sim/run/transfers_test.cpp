@@ -300,9 +300,10 @@ TEST_CASE("a message without a way waits for a link that comes back, and an erro
   Moving never(net, options);
   LinkFaults for_good(never.topology, never.options, 2, never.engine, *never.transfers);
   for_good.begin();
-  CHECK_THROWS_WITH_AS(never.send(1000_B),
-                       doctest::Contains("no way is left at 0 us for rank 0 (gpu0) -> rank 1 (gpu1): down for good is"),
-                       StrandedError);
+  CHECK_THROWS_WITH_AS(
+      never.send(1000_B),
+      doctest::Contains("no path is left at 0 us for rank 0 (gpu0) -> rank 1 (gpu1): permanently down is"),
+      StrandedError);
 }
 
 }  // namespace transfers_test

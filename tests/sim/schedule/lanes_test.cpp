@@ -376,8 +376,8 @@ TEST_CASE("lanes of one actor that wait for each other in a cycle are reported a
   for (Lane lane = 0; lane < 3; ++lane) t.step(0, lane).wait((lane + 1) % 3, 1);
   CHECK(verdict(t) ==
         "schedule by hand barrier of 1 ranks: rank 0, lane 0, step 0 waits for another lane; rank 0, lane 1, step 0 "
-        "waits for another lane; rank 0, lane 2, step 0 waits for another lane; and so back to rank 0, lane 0: a cycle "
-        "of waits\n  hint: no order of its messages lets the schedule finish");
+        "waits for another lane; rank 0, lane 2, step 0 waits for another lane; which waits for rank 0, lane 0: a "
+        "cycle of waits\n  hint: the schedule cannot finish with any order of its messages");
 }
 
 // Mailboxes are cleared when there are 1024 and 4 for each of the 4 lanes, 1040, and one more is needed. 750 channels
@@ -465,11 +465,11 @@ TEST_CASE("a step waits for an actor of its own process, and for no other") {
       return error.message();
     }
   };
-  CHECK(verdict_of_it(schedule) == "rank 1, lane 0, step 0: waits for rank 0, which is of another process");
+  CHECK(verdict_of_it(schedule) == "rank 1, lane 0, step 0: waits for rank 0, which belongs to another process");
   schedule.process = [](Actor) { return 0; };
   CHECK(run(star(2, {.bandwidth = 1_GBps}), check(schedule), {}).duration() == 13_ps);
   schedule.process = [](Actor actor) { return actor; };
-  CHECK(verdict_of_it(schedule) == "rank 1, lane 0, step 0: waits for rank 0, which is of another process");
+  CHECK(verdict_of_it(schedule) == "rank 1, lane 0, step 0: waits for rank 0, which belongs to another process");
 }
 
 }  // namespace lanes_test

@@ -51,7 +51,7 @@ Sketch box() {
 }  // namespace
 
 TEST_CASE(
-    "peer access reaches as far as the machine and p2p_level let it; beyond, data rests in the receiver's memory") {
+    "peer access reaches as far as the machine and p2p_level let it; beyond, data is staged in the receiver's memory") {
   struct Row {
     PathType access, level;
     std::string same_switch, same_cpu, other_cpu;
@@ -498,8 +498,8 @@ TEST_CASE("data that rests in a GPU on its way cannot be spread by packet") {
   const Topology t = s.builder.build();
   Routes routes(t, {}, {.policy = Routing::Policy::packet_spray});
   CHECK_THROWS_WITH_AS(routes.find(at(t, "g0"), at(t, "g2")),
-                       "no path from g0 to g2: data rests in g1 on its way and cannot be spread by packet\n"
-                       "  hint: take a policy other than packet_spray",
+                       "no path from g0 to g2: data is staged in g1 on the way and cannot be spread by packet\n  hint: "
+                       "take a policy other than packet_spray",
                        InputError);
 }
 

@@ -225,8 +225,8 @@ TEST_CASE("where no path leads, the error names both ends and what is missing") 
   const Topology one_way = free.builder.build();
   CHECK(message(one_way, {}, "g0", "g1") == "no error");
   CHECK(message(one_way, {}, "g1", "g0") ==
-        "no path from g1 to g0: no chain of links leads there\n"
-        "  hint: add a link on the way; a one-way link is not used backwards, and data never passes through memory");
+        "no path from g1 to g0: no chain of links leads there\n  hint: add a link on the path; a one-way link is not "
+        "used backwards, and data never passes through memory");
 
   Sketch hosts;
   hosts.node("g0", 0);
@@ -234,12 +234,11 @@ TEST_CASE("where no path leads, the error names both ends and what is missing") 
   hosts.node("g2", 0);
   const Topology bare = hosts.builder.build();
   CHECK(message(bare, {}, "g0", "g1") ==
-        "no path from g0 to g1: no NIC of g0's host is both cabled to the fabric and within its reach\n"
-        "  hint: give the node a NIC and a fabric");
+        "no path from g0 to g1: no NIC of the host of g0 is both cabled to the fabric and reachable\n  hint: give the "
+        "node a NIC and a fabric");
   CHECK(message(bare, {}, "g0", "g2") ==
-        "no path from g0 to g2: no chain of PCIe switches and CPUs joins them, and at most one GPU may relay over "
-        "NVLink\n"
-        "  hint: add the PCIe links of this host");
+        "no path from g0 to g2: no chain of PCIe switches and CPUs connects them, and at most one GPU may relay over "
+        "NVLink\n  hint: add the PCIe links of this host");
 
   Sketch split;
   for (const std::uint32_t host : {0U, 1U}) {
@@ -250,8 +249,8 @@ TEST_CASE("where no path leads, the error names both ends and what is missing") 
   }
   const Topology islands = split.builder.build();
   CHECK(message(islands, {}, "g0", "g1") ==
-        "no path from g0 to g1: the fabric joins no NIC of g0's host to one of g1's\n"
-        "  hint: cable both to switches that are joined; where only rails are joined, allow PXN");
+        "no path from g0 to g1: the fabric connects no NIC of the host of the host of g0 to one of g1's\n  hint: cable "
+        "both to connected switches; if only rails are connected, allow PXN");
   Sketch joined;
   for (const char* name : {"g0", "n0"}) joined.node(name, 0);
   for (const char* name : {"g1", "n1"}) joined.node(name, 1);
@@ -261,12 +260,12 @@ TEST_CASE("where no path leads, the error names both ends and what is missing") 
   Sketch denied = joined;
   const Topology poor = joined.builder.build();
   CHECK(message(poor, {.gdr_level = PathType::loc}, "g0", "g1") ==
-        "no path from g0 to g1: data must rest in host memory, and g0's host has none within its reach\n"
-        "  hint: add host memory, or let gdr_level (now LOC) reach the NIC");
+        "no path from g0 to g1: data must be staged in host memory, but the host of g0 has none that it can reach\n  "
+        "hint: add host memory, or let gdr_level (now LOC) reach the NIC");
   denied.builder.deny_gpudirect(denied.ids.at("n0"));
   CHECK(message(denied.builder.build(), {}, "g0", "g1") ==
-        "no path from g0 to g1: data must rest in host memory, and g0's host has none within its reach\n"
-        "  hint: add host memory; n0 has no GPUDirect");
+        "no path from g0 to g1: data must be staged in host memory, but the host of g0 has none that it can reach\n  "
+        "hint: add host memory; n0 has no GPUDirect");
 }
 
 namespace {

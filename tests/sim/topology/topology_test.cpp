@@ -154,7 +154,7 @@ TEST_CASE("a builder finds names before it builds, and takes the same names agai
 TEST_CASE("what cannot be built is refused by name") {
   TopologyBuilder builder;
   const NodeId a = builder.add_node("a", NodeKind::network_switch);
-  CHECK_THROWS_WITH_AS(builder.add_gpu("a"), "two nodes are called \"a\"\n  hint: give every node a name of its own",
+  CHECK_THROWS_WITH_AS(builder.add_gpu("a"), "two nodes are named \"a\"\n  hint: give every node a unique name",
                        InputError);
   SUBCASE("no rank") {
     CHECK_THROWS_WITH_AS(builder.build(), "the topology has no rank\n  hint: add at least one gpu", InputError);

@@ -6,8 +6,8 @@ namespace ringsim::replay::gpu {
 
 std::unique_ptr<Device> open_cuda(std::optional<int>) {
   throw EnvironmentError(
-      "this ringsim was built without CUDA\n"
-      "  hint: build it where nvcc (CUDA 12 or later) is found, or with -DRINGSIM_CUDA=ON to see why it is not");
+      "this ringsim was built without CUDA\n  hint: install nvcc (CUDA 12 or later) and rebuild; with "
+      "-DRINGSIM_CUDA=ON, the build shows why CUDA is not found");
 }
 
 }  // namespace ringsim::replay::gpu

@@ -14,13 +14,13 @@ void require(const Result& result, std::string_view doing) {
     case Fault::none:
       return;
     case Fault::absent:
-      throw lack("a replay on GPUs needs an NVIDIA GPU and its driver; `nvidia-smi` shows whether both are there");
+      throw lack("a replay on GPUs needs an NVIDIA GPU and its driver; check both with `nvidia-smi`");
     case Fault::memory:
-      throw lack("smaller messages, fewer ranks, or what else occupies the GPU gone: `nvidia-smi` shows it");
+      throw lack("use smaller messages or fewer ranks, or stop other processes on the GPU; `nvidia-smi` lists them");
     case Fault::lost:
-      throw lack("the GPU cannot be used any more by this process; `dmesg | grep -i xid` shows what the driver saw");
+      throw lack("this process can no longer use the GPU; `dmesg | grep -i xid` shows what the driver reported");
     case Fault::other:
-      throw lack("this is what the driver, or NCCL, says; nothing was measured");
+      throw lack("this is the message of the driver or NCCL; nothing was measured");
     case Fault::misuse:
       throw InvariantError(fmt::format("{}: {}", doing, result.said));
   }

@@ -258,12 +258,12 @@ void require_own_gpus(const Schedule& schedule, const Plan& plan, const Places& 
     if (place == host_memory)
       throw InputError(
           "", fmt::format("expected all actors on GPUs, found {} {} in host memory", name_of(schedule, actor), actor),
-          "NCCL sends from GPU to GPU; `\"servers_on\": \"cpu\"` is for --backend cuda");
+          "NCCL sends from GPU to GPU; for `\"servers_on\": \"cpu\"`, use --backend cuda");
     if (const auto [first, is_new] = on.try_emplace(place, actor); !is_new)
-      throw EnvironmentError(fmt::format(
-          "{} {} and {} {} would share GPU {}: NCCL wants a GPU for each\n  hint: fewer ranks, more GPUs, or --backend "
-          "cuda, where ranks may share one",
-          name_of(schedule, first->second), first->second, name_of(schedule, actor), actor, place));
+      throw EnvironmentError(
+          fmt::format("{} {} and {} {} would share GPU {}, but NCCL requires separate GPUs\n  hint: use fewer ranks, "
+                      "more GPUs, or --backend cuda, which lets ranks share a GPU",
+                      name_of(schedule, first->second), first->second, name_of(schedule, actor), actor, place));
   }
 }
 

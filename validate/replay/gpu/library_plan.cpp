@@ -40,15 +40,15 @@ class Library {
                            CollectiveOp::broadcast, CollectiveOp::reduce};
     if (std::find(known.begin(), known.end(), op()) == known.end())
       throw InputError("",
-                       fmt::format("expected an op that NCCL has: all_reduce, reduce_scatter, all_gather, broadcast or "
-                                   "reduce; found {}",
+                       fmt::format("expected an operation that NCCL has (all_reduce, reduce_scatter, all_gather, "
+                                   "broadcast or reduce), found {}",
                                    to_string(op())),
-                       "its schedule can be replayed: without --library");
+                       "to replay its schedule, remove --library");
     const bool in_blocks = op() == CollectiveOp::reduce_scatter || op() == CollectiveOp::all_gather;
     if (in_blocks && total_ % n() != 0)
       throw InputError(
           "",
-          fmt::format("expected as many elements for each rank, as NCCL's {} has them; found {} for {} ranks",
+          fmt::format("expected the same number of elements for each rank, as in NCCL's {}; found {} for {} ranks",
                       to_string(op()), total_, n()),
           fmt::format("a multiple of {} bytes", n() * element_bytes));
     block_ = in_blocks ? total_ / n() : total_;
@@ -139,9 +139,9 @@ class Library {
   void hold(Actor rank, const Pieces& brought, const Pieces& wanted) const {
     if (brought && brought == wanted) return;
     throw InputError("",
-                     fmt::format("expected buffers laid out as NCCL's {} has them: {}; found rank {}'s otherwise",
+                     fmt::format("expected the buffer layout of NCCL's {}: {}; found another layout on rank {}",
                                  to_string(op()), definition(op()), rank),
-                     "its schedule can be replayed: without --library");
+                     "to replay its schedule, remove --library");
   }
 
   const Schedule& schedule_;

@@ -134,7 +134,7 @@ void Peers::settle(Event event) {
   if (!may_come_back || poll(std::min(grace, options_.patience), nullptr, is_done) != Ended::done) device_.abandon();
   require(peers, "waiting for the peers");
   if (ended == Ended::stopped) throw Interrupted("stopped while the GPU was at work");
-  throw EnvironmentError(fmt::format("the GPU{} was not done within {} ms: given up\n  hint: --timeout allows more",
+  throw EnvironmentError(fmt::format("the GPU{} did not finish within {} ms\n  hint: to wait longer, use --timeout",
                                      ends_.empty() ? "" : ", or a peer that it waits for,", options_.patience.count()));
 }
 
@@ -149,8 +149,8 @@ void Peers::finish(std::string_view doing) {
   device_.abandon();  // what the library was about to do on it is not known
   if (ended == Ended::stopped) throw Interrupted(fmt::format("stopped while {}", doing));
   throw EnvironmentError(
-      fmt::format("{}: not done within {} ms: given up\n  hint: do all processes run, and reach each other? --timeout "
-                  "allows more",
+      fmt::format("{}: not finished within {} ms\n  hint: check that all processes run and can reach each other; to "
+                  "wait longer, use --timeout",
                   doing, options_.patience.count()));
 }
 

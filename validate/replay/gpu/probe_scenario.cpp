@@ -41,8 +41,8 @@ constexpr Line joint{Picoseconds(0), Bandwidth{100'000'000'000'000}};
 Line measured(const Probe& probe, Asked asked, Place from, Place to) {
   if (const auto line = probe.line(asked, from, to)) return *line;
   throw EnvironmentError(
-      fmt::format("measuring {}: the larger of the two largest sizes took no longer\n"
-                  "  hint: larger sizes, more repeats, or a machine that does nothing else",
+      fmt::format("measuring {}: the larger of the two largest sizes did not take longer\n  hint: use larger sizes, "
+                  "more repeats or an otherwise idle machine",
                   to_string(asked)));
 }
 
@@ -116,16 +116,11 @@ std::string to_scenario(const Probe& probe, int ranks, const std::string& date) 
   const Picoseconds call = probe.least(Asked::call, 0, 0).value_or(Picoseconds(0));
   const Picoseconds hop = probe.least(Asked::hop, 0, 0).value_or(Picoseconds(0));
   return fmt::format(
-      "{{\n"
-      "  // Measured by `ringsim probe` on {}, {}. Rates lie between the two largest sizes; latencies are what the\n"
-      "  // smallest takes beyond its bytes, as a node of a graph behind an event of another stream. Links of {} are "
-      "joints.\n"
-      "  // A node of a graph takes {}, one behind an event of another stream {}, a call by itself {}.\n"
-      "  \"version\": 1,\n"
-      "  \"name\": \"{} ranks on {}\",\n"
-      "  \"topology\": {{\n    \"kind\": \"graph\",\n    {}\n  }},\n"
-      "  \"collective\": {{\"op\": \"all_reduce\", \"algorithm\": \"ring\", \"bytes\": \"1 MiB\"}}\n"
-      "}}\n",
+      "{{\n  // Measured by `ringsim probe` on {}, {}. Rates are slopes between the two largest sizes; latencies are "
+      "the time of\n  // the smallest size beyond its bytes, as a graph node after an event of another stream. Links "
+      "of {} are joints.\n  // A graph node takes {}, a node after an event of another stream {}, a single call {}.\n  "
+      "\"version\": 1,\n  \"name\": \"{} ranks on {}\",\n  \"topology\": {{\n    \"kind\": \"graph\",\n    {}\n  }},\n "
+      " \"collective\": {{\"op\": \"all_reduce\", \"algorithm\": \"ring\", \"bytes\": \"1 MiB\"}}\n}}\n",
       probe.device, date, format(joint.rate), format(node), format(hop), format(call), ranks, probe.device,
       graph.text());
 }

@@ -64,7 +64,7 @@ Ended run_program(const std::vector<std::string>& words, const std::string& inpu
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t child = fork();
-  if (child == -1) throw EnvironmentError(fmt::format("{} cannot be started: {}", words[0], std::strerror(errno)));
+  if (child == -1) throw EnvironmentError(fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
   if (child == 0) {
     std::signal(SIGINT, SIG_IGN);  // half a command done is worse than one more
     dup2(in.number(), STDIN_FILENO);
@@ -92,7 +92,7 @@ std::vector<std::string> words_of(const LabCommand& first) {
 void require_program(const std::string& name) {
   if (run_program({name, "-V"}, "").code == not_found)
     throw EnvironmentError(
-        fmt::format("the lab needs `{}`, which is not here\n  hint: it is in the package iproute2", name));
+        fmt::format("the lab needs `{}`, which was not found\n  hint: install the package iproute2", name));
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void require_program(const std::string& name) {
 void require_lab() {
   if (geteuid() != 0)
     throw EnvironmentError(
-        "the lab needs root, to make network namespaces\n  hint: sudo ringsim lab ..., or a container with "
+        "the lab needs root to create network namespaces\n  hint: use sudo ringsim lab ..., or a container with "
         "--privileged");
   require_program("ip");
   require_program("tc");
@@ -116,12 +116,10 @@ void carry_out(const std::vector<LabCommand>& commands, const std::atomic<bool>*
     for (auto command = first; command != last; ++command) input += command->text + '\n';
     const Ended ended = run_program(words_of(*first), input);
     if (ended.code != 0)
-      throw EnvironmentError(
-          fmt::format("{} {}: exit code {}: {}\n  hint: the lab needs the kernel's veth, bridge, sch_htb, sch_tbf and "
-                      "cls_u32, and leave "
-                      "to use them",
-                      words_of(*first)[0], first->net_namespace, ended.code,
-                      ended.said.empty() ? "(it says nothing)" : ended.said));
+      throw EnvironmentError(fmt::format(
+          "{} {}: exit code {}: {}\n  hint: the lab needs the kernel modules veth, bridge, sch_htb, sch_tbf and "
+          "cls_u32, and permission to use them",
+          words_of(*first)[0], first->net_namespace, ended.code, ended.said.empty() ? "(no output)" : ended.said));
     first = last;
   }
 }

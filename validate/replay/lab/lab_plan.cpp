@@ -32,7 +32,7 @@ std::string device_of(const Topology& topology, LinkId id) {
 
 [[noreturn]] void refuse(const std::string& expected, const std::string& found) {
   throw InputError("/topology", fmt::format("expected {}, found {}", expected, found),
-                   "the lab makes stars, and trees of switches, of endpoints with one full-duplex cable each");
+                   "the lab supports stars and trees of switches in which each endpoint has one full-duplex cable");
 }
 
 void require_cables(const Topology& topology) {
@@ -44,7 +44,7 @@ void require_cables(const Topology& topology) {
     const auto back = topology.links_from(link.to), there = topology.links_from(link.from);
     if (std::count_if(back.begin(), back.end(), leads_back) != 1 ||
         std::count_if(there.begin(), there.end(), [&](LinkId id) { return topology.link(id).to == link.to; }) != 1)
-      refuse("one cable of both directions between two nodes",
+      refuse("one cable in both directions between two nodes",
              "another number of links with " + topology.link_name({l}));
   }
 }
@@ -213,8 +213,8 @@ LabPlan plan_lab(const Topology& topology, const std::vector<NodeId>& places, co
     if (is_switch(topology, places[p]))
       throw InputError(
           "/collective",
-          fmt::format("expected actors at endpoints, found one in the switch {}", topology.node(places[p]).name),
-          "bridges add nothing up");
+          fmt::format("expected actors only at endpoints, found one in the switch {}", topology.node(places[p]).name),
+          "bridges cannot add data");
     plan.process_namespace.push_back(namespace_of(topology, places[p], options));
     plan.process_address.push_back(address_of(p));
     say(Program::ip, plan.process_namespace.back(), fmt::format("addr add {}/16 dev eth0", address_of(p)));

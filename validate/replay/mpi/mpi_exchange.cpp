@@ -19,7 +19,7 @@ namespace {
 int count_of(std::size_t elements) {
   if (elements <= INT_MAX) return static_cast<int>(elements);
   throw InputError("", fmt::format("expected messages of at most {} elements, found one of {}", INT_MAX, elements),
-                   "MPI counts in 32 bits; more ranks or segments make messages smaller");
+                   "MPI counts have 32 bits; use more ranks or segments to make messages smaller");
 }
 
 /// Messages of one connection have the sender and a tag of their own, and MPI keeps the order of such.

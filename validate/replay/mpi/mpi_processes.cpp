@@ -45,7 +45,7 @@ FirstProcesses::FirstProcesses(const MpiSession& session, int n) {
   if (session.size() < n)
     throw InputError(
         "", fmt::format("expected {} processes or more, found {}", n, session.size()),
-        fmt::format("mpirun -n {}: one for each rank, and one for each helper, such as a parameter server", n));
+        fmt::format("use mpirun -n {}, one process per rank and per helper, such as a parameter server", n));
   session.wait_for_all();  // some had no part in the replay before, and would keep the cores busy
   MPI_Comm_split(MPI_COMM_WORLD, session.rank() < n ? 0 : MPI_UNDEFINED, session.rank(), &processes_);
   if (processes_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(processes_, MPI_ERRORS_RETURN);
@@ -59,13 +59,13 @@ FirstProcesses::~FirstProcesses() {
 void FirstProcesses::barrier(const MpiPatience& patience) const {
   MPI_Request request = MPI_REQUEST_NULL;
   require_mpi(MPI_Ibarrier(processes_, &request), "a barrier");
-  finish(request, patience, "not all processes came to the begin of a run");
+  finish(request, patience, "not all processes reached the start of a run");
 }
 
 void FirstProcesses::tell(std::span<char> text, const MpiPatience& patience) const {
   MPI_Request request = MPI_REQUEST_NULL;
   require_mpi(MPI_Ibcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, processes_, &request), "a broadcast");
-  finish(request, patience, "process 0 did not tell where to meet");
+  finish(request, patience, "process 0 did not announce its address");
 }
 
 std::vector<ActorRecord> FirstProcesses::gathered(const ActorRecord& mine) const {

@@ -74,10 +74,10 @@ bool MpiSession::agree(const std::function<std::string()>& read) {
   std::string first = hash;
   MPI_Bcast(first.data(), 32, MPI_CHAR, 0, MPI_COMM_WORLD);
   if (!failed && first != hash && first != std::string(32, ' '))
-    failed = std::make_exception_ptr(EnvironmentError(fmt::format(
-        "process {} of {} has read a different scenario from the first\n  hint: is the file the same on all "
-        "machines?",
-        rank_, size_)));
+    failed = std::make_exception_ptr(
+        EnvironmentError(fmt::format("process {} of {} has read a different scenario from the first\n  hint: check "
+                                     "that the file is the same on all machines",
+                                     rank_, size_)));
   int mine = failed ? rank_ : size_, lowest = 0;
   MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (lowest == size_) return true;
@@ -103,8 +103,8 @@ std::unique_ptr<MpiSession> MpiSession::join() {
     const char* size = std::getenv(variable);
     if (size != nullptr && std::atoi(size) > 1)
       throw EnvironmentError(
-          fmt::format("started as one of {} processes by MPI, but ringsim was built without it\n  hint: build it where "
-                      "MPI is found (cmake -DRINGSIM_MPI=ON says what is missing)",
+          fmt::format("started by MPI as one of {} processes, but ringsim was built without MPI\n  hint: install MPI "
+                      "and rebuild (cmake -DRINGSIM_MPI=ON shows what is missing)",
                       size));
   }
   return nullptr;

@@ -13,10 +13,9 @@ namespace ringsim::replay::gpu {
 namespace {
 
 EnvironmentError lacking(const std::string& what) {
-  return EnvironmentError(
-      "loading NCCL: " + what +
-      "\n  hint: install NCCL 2.23 or newer (libnccl2 of NVIDIA's packages), or let RINGSIM_NCCL_LIBRARY name a "
-      "libnccl.so.2");
+  return EnvironmentError("loading NCCL: " + what +
+                          "\n  hint: install NCCL 2.23 or newer (libnccl2 from NVIDIA's packages), or set "
+                          "RINGSIM_NCCL_LIBRARY to a libnccl.so.2");
 }
 
 struct Loaded {
@@ -58,7 +57,7 @@ NcclLibrary load_nccl() {
   find(nccl.get_version, "ncclGetVersion");
   int version = 0;
   if (nccl.get_version == nullptr || nccl.get_version(&version) != ncclSuccess)
-    throw lacking(loaded.file + " does not say its version");
+    throw lacking(loaded.file + " does not report its version");
   nccl.version = in_words(version);
   if (version < 22300) throw lacking(loaded.file + " is version " + nccl.version);
   find(nccl.error_string, "ncclGetErrorString");

@@ -6,9 +6,8 @@ namespace ringsim::replay::gpu {
 
 std::unique_ptr<Communicators> open_nccl(Device&, std::chrono::milliseconds) {
   throw EnvironmentError(
-      "this ringsim was built without NCCL\n"
-      "  hint: build it where nccl.h is found next to CUDA (libnccl-dev of NVIDIA's packages), or with "
-      "-DRINGSIM_NCCL_INCLUDE=FOLDER; CMake says \"Replay through NCCL\" then");
+      "this ringsim was built without NCCL\n  hint: install nccl.h (libnccl-dev from NVIDIA's packages) and CUDA, or "
+      "set -DRINGSIM_NCCL_INCLUDE=FOLDER, and rebuild; CMake then prints \"Replay through NCCL\"");
 }
 
 }  // namespace ringsim::replay::gpu

@@ -33,7 +33,7 @@ Control::Socket::native_handle_type Children::start(const std::function<void(int
     const int why = errno;
     close(ends[0]);
     close(ends[1]);
-    throw EnvironmentError(fmt::format("process {} of the replay cannot be started: {}", size(), std::strerror(why)));
+    throw EnvironmentError(fmt::format("cannot start process {} of the replay: {}", size(), std::strerror(why)));
   }
   if (child == 0) {
     std::signal(SIGINT, SIG_IGN);  // the terminal sends it to all; the parent decides

@@ -75,24 +75,24 @@ void Control::listen(std::function<void(const Json&)> on_line, std::function<voi
 }
 
 void Control::read_next(const std::shared_ptr<State>& state) {
-  asio::async_read_until(
-      state->socket, asio::dynamic_buffer(state->buffer, state->longest), '\n',
-      [state](const boost::system::error_code& error, std::size_t n) {
-        if (!state->on_line) return;
-        if (error == asio::error::not_found && state->buffer.size() < state->longest)
-          return read_next(state);  // trusted since it began to read
-        if (error == asio::error::not_found)
-          return state->end(fmt::format("it sent a line of more than {} bytes", state->longest));
-        if (error) return state->end(state->deaf ? "it took nothing that was sent to it" : error.message());
-        try {
-          const Json line = parse_line(std::string_view(state->buffer).substr(0, n));
-          state->buffer.erase(0, n);
-          state->on_line(line);
-        } catch (const BadLine& bad) {
-          return state->end(fmt::format("it sent what no process of a replay sends: {}", bad.what()));
-        }
-        if (state->on_line) read_next(state);
-      });
+  asio::async_read_until(state->socket, asio::dynamic_buffer(state->buffer, state->longest), '\n',
+                         [state](const boost::system::error_code& error, std::size_t n) {
+                           if (!state->on_line) return;
+                           if (error == asio::error::not_found && state->buffer.size() < state->longest)
+                             return read_next(state);  // trusted since it began to read
+                           if (error == asio::error::not_found)
+                             return state->end(fmt::format("it sent a line of more than {} bytes", state->longest));
+                           if (error)
+                             return state->end(state->deaf ? "it does not read what is sent to it" : error.message());
+                           try {
+                             const Json line = parse_line(std::string_view(state->buffer).substr(0, n));
+                             state->buffer.erase(0, n);
+                             state->on_line(line);
+                           } catch (const BadLine& bad) {
+                             return state->end(fmt::format("it sent an invalid line: {}", bad.what()));
+                           }
+                           if (state->on_line) read_next(state);
+                         });
 }
 
 }  // namespace ringsim::replay

@@ -74,7 +74,7 @@ void Coordinator::open(const Entrance::Tcp::endpoint& here) {
 void Coordinator::close() {
   entrance_.close();
   for (const auto& member : members_)
-    if (member->process < 0 && !member->ended) member->ended = "came too late";
+    if (member->process < 0 && !member->ended) member->ended = "connected too late";
   drop_strangers();
 }
 
@@ -99,10 +99,10 @@ std::string Coordinator::turned_away() const {
   const auto why = [&](int n, const char* what) {
     if (n > 0) text += fmt::format("{}{} {}", std::exchange(before, ", "), n, what);
   };
-  why(strangers_ - other_secrets_ - other_scenarios_ - second_ranks_, "proved no secret");
+  why(strangers_ - other_secrets_ - other_scenarios_ - second_ranks_, "did not prove the secret");
   why(other_secrets_, "with another secret");
   why(other_scenarios_, "with another scenario or message size");
-  why(second_ranks_, "with a --rank that is there already");
+  why(second_ranks_, "with a --rank that is already in use");
   return text;
 }
 
@@ -215,8 +215,8 @@ std::string Coordinator::silent() const {
 }
 
 std::string Coordinator::late(std::string_view doing) const {
-  return fmt::format("{} took longer than {:g} s: nothing was heard of {}\n  hint: --timeout sets how long it may take",
-                     doing, seconds(replay_.options.timeout), silent());
+  return fmt::format("{} took longer than {:g} s: no message from {}\n  hint: to wait longer, use --timeout", doing,
+                     seconds(replay_.options.timeout), silent());
 }
 
 void Coordinator::gather(std::string_view doing, std::chrono::nanoseconds longest) {
@@ -259,9 +259,9 @@ void Coordinator::fail() {
       slot = fmt::format("{}: {}", name, text);
       // One that was late may have waited for another that hangs, and so says nothing.
       if (const std::string others = kind == "late" ? silent() : ""; !others.empty())
-        *slot += "; nothing was heard of " + others;
+        *slot += "; no message from " + others;
     } else if (member->ended && !gone) {
-      gone = fmt::format("{} is gone: {}", name, *member->ended);
+      gone = fmt::format("lost {}: {}", name, *member->ended);
     }
   }
   for (std::size_t i = 0; i < children_.size(); ++i) {
@@ -322,8 +322,8 @@ TcpOutcome Coordinator::lead(bool same_clock, const TcpMeanwhile& meanwhile) {
     records[actor_of(replay_, static_cast<int>(p)).first].push_back(by_process_[p]->record);
   for (const auto& of_job : records) outcome.jobs.push_back(combine(of_job));
   if (latest_ > 20ms)
-    outcome.notes.push_back(fmt::format("a link changed {:.0f} ms later in a run than it should: this machine is busy",
-                                        1e3 * seconds(latest_)));
+    outcome.notes.push_back(
+        fmt::format("a link changed {:.0f} ms too late in a run because this machine is busy", 1e3 * seconds(latest_)));
   to_all({{"done", true}});
   return outcome;
 }

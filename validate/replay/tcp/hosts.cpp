@@ -51,8 +51,8 @@ void expect_place(const std::string& host, const std::string& where) {
   if (error) return;
   if (const std::string why = why_nowhere(address); !why.empty())
     throw InputError(where,
-                     fmt::format("expected an address by which others reach the process, found {}, {}", host, why),
-                     "write the address of one of its adapters");
+                     fmt::format("expected an address at which others can reach the process, found {}, {}", host, why),
+                     "use the address of one of its adapters");
 }
 
 /// A file of at most `most` bytes.
@@ -91,10 +91,10 @@ TcpHosts read_hosts(const std::string& path) {
       host = without_brackets(host);
       if (!is_host(host) || bare_v6 || error != std::errc() || after != end || hosts.port == 0)
         throw InputError(where, fmt::format("expected HOST:PORT, found \"{}\"", shown),
-                         "the first process listens there for the others, say 10.0.0.1:7117 or [fd00::1]:7117");
+                         "the first process listens there for the others, for example 10.0.0.1:7117 or [fd00::1]:7117");
     } else if (!is_host(host)) {
       throw InputError(where, fmt::format("expected one host, found \"{}\"", shown),
-                       "one line per process; only the first has a port");
+                       "write one line per process; only the first has a port");
     }
     expect_place(host, where);
     hosts.hosts.push_back(host);
@@ -108,13 +108,13 @@ std::string address_of(const std::string& host) {
   boost::system::error_code error;
   const auto found = Tcp::resolver(io).resolve(host, "", error);
   if (error || found.empty())
-    throw EnvironmentError(fmt::format("no address is known of host \"{}\": {}", host, error.message()));
+    throw EnvironmentError(fmt::format("the address of host \"{}\" is unknown: {}", host, error.message()));
   const auto is_v4 = [](const auto& entry) { return entry.endpoint().address().is_v4(); };
   const auto v4 = std::find_if(found.begin(), found.end(), is_v4);
   const auto address = (v4 != found.end() ? v4 : found.begin())->endpoint().address();
   if (const std::string why = why_nowhere(address); !why.empty())  // "0" is 0.0.0.0
     throw InputError(
-        "", fmt::format("expected a host that others reach, found \"{}\", {}, {}", host, address.to_string(), why));
+        "", fmt::format("expected a host that others can reach, found \"{}\", {}, {}", host, address.to_string(), why));
   return address.to_string();
 }
 
@@ -128,10 +128,10 @@ std::string own_address(const TcpHosts& hosts, int process) {
   const std::size_t other = process == 0 ? std::min<std::size_t>(1, hosts.hosts.size() - 1) : 0;
   if (!is_loopback(address_of(hosts.hosts[other])))
     throw InputError(hosts.file,
-                     fmt::format("expected addresses by which others reach each process, found {} for process {} "
-                                 "(\"{}\"), which only this machine reaches",
+                     fmt::format("expected addresses at which others can reach each process, found {} for process {} "
+                                 "(\"{}\"), which only this machine can reach",
                                  own, process, host),
-                     "write its address instead of its name");
+                     "use its address instead of its name");
   return own;
 }
 

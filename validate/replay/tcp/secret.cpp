@@ -30,7 +30,7 @@ std::string digits_of(const Sha256& bytes) {
 Sha256 random_bytes() {
   Sha256 bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
-    throw EnvironmentError("the system has no random numbers for the secret of a replay");
+    throw EnvironmentError("the system did not provide random numbers for the secret of a replay");
   return bytes;
 }
 
@@ -75,8 +75,7 @@ Secret Secret::from_file(const std::string& path) {
                                  too_long ? "more" : fmt::format("{}", bytes.size())),
                      fmt::format("openssl rand -hex 32 > {}", path));
   if (bytes.find_first_not_of(" \t\r\n\v\f") == std::string::npos)
-    throw InputError(path, "expected a secret, found nothing but blanks",
-                     fmt::format("openssl rand -hex 32 > {}", path));
+    throw InputError(path, "expected a secret, found only whitespace", fmt::format("openssl rand -hex 32 > {}", path));
   return Secret(std::move(bytes));
 }
 

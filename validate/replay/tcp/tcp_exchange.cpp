@@ -51,14 +51,12 @@ constexpr auto longest_wait_for_reason = 1s;
 
 const char* refusal_of(const std::string& word) {
   if (word == "secret")
-    return "the secret of this process differs from that of process 0\n  hint: is the file of --secret-file the same "
-           "on all "
-           "machines?";
+    return "the secret of this process differs from that of process 0\n  hint: check that the --secret-file is the "
+           "same on all machines";
   if (word == "scenario")
-    return "this process replays another scenario, or another message size, than process 0\n  hint: are file and "
-           "options "
-           "the same on all machines?";
-  if (word == "rank") return "a process with this --rank is there already\n  hint: each process has another --rank";
+    return "this process replays a different scenario or message size than process 0\n  hint: check that the file and "
+           "the options are the same on all machines";
+  if (word == "rank") return "another process already uses this --rank\n  hint: give each process a different --rank";
   throw BadLine("expected \"secret\", \"scenario\" or \"rank\" as \"refused\"");
 }
 
@@ -111,7 +109,7 @@ TcpExchange::TcpExchange(asio::io_context& io, Control::Socket control, const Sc
         }
       },
       [this](const std::string& why) {
-        if (!ended_) ended_ = "the process that leads the replay is gone: " + why;
+        if (!ended_) ended_ = "lost the process that leads the replay: " + why;
       });
   each_op(schedule, actor_, [&](const Op& op) {
     if (op.what == Do::send) {
@@ -180,8 +178,7 @@ auto TcpExchange::hear(const char* waiting_for, Read read) {
   try {
     return read(line);
   } catch (const BadLine& bad) {
-    throw EnvironmentError(
-        fmt::format("the process that leads sent what no process of a replay sends: {}", bad.what()));
+    throw EnvironmentError(fmt::format("the process that leads the replay sent an invalid line: {}", bad.what()));
   }
 }
 
@@ -203,8 +200,8 @@ void TcpExchange::prepare(Tcp::socket::native_handle_type socket) {
   int got = 0;
   socklen_t length = sizeof got;
   if (getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &got, &length) == 0 && got < 2 * size)  // Linux tells twice as much
-    note(fmt::format("sockets have receive buffers of {} bytes, not {}: net.core.rmem_max allows no more", got / 2,
-                     size));
+    note(fmt::format("sockets have receive buffers of {} bytes, not {}, because net.core.rmem_max is too small",
+                     got / 2, size));
 }
 
 // Both sides prove that they know the secret, for this connection alone.
@@ -251,11 +248,11 @@ void TcpExchange::join() {
   try {
     entrance_.open({asio::ip::make_address(part_.address), 0}, [this](int socket) { prepare(socket); });
   } catch (const boost::system::system_error& error) {
-    throw EnvironmentError(fmt::format(
-        "no socket can listen at {}: {}{}", part_.address, error.code().message(),
-        error.code() == boost::system::errc::address_not_available
-            ? "\n  hint: it has to be an address of this machine: is it the right line of the hosts file, or --rank?"
-            : ""));
+    throw EnvironmentError(
+        fmt::format("cannot listen at {}: {}{}", part_.address, error.code().message(),
+                    error.code() == boost::system::errc::address_not_available
+                        ? "\n  hint: this must be an address of this machine; check the hosts file and --rank"
+                        : ""));
   }
   introduce();
   connect(hear_ports());

@@ -51,7 +51,7 @@ void take_part(asio::io_context& io, Control::Socket control, const TcpReplay& r
     prctl(PR_SET_TIMERSLACK, 1UL);  // sleeps end when they should: 50 us by default
     const int priority = replay.options.priority;
     if (priority != 0 && setpriority(PRIO_PROCESS, 0, priority) != 0)
-      throw EnvironmentError(fmt::format("a priority of {} cannot be set: {}", priority, std::strerror(errno)));
+      throw EnvironmentError(fmt::format("cannot set a priority of {}: {}", priority, std::strerror(errno)));
     exchange.join();
     exchange.say_record(replay_actor(schedule, part.actor, exchange, replay.repeats, job.program));
     exchange.wait_for_end();
@@ -77,7 +77,7 @@ void enter(const std::string& net_namespace) {
   const bool is_in = file != -1 && setns(file, CLONE_NEWNET) == 0;
   const int why = errno;
   if (file != -1) close(file);
-  if (!is_in) throw EnvironmentError(fmt::format("{}: cannot be entered: {}", net_namespace, std::strerror(why)));
+  if (!is_in) throw EnvironmentError(fmt::format("cannot enter {}: {}", net_namespace, std::strerror(why)));
 }
 
 /// What a child does. Never returns an error: it has been said, or the child says it by its exit code.
@@ -139,10 +139,10 @@ TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts, const Sec
     try {
       coordinator.open({asio::ip::make_address(address), hosts.port});
     } catch (const boost::system::system_error& error) {
-      throw EnvironmentError(fmt::format(
-          "port {} cannot be listened at: {}\n  hint: the first line of the hosts file has to be an address "
-          "of this machine, and a port that is free",
-          hosts.port, error.code().message()));
+      throw EnvironmentError(
+          fmt::format("cannot listen on port {}: {}\n  hint: the first line of the hosts file must have an address of "
+                      "this machine and a free port",
+                      hosts.port, error.code().message()));
     }
     const auto all = [&] { return coordinator.joined().size() == static_cast<std::size_t>(n); };
     coordinator.run_until(all, std::chrono::steady_clock::now() + replay.options.timeout, [&] {
@@ -153,14 +153,13 @@ TcpOutcome lead_replay(const TcpReplay& replay, const TcpHosts& hosts, const Sec
                                  hosts.hosts[static_cast<std::size_t>(process)]);
       const std::string others = coordinator.turned_away();
       return fmt::format(
-          "{} did not come within {:g} s{}\n  hint: start it there with its --rank; --timeout sets how long "
-          "it is waited for",
+          "{} did not connect within {:g} s{}\n  hint: start it there with its --rank; to wait longer, use --timeout",
           missing, std::chrono::duration<double>(replay.options.timeout).count(), others.empty() ? "" : "; " + others);
     });
     coordinator.close();  // a process that comes for the next point finds nobody yet, and tries again
     return coordinator.lead(false, {});
   } catch (const std::exception& error) {
-    coordinator.abort(fmt::format("process 0 says: {}", error.what()));
+    coordinator.abort(fmt::format("process 0 reports: {}", error.what()));
     throw;
   }
 }
@@ -186,9 +185,7 @@ void follow_replay(const TcpReplay& replay, const TcpHosts& hosts, int process, 
     if (!error) socket.bind(here, error);
     if (error == boost::system::errc::address_not_available)
       throw EnvironmentError(
-          fmt::format("{} is no address of this machine\n  hint: is it the right line of the hosts "
-                      "file, or --rank?",
-                      address));
+          fmt::format("{} is not an address of this machine\n  hint: check the hosts file and --rank", address));
     if (!error) {
       error = asio::error::would_block;
       socket.async_connect(found.begin()->endpoint(), [&](const boost::system::error_code& how) { error = how; });
