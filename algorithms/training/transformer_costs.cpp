@@ -395,20 +395,28 @@ class LayerWriter {
 
 }  // namespace
 
+LayerRange layers_of(const TransformerPlan& plan, int stage, int chunk) {
+  const std::int64_t places = std::int64_t{plan.shape.stages} * plan.shape.chunks,
+                     place = std::int64_t{chunk} * plan.shape.stages + stage, each = plan.all_layers() / places;
+  ensure(each * places == plan.all_layers(), "every chunk has equally many layers, embedding and loss counted or not");
+  const std::int64_t before = plan.embedding_is_layer ? 1 : 0;  // in the place of the first layer
+  return {.first = place == 0 ? 0 : place * each - before,
+          .end = std::min((place + 1) * each - before, plan.card.layers)};
+}
+
 std::vector<std::vector<std::vector<PlanLayer>>> transformer_layers(const TransformerPlan& plan,
                                                                     const KernelSpeeds& speeds) {
   ensure(!plan.ring || (plan.context > 1 && plan.flash), "a ring has context ranks and flash kernels");
   const LayerWriter writer(plan, speeds);
   const int p = plan.shape.stages, v = plan.shape.chunks;
-  const std::int64_t each = plan.card.layers / (std::int64_t{p} * v);
-  ensure(each * p * v == plan.card.layers, "every chunk has equally many layers");
   std::vector<std::vector<std::vector<PlanLayer>>> all(static_cast<std::size_t>(p));
   for (int stage = 0; stage < p; ++stage)
     for (int chunk = 0; chunk < v; ++chunk) {
       std::vector<PlanLayer>& layers = all[static_cast<std::size_t>(stage)].emplace_back();
       const std::int64_t place = std::int64_t{chunk} * p + stage;
       if (place == 0) layers.push_back(writer.embedding());
-      for (std::int64_t l = place * each; l < (place + 1) * each; ++l) layers.push_back(writer.layer(l));
+      const LayerRange range = layers_of(plan, stage, chunk);
+      for (std::int64_t l = range.first; l < range.end; ++l) layers.push_back(writer.layer(l));
       if (place + 1 == std::int64_t{p} * v) layers.push_back(writer.head());
     }
   return all;
@@ -436,14 +444,18 @@ namespace {
 
 /// Layers with experts, of a chunk of a stage.
 std::int64_t routed_layers(const TransformerPlan& plan, int stage, int chunk) {
-  const std::int64_t each = plan.card.layers / (std::int64_t{plan.shape.stages} * plan.shape.chunks);
-  const std::int64_t first = (std::int64_t{chunk} * plan.shape.stages + stage) * each;
   if (plan.card.experts == 0) return 0;
-  return std::clamp<std::int64_t>(first + each - plan.card.dense_layers, 0, each);
+  const LayerRange range = layers_of(plan, stage, chunk);
+  return std::clamp<std::int64_t>(range.end - plan.card.dense_layers, 0, range.count());
 }
 std::int64_t routed_layers(const TransformerPlan& plan, int stage) {
   std::int64_t all = 0;
   for (int chunk = 0; chunk < plan.shape.chunks; ++chunk) all += routed_layers(plan, stage, chunk);
+  return all;
+}
+std::int64_t stage_layers(const TransformerPlan& plan, int stage) {
+  std::int64_t all = 0;
+  for (int chunk = 0; chunk < plan.shape.chunks; ++chunk) all += layers_of(plan, stage, chunk).count();
   return all;
 }
 
@@ -455,7 +467,7 @@ std::int64_t embedding_parameters(const TransformerCard& card, int tensor) {
 
 std::int64_t stage_parameters(const TransformerPlan& plan, int stage) {
   const std::int64_t routed = routed_layers(plan, stage);
-  std::int64_t all = layer_parameters(plan.card, plan.tensor) * (plan.card.layers / plan.shape.stages - routed);
+  std::int64_t all = layer_parameters(plan.card, plan.tensor) * (stage_layers(plan, stage) - routed);
   if (routed > 0) all += (routed_layer_parameters(plan.card, plan.tensor) + expert_parameters(plan)) * routed;
   const std::int64_t words = embedding_parameters(plan.card, plan.tensor);
   const bool is_first = stage == 0, is_last = stage + 1 == plan.shape.stages;
@@ -518,10 +530,9 @@ PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBy
                           part_of(experts, optimizer.state, sharding.expert_state),
                  .activations = {}};
   const int p = plan.shape.stages, v = plan.shape.chunks;
-  const std::int64_t each = plan.card.layers / (std::int64_t{p} * v);
   const auto of_chunk = [&](int chunk) {
     const std::int64_t routed = routed_layers(plan, stage, chunk);
-    Bytes bytes = layer_activations(plan) * (each - routed);
+    Bytes bytes = layer_activations(plan) * (layers_of(plan, stage, chunk).count() - routed);
     if (routed > 0) bytes += layer_activations(plan, true) * routed;
     if (stage + 1 == p && chunk + 1 == v)  // the input of its norm and product, and logits in fp32
       bytes += {std::int64_t{2} * plan.element_bytes * plan.tokens() * plan.card.hidden /

@@ -19,8 +19,8 @@ struct KernelSpeeds {
 };
 
 /// How a model lies on the ranks of a plan. Requires heads, kv_heads, ffn and shared_ffn divisible by tensor,
-/// expert_ffn by expert_tensor, experts by expert, and layers divisible by pipeline times chunks; with experts and
-/// tensor above 1 sequence_parallel.
+/// expert_ffn by expert_tensor, experts by expert, and all_layers() divisible by pipeline times chunks; with experts
+/// and tensor above 1 sequence_parallel.
 struct TransformerPlan {
   enum class Recompute : std::uint8_t { none, selective, full };
 
@@ -33,6 +33,10 @@ struct TransformerPlan {
   int expert_tensor = 1;  ///< ranks that split each expert: 1 or tensor
   double imbalance = 1;   ///< tokens routed to the busiest rank, over the mean
   PipelineShape shape;
+  /// The embedding, and head with loss, take the place of a layer when layers are divided among the chunks
+  /// (Megatron-LM's
+  /// --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split).
+  bool embedding_is_layer = false, loss_is_layer = false;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::none;
   bool flash = true;      ///< the attention core is one kernel that keeps no scores; else three that do
@@ -40,9 +44,20 @@ struct TransformerPlan {
   int gradient_bytes = 4;
 
   std::int64_t tokens() const { return sequence / context * micro_batch; }  ///< of a rank
+  /// Those that are divided among the chunks.
+  std::int64_t all_layers() const { return card.layers + (embedding_is_layer ? 1 : 0) + (loss_is_layer ? 1 : 0); }
   /// True if gradients of experts are reduced among other ranks than those of other layers.
   bool has_experts_apart() const { return card.experts > 0 && (expert > 1 || expert_tensor != tensor); }
 };
+
+/// Layers [first, end) of a chunk: equally many, but for the first chunk and the last if the embedding, or the loss,
+/// takes the place of one.
+struct LayerRange {
+  std::int64_t first = 0, end = 0;
+
+  std::int64_t count() const { return end - first; }
+};
+LayerRange layers_of(const TransformerPlan& plan, int stage, int chunk);
 
 /// [stage][chunk][layer]: the embedding in the first, the head in the last. Forward operations of a layer and token,
 /// over t: matrix products 2 (h (a + 2 k) d + a d h + 2 or 3 h f), attention core 4 s a d, of which flash kernels skip

@@ -39,6 +39,18 @@ Field parallel_field(Field algorithm) {
                 {"pp", "pipeline_parallel", "pipeline_model_parallel_size"}),
            size("virtual_pipeline", "The number of layer chunks per stage.", "1",
                 {"vp", "vpp", "virtual_pipeline_model_parallel_size", "num_model_chunks"}),
+           {.name = "account_for_embedding",
+            .type = Type::boolean,
+            .doc = "The embedding counts as a layer when layers are divided among the stages. Default: false.",
+            .examples = {"true"},
+            .words = {"account_for_embedding_in_pipeline_split"}},
+           {.name = "account_for_loss",
+            .type = Type::boolean,
+            .doc =
+                "The output layer with the loss counts as a layer when layers are divided among the stages. Default: "
+                "false.",
+            .examples = {"true"},
+            .words = {"account_for_loss_in_pipeline_split"}},
            size("data",
                 "The number of ranks with the same part of the model. It follows from the number of GPUs and can be "
                 "omitted.",

@@ -204,11 +204,13 @@ void expect_divisible(const TransformerCard& card, const TransformerPlan& plan, 
   if (card.experts == 0 || card.dense_layers > 0)
     expect_divides(plan.tensor, card.ffn, tensor, "the inner size of the MLP",
                    "each rank needs the same number of columns", blame);
-  expect_divides(
-      std::int64_t{plan.shape.stages} * plan.shape.chunks, card.layers,
-      at_parallel + (plan.shape.chunks > 1 ? "/virtual_pipeline" : "/pipeline"),
-      plan.shape.chunks > 1 ? "the number of layers as pipeline times virtual_pipeline" : "the number of layers",
-      "stages with different numbers of layers are not modeled", blame);
+  expect_divides(std::int64_t{plan.shape.stages} * plan.shape.chunks, plan.all_layers(),
+                 at_parallel + (plan.shape.chunks > 1 ? "/virtual_pipeline" : "/pipeline"),
+                 fmt::format("the number of layers{}{}", plan.all_layers() == card.layers ? "" : " that are counted",
+                             plan.shape.chunks > 1 ? " as pipeline times virtual_pipeline" : ""),
+                 "account_for_embedding and account_for_loss each count one layer more; other stages with different "
+                 "numbers of layers are not modeled",
+                 blame);
 }
 
 PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int64_t micro_batches,
@@ -274,6 +276,16 @@ std::int64_t micro_batches_of(const Canonical& workload, const PlanGrid& grid, c
   return global / each;
 }
 
+/// True if the embedding, or the loss, counts as a layer. Without stages it has no effect, which is a warning.
+bool counts_as_layer(const Canonical& parallel, const char* key, const PipelineShape& shape, const Blame& blame,
+                     std::vector<std::string>& warnings) {
+  if (!parallel.value(key, false)) return false;
+  if (shape.stages > 1) return true;
+  warnings.push_back(fmt::format("{}: has no effect: layers are not divided among stages, pipeline is 1",
+                                 blame.where(fmt::format("{}/{}", at_parallel, key))));
+  return false;
+}
+
 TransformerPlan model_of(const Canonical& canonical, const TransformerCard& card, const PlanGrid& grid,
                          const Blame& blame, std::vector<std::string>& warnings) {
   const Canonical &workload = canonical["workload"], &parallel = canonical["parallel"];
@@ -297,6 +309,8 @@ TransformerPlan model_of(const Canonical& canonical, const TransformerCard& card
   plan.recompute = recompute == "full"        ? Recompute::full
                    : recompute == "selective" ? Recompute::selective
                                               : Recompute::none;
+  plan.embedding_is_layer = counts_as_layer(parallel, "account_for_embedding", plan.shape, blame, warnings);
+  plan.loss_is_layer = counts_as_layer(parallel, "account_for_loss", plan.shape, blame, warnings);
   expect_divisible(plan.card, plan, blame);
   expect_experts(parallel, plan, grid, blame, warnings);
   expect_weight_passes(parallel, plan, blame);

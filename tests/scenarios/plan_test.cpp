@@ -134,6 +134,56 @@ TEST_CASE("passes for weights divide the backward pass, and shorten the bubble")
              "passes are not modeled for experts: use 1f1b");
 }
 
+TEST_CASE("embedding and loss count as layers of the stages, as Megatron-LM can divide them") {
+  // Six layers and two that count, on four chunks of two.
+  const auto counted = [](const Json& more) {
+    Json scenario = changed(small(8), {{"/training/workload/transformer/layers", 6},
+                                       {"/training/parallel/pipeline", 4},
+                                       {"/training/parallel/account_for_embedding", true},
+                                       {"/training/parallel/account_for_loss", true}});
+    for (const auto& [key, value] : more.items()) scenario["training"]["parallel"][key] = value;
+    return scenario;
+  };
+  const auto names_of = [](const Json& scenario) {
+    std::vector<std::vector<std::string>> names;  // [place]
+    const Scenario point = ScenarioFile::parse(scenario.dump(), "s.json").point(0);
+    const PlanTraining& plan = *point.training->plan;
+    std::int64_t parameters = 0;
+    for (int stage = 0; stage < plan.model.shape.stages; ++stage) parameters += stage_parameters(plan.model, stage);
+    // Of the vocabulary's 1,000 words each of two tensor ranks has half, in the first stage and in the last.
+    CHECK(parameters == 6 * layer_parameters(plan.model.card, 2) + 2 * embedding_parameters(plan.model.card, 2) + 512);
+    for (int chunk = 0; chunk < plan.model.shape.chunks; ++chunk)
+      for (const auto& chunks : plan.program.layers) {
+        names.emplace_back();
+        for (const PlanLayer& layer : chunks[static_cast<std::size_t>(chunk)]) names.back().push_back(layer.name);
+      }
+    return names;
+  };
+  const std::vector<std::vector<std::string>> in_order{
+      {"embeddings", "layers.0"}, {"layers.1", "layers.2"}, {"layers.3", "layers.4"}, {"layers.5", "head"}};
+  CHECK(names_of(counted({})) == in_order);
+  CHECK(names_of(counted({{"pipeline", 2}, {"virtual_pipeline", 2}})) == in_order);
+  for (const Json& more : {Json::object(), Json{{"pipeline", 2}, {"virtual_pipeline", 2}}, Json{{"schedule", "gpipe"}},
+                           Json{{"shard", "full"}}, Json{{"schedule", "zero_bubble_h1"}}}) {
+    CAPTURE(more.dump());
+    const Prediction p = predicted(counted(more));
+    const PlanReport& plan = p.training->plan.value();
+    CHECK(plan.split.total() == p.training->step);
+    // A stage in the middle has two layers, the first one has one; their activations in flight tell them apart.
+    if (more.empty()) CHECK(plan.memory[1].activations * 4 == plan.memory[0].activations * 6);
+  }
+  CHECK(refusal(counted({{"account_for_loss", false}})) ==
+        "s.json: /training/parallel/pipeline: expected a number that divides the number of layers that are counted, "
+        "7, found 4\n  hint: account_for_embedding and account_for_loss each count one layer more; "
+        "other stages with different numbers of layers are not modeled");
+  const Scenario one = ScenarioFile::parse(counted({{"pipeline", 1}}).dump(), "s.json").point(0);
+  REQUIRE(one.warnings.size() == 2);
+  CHECK(
+      one.warnings[0] ==
+      "s.json: /training/parallel/account_for_embedding: has no effect: layers are not divided among stages, pipeline "
+      "is 1");
+}
+
 TEST_CASE("compute and what is exposed add up to a sharded step without stages") {
   for (const char* shard : {"optimizer_gradients", "full"})
     for (const int tensor : {1, 2})
@@ -416,8 +466,10 @@ TEST_CASE("what is not a whole plan is refused with the sizes that do not fit") 
         at + "/parallel/tensor: expected a number that divides the number of attention heads, 4, found 8\n  hint: each "
              "rank needs whole heads");
   CHECK(refused({{"/training/workload/transformer/layers", 7}}) ==
-        at + "/parallel/pipeline: expected a number that divides the layers, 7, found 2\n  hint: stages with different "
-             "numbers of layers are not modeled");
+        at +
+            "/parallel/pipeline: expected a number that divides the number of layers, 7, found 2\n  hint: "
+            "account_for_embedding and account_for_loss each count one layer more; other stages with different numbers "
+            "of layers are not modeled");
   CHECK(refused({{"/training/workload/global_batch_size", 30}}) ==
         at + "/workload/global_batch_size: expected a multiple of micro_batch_size times the number of data parallel "
              "ranks, 2 x 2 = 4, found 30\n  hint: every data parallel rank needs whole micro-batches");

@@ -111,7 +111,14 @@ std::set<std::vector<std::string>> by_force(const Json& document, int gpus, int 
               if (data > 1 && shard == "none") put("overlap", {"grad_reduce"}, R"(["grad_reduce"])");
               if (data > 1 && shard.starts_with("optimizer"))
                 put("overlap", {"grad_reduce", "param_gather"}, R"(["grad_reduce","param_gather"])");
-              if (complaint([&] { ScenarioFile::parse(plan.dump(), "s.json").point(0); }) != "") continue;
+              const auto is_refused = [&] {
+                return complaint([&] { ScenarioFile::parse(plan.dump(), "s.json").point(0); }) != "";
+              };
+              if (is_refused() && p > 1) {  // stages that divide the layers only with embedding and loss
+                put("account_for_embedding", true, "true");
+                put("account_for_loss", true, "true");
+              }
+              if (is_refused()) continue;
               std::sort(set.begin(), set.end());
               sets.insert(set);
             }
@@ -128,6 +135,14 @@ TEST_CASE("the plans of a scenario that states nothing are all that it may have"
     const Json document = small(gpus, batch);
     CHECK(sets_of(plans_of(document)) == by_force(document, gpus, batch));
   }
+  // Six layers on four stages, or on eight: with embedding and loss, eight.
+  Json six = small(8, 16);
+  six["training"]["workload"]["transformer"]["layers"] = 6;
+  const std::set<std::vector<std::string>> all_of_six = sets_of(plans_of(six));
+  CHECK(all_of_six == by_force(six, 8, 16));
+  CHECK(std::any_of(all_of_six.begin(), all_of_six.end(), [](const std::vector<std::string>& set) {
+    return std::find(set.begin(), set.end(), "training.parallel.account_for_loss=true") != set.end();
+  }));
   Json document = small(8);  // two heads of keys and values: tensor 4 cannot be
   document["training"]["workload"]["transformer"]["kv_heads"] = 2;
   CHECK(sets_of(plans_of(document)) == by_force(document, 8, 16));

@@ -60,9 +60,12 @@ std::string value_of(const std::vector<std::pair<std::string, std::string>>& val
   return found == values.end() ? "-" : without_quotes(found->second);
 }
 
-/// Unless the scenario lists them, what overlaps and sequence_parallel follow from the other keys.
+/// Unless the scenario lists them, what overlaps, what counts as a layer and sequence_parallel follow from the other
+/// keys.
 bool is_shown(const OpenPlans& plans, const SearchedKey& key) {
-  return plans.lists(key.path) || (!key.path.ends_with(".overlap") && !key.path.ends_with(".sequence_parallel"));
+  const auto is = [&](const char* word) { return key.path.ends_with(word); };
+  return plans.lists(key.path) ||
+         !(is(".overlap") || is(".sequence_parallel") || is(".account_for_embedding") || is(".account_for_loss"));
 }
 
 std::string table_of(const OpenPlans& plans, const PlanSearch& found, std::size_t top) {

@@ -107,11 +107,13 @@ class PlanWriter {
              "tensor", [&] { return divisors_that_fit(card.heads, facts_.of_host, fits_model); }, 1)) {
       const std::int64_t t = size_in(tensor);
       const auto fits_gpus = [&](std::int64_t p) { return facts_.gpus % (t * p * context) == 0; };
+      const auto fits_layers = [&](std::int64_t p) { return fits_gpus(p) && divided_layers(p) % p == 0; };
       for (const Json& pipeline : stated_.values(
-               "pipeline", [&] { return divisors_that_fit(card.layers, facts_.gpus, fits_gpus); }, 1)) {
+               "pipeline", [&] { return divisors_that_fit(facts_.gpus, facts_.gpus, fits_layers); }, 1)) {
         Json plan = stated_.all();
         plan["tensor"] = tensor;
         plan["pipeline"] = pipeline;
+        if (counts_two_more(size_in(pipeline))) plan["account_for_embedding"] = plan["account_for_loss"] = true;
         const bool can_divide_tokens = facts_.sequence % (t * (context > 1 ? 2 * context : 1)) == 0;
         if (t > 1 && can_divide_tokens && !stated_.has("sequence_parallel")) plan["sequence_parallel"] = true;
         add_batches(plan, t, size_in(pipeline),
@@ -121,6 +123,19 @@ class PlanWriter {
   }
 
  private:
+  /// True if stages have as many layers each only if the embedding and the loss count as one: the 126 of Llama 3 405B
+  /// on 16 stages. If the scenario says what counts, nothing else is tried.
+  bool counts_two_more(std::int64_t p) const {
+    const bool is_stated = stated_.has("account_for_embedding") || stated_.has("account_for_loss");
+    return !is_stated && p > 1 && facts_.card.layers % p != 0 && (facts_.card.layers + 2) % p == 0;
+  }
+  /// Layers that p stages divide among them, with what counts as one.
+  std::int64_t divided_layers(std::int64_t p) const {
+    if (counts_two_more(p)) return facts_.card.layers + 2;
+    const auto counts = [&](const char* key) { return stated_.all().value(key, Json(false)) == true ? 1 : 0; };
+    return facts_.card.layers + (p > 1 ? counts("account_for_embedding") + counts("account_for_loss") : 0);
+  }
+
   void add_batches(const Json& plan, std::int64_t t, std::int64_t p, std::int64_t data) {
     if (stated_.number("data", data) != data && !stated_.falls_back()) return;
     std::vector<Json> sizes;
@@ -135,8 +150,9 @@ class PlanWriter {
       const std::int64_t micro_batches = facts_.global_batch / (size_in(size) * data);
       const std::string schedule = stated_.text("schedule");
       const auto chunks = [&]() -> std::vector<Json> {
-        if (p == 1 || facts_.card.layers % p != 0 || !(schedule.empty() || schedule == "interleaved")) return {1};
-        return divisors_that_fit(facts_.card.layers / p, facts_.card.layers, [&](std::int64_t v) {
+        const std::int64_t layers = divided_layers(p);
+        if (p == 1 || layers % p != 0 || !(schedule.empty() || schedule == "interleaved")) return {1};
+        return divisors_that_fit(layers / p, layers, [&](std::int64_t v) {
           return v == 1 ? schedule != "interleaved" : micro_batches % p == 0;
         });
       };
@@ -229,9 +245,9 @@ void take_sweeps(Json& document, const std::string& name) {
 
 /// Removes the searched keys, and those that only some plans may have.
 void forget_searched(Json& training) {
-  for (const char* key :
-       {"tensor", "pipeline", "virtual_pipeline", "data", "expert", "expert_tensor", "sequence_parallel", "schedule",
-        "shard", "reshard_after_forward", "prefetch", "hybrid", "recompute", "overlap"})
+  for (const char* key : {"tensor", "pipeline", "virtual_pipeline", "account_for_embedding", "account_for_loss", "data",
+                          "expert", "expert_tensor", "sequence_parallel", "schedule", "shard", "reshard_after_forward",
+                          "prefetch", "hybrid", "recompute", "overlap"})
     training["parallel"].erase(key);
   training["workload"].erase("micro_batch_size");
 }

@@ -24,7 +24,8 @@ struct SearchedKey {
 ///
 /// - tensor: divisors of the heads, of the heads of keys and values and of the MLP, up to the GPUs of a host;
 /// - pipeline and virtual_pipeline: divisors of the layers; several chunks only if the micro-batches are a multiple of
-///   pipeline, as Megatron-LM's interleaved schedule requires;
+///   pipeline, as Megatron-LM's interleaved schedule requires. Stages that do not divide the layers are tried if they
+///   do once the embedding and the loss count as a layer each (account_for_embedding, account_for_loss);
 /// - expert: divisors of the experts; expert_tensor: 1 and tensor;
 /// - micro_batch_size: powers of two;
 /// - shard: all (optimizer_gradients without a pipeline); recompute: all (selective if the attention keeps its scores).

@@ -103,21 +103,30 @@ std::int64_t parameters_of_layer(const TransformerCard& card, int tensor, std::i
   return (matrices + inner + 2 * keys + ffn) / tensor + 6 * h;
 }
 
-std::int64_t routed_layers(const TransformerPlan& model, int stage) {
-  if (model.card.experts == 0) return 0;
-  const int p = model.shape.stages, v = model.shape.chunks;
-  const std::int64_t each = model.card.layers / (std::int64_t{p} * v);
-  std::int64_t n = 0;
-  for (int chunk = 0; chunk < v; ++chunk)
-    for (std::int64_t l = 0; l < each; ++l)
-      n += (std::int64_t{chunk} * p + stage) * each + l >= model.card.dense_layers ? 1 : 0;
-  return n;
+/// Layers of a stage, and those of them with experts. Counted by dealing out embedding, layers and loss, those that
+/// count, in equal hands.
+struct StageLayers {
+  std::int64_t all = 0, routed = 0;
+};
+
+StageLayers layers_in(const TransformerPlan& model, int stage) {
+  const std::int64_t before = model.embedding_is_layer ? 1 : 0, behind = model.loss_is_layer ? 1 : 0;
+  const std::int64_t dealt = before + model.card.layers + behind;
+  const std::int64_t each = dealt / (std::int64_t{model.shape.stages} * model.shape.chunks);
+  StageLayers out;
+  for (std::int64_t i = before; i < dealt - behind; ++i) {
+    if (i / each % model.shape.stages != stage) continue;
+    ++out.all;
+    if (model.card.experts > 0 && i - before >= model.card.dense_layers) ++out.routed;
+  }
+  return out;
 }
 
 Parameters parameters_of(const TransformerPlan& model, int stage) {
   const TransformerCard& card = model.card;
   const int t = model.tensor, p = model.shape.stages;
-  const std::int64_t routed = routed_layers(model, stage), dense = card.layers / p - routed;
+  const auto [layers, routed] = layers_in(model, stage);
+  const std::int64_t dense = layers - routed;
   const std::int64_t experts = routed * (card.experts / model.expert) * card.hidden * (card.gated ? 3 : 2) *
                                card.expert_ffn / model.expert_tensor;
   const std::int64_t words = (card.vocabulary + t - 1) / t * card.hidden;
@@ -134,12 +143,13 @@ Parameters parameters_of(const TransformerPlan& model, int stage) {
 
 Bytes tensor_volume(const TransformerPlan& model, int stage, std::int64_t whole) {
   const int t = model.tensor, p = model.shape.stages;
-  const std::int64_t routed = routed_layers(model, stage), m = model.shape.micro_batches;
+  const auto [layers, routed] = layers_in(model, stage);
+  const std::int64_t m = model.shape.micro_batches;
   const Bytes part = part_sent(t, whole);  // of a reduce_scatter or an all_gather
   const bool again = model.recompute == Recompute::full, is_split = model.sequence_parallel;
   // Half of a layer: attention, or the MLP.
   const std::int64_t half = 4 + (again ? 2 : 0) + (is_split ? 1 : 0);
-  Bytes sent = part * (half * (2 * model.card.layers / p - routed));
+  Bytes sent = part * (half * (2 * layers - routed));
   if (model.expert_tensor > 1) {
     const std::int64_t tokens = model.sequence / model.context * model.micro_batch;
     const std::int64_t copies = model.element_bytes * tokens * model.card.top_k * model.card.hidden;
@@ -202,9 +212,9 @@ PlanVolumes plan_volumes(const PlanTraining& plan, int stage) {
   out.data = data_volume(plan, stage);
   const std::int64_t keys_and_values = 2 * e * tokens * c * card.kv_heads * card.head_dim / t;
   const int key_uses = model.recompute == Recompute::none ? 3 : 4;
-  out.context = part_sent(c, keys_and_values) * (m * key_uses * card.layers / p);
+  out.context = part_sent(c, keys_and_values) * (m * key_uses * layers_in(model, stage).all);
   if (model.expert > 1)
-    out.expert = part_sent(model.expert, own * card.top_k) * (m * (4 + 2 * again) * routed_layers(model, stage));
+    out.expert = part_sent(model.expert, own * card.top_k) * (m * (4 + 2 * again) * layers_in(model, stage).routed);
   return out;
 }
 
@@ -243,6 +253,7 @@ PlanMemory plan_memory_form(const PlanTraining& plan, int optimizer_state, int s
   ensure(card.biases && card.ffn == 4 * card.hidden && card.heads * card.head_dim == card.hidden &&
              card.kv_heads == card.heads && card.experts == 0 && e == 2,
          "the form of a plan's memory is that of a GPT in 16 bits");
+  ensure(!model.embedding_is_layer && !model.loss_is_layer, "the form of a plan's memory has equal chunks");
   ensure(shard != PlanShard::full || (p == 1 && plan.program.reshards && plan.program.prefetch == 1),
          "the form of fully sharded memory has one stage and gathers again");
   const std::int64_t parameters = parameters_of(model, stage).all;

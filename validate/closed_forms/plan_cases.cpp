@@ -342,6 +342,23 @@ void add_mixed_volumes(std::vector<PlanCase>& cases) {
                                                  "shard": "{}",)",
                                               chunks, comm, recompute, is_split, shard)},
                      cases);
+  // Six layers with embedding and loss on four chunks of two: 1, 2, 2 and 1.
+  for (const char* schedule : {"1f1b", "gpipe", "interleaved"})
+    for (const bool has_experts : {false, true})
+      add_sent(
+          {.name = "stages of unequal layers",
+           .where = fmt::format("p {}, {}{}", schedule == std::string_view("interleaved") ? 2 : 4, schedule,
+                                has_experts ? ", ep 2" : ", t 2"),
+           .formula = "the sum of those, by stage",
+           .ranks = 8,
+           .parallel = fmt::format(R"("pipeline": {}, "virtual_pipeline": {}, "schedule": "{}", {} "shard": "optimizer",
+                                           "account_for_embedding": true, "account_for_loss": true,)",
+                                   schedule == std::string_view("interleaved") ? 2 : 4,
+                                   schedule == std::string_view("interleaved") ? 2 : 1, schedule,
+                                   has_experts ? R"("expert": 2,)" : R"("tensor": 2,)"),
+           .card = has_experts ? R"("experts": 8, "top_k": 2, "expert_ffn": 1024, "dense_layers": 1,)" : "",
+           .sizes = R"("layers": 6, "hidden": 256, "heads": 8, "ffn": 1024, "vocabulary": 512)"},
+          cases);
   for (const int expert_tensor : {1, 2})
     for (const char* recompute : {"none", "full"})
       add_sent({.name = "tensor, pipeline, expert, data",

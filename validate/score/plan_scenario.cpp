@@ -110,8 +110,22 @@ std::string inexpressible(const PlanFigure& row) {
   return "";
 }
 
+namespace {
+
+/// Tables do not state it; Megatron-Bridge's recipes of models whose layers the stages do not divide, such as the 94 of
+/// Qwen3 235B, count the embedding and the loss as a layer each (account_for_embedding_in_pipeline_split and
+/// account_for_loss_in_pipeline_split).
+bool counts_embedding_and_loss(const PlanFigure& row) {
+  const std::int64_t places = row.pipeline * std::max<std::int64_t>(1, row.chunks), layers = row.card->card.layers;
+  return row.pipeline > 1 && layers % places != 0 && (layers + 2) % places == 0;
+}
+
+}  // namespace
+
 std::vector<std::string> left_out(const PlanFigure& row) {
   std::vector<std::string> out;
+  if (counts_embedding_and_loss(row))
+    out.emplace_back("how stages divide the layers: embedding and loss are assumed to count as a layer each");
   if (overlaps(row, "tp") && row.tensor > 1) out.emplace_back("overlap of tensor parallelism");
   if (product_bits(row.precision).value_or(16) < 16)
     out.emplace_back("8-bit and 4-bit weights and traffic: counted as 16 bits, without conversions");
@@ -140,9 +154,10 @@ Json topology_json(const PlanFigure& row, const PlanGpu& gpu, Json& ranks) {
 Json parallel_json(const PlanFigure& row) {
   Json parallel{{"tensor", row.tensor}, {"pipeline", row.pipeline}};
   if (row.chunks > 1) parallel["virtual_pipeline"] = row.chunks;
+  if (counts_embedding_and_loss(row)) parallel["account_for_embedding"] = parallel["account_for_loss"] = true;
   if (row.context > 1) {
     parallel["context"] = row.context;
-    parallel["cp_comm"] = "all_gather";  // tables do not state it; Megatron's default is p2p
+    parallel["cp_comm"] = row.card->flash ? "p2p" : "all_gather";  // tables do not state it; Megatron-LM's default
   }
   if (row.expert > 1) parallel["expert"] = row.expert;
   if (row.card->card.experts > 0 && row.tensor > 1) {
@@ -258,21 +273,27 @@ const FittedShares* fitted_shares_of(const PlanFigure& row) {
 
 namespace {
 
-/// The share of the 16-bit peak of flash attention's kernels, the causal half counted. Fitted to 59 rows of
-/// MosaicML's llm-foundry on 8 and 16 GPUs with 2,048 to 65,536 tokens (FlashAttention-2): A100 0.32, H100 0.18, by
-/// which two rows of NeMo with 65,536 and more tokens are within 3 %. docs/results/gpu-compute.md has 0.11 to 0.34 for
-/// FlashAttention-2 on an H200. Others: a guess.
-double flash_share(const std::string& family) {
+/// The share of the 16-bit peak that flash attention reaches with the causal half counted, by GPU and kernel.
+///
+/// FlashAttention-2, fitted to 59 rows of MosaicML's llm-foundry on 8 and 16 GPUs with 2,048 to 65,536 tokens: A100
+/// 0.32, H100 0.18. docs/results/gpu-compute.md has 0.11 to 0.34 for it on an H200. cuDNN's kernels, which Transformer
+/// Engine runs for Megatron-LM and NeMo: H100 0.33, fitted to eight rows of NeMo's
+/// docs/source/performance/performance_long_sequence.md with 8,192 to 1,048,576 tokens; Blackwell 0.45, by the rates of
+/// that page's rows of Llama 3 8B on B200, of which nearly all is attention at 1,048,576 tokens. Others: a guess.
+double flash_share(const std::string& family, const std::string& source) {
   if (family == "A100") return 0.32;
-  return family.starts_with("H100") ? 0.18 : 0.5;
+  const bool is_cudnn = source.find("NeMo") != std::string::npos || source.find("Megatron") != std::string::npos;
+  if (family.starts_with("H100")) return is_cudnn ? 0.33 : 0.18;
+  return is_cudnn ? 0.45 : 0.5;
 }
 
 }  // namespace
 
 PlanShares stated_shares(const PlanFigure& row) {
   const PlanGpu* gpu = plan_gpu(row.gpu);
-  return {
-      .gemm = 0, .attention = row.card->flash ? flash_share(gpu == nullptr ? "" : gpu->family) : 0.45, .memory = 0.8};
+  return {.gemm = 0,
+          .attention = row.card->flash ? flash_share(gpu == nullptr ? "" : gpu->family, row.source) : 0.45,
+          .memory = 0.8};
 }
 
 }  // namespace ringsim
