@@ -49,7 +49,7 @@ std::vector<LinkGroup> link_groups(const Topology& topology, const Timeline& tim
     LinkGroup& group = found[name];
     group.links = name;
     group.kind = to_string(topology.link(resource.link).kind);
-    group.link_class = to_string(class_of(topology, topology.link(resource.link)));
+    group.link_class = class_name(topology, topology.link(resource.link));
     ++group.count;
     group.most = std::max(group.most, carried[r]);
     const double utilization =

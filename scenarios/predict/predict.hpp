@@ -33,7 +33,7 @@ struct BottleneckReport {
 struct LinkGroup {
   std::string links;  ///< "node*.nic* -> leaf*"
   std::string kind;
-  std::string link_class;  ///< to_string(LinkClass)
+  std::string link_class;  ///< class_name()
   int count = 0;           ///< of links that carried anything
   Bytes most;              ///< that one of them carried
   double utilization = 0;  ///< the highest: bytes over what the link could have carried in the run

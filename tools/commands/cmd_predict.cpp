@@ -16,6 +16,7 @@
 #include "sim/text/json.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
+#include "sim/topology/topology.hpp"
 #include "tools/command_line/machine_scenario.hpp"
 #include "tools/command_line/made_scenario.hpp"
 #include "tools/commands/commands.hpp"
@@ -143,8 +144,11 @@ Limit limit_of(const Prediction& r, const ExplainedPart& part) {
     const std::vector<std::string> others = others_as_busy(r, part.kind);
     const std::string links = fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
     if (others.empty()) return {part.kind, links, share};
+    std::vector<std::string> words;
+    for (const std::string& other : others)
+      words.push_back(other == to_string(LinkKind::channel) ? "the GPUs' thread blocks" : other + " links");
     return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share,
-            fmt::format("; {} links are equally busy", fmt::join(others, " and "))};
+            fmt::format("; {} are equally busy", fmt::join(words, " and "))};
   }
   if (part.cause == "latency") return {part.cause, latency_words, share};
   if (part.cause == "launch") return {part.cause, "the launch of the collective", share};
