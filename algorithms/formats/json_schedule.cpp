@@ -279,8 +279,8 @@ void read_promise(const Place& root, StoredSchedule& out) {
   for (const Buffer buffer : {in_one ? Buffer::data : Buffer::input, in_one ? Buffer::data : Buffer::output})
     if (spec.chunks[static_cast<std::size_t>(buffer)] == 0)
       root.at("buffers").fail(
-          fmt::format("expected \"{}\", which contains the data of a collective that is {}, found none",
-                      to_string(buffer), to_string(out.placement)));
+          fmt::format("expected the buffer \"{}\", which \"placement\": \"{}\" requires, found none", to_string(buffer),
+                      to_string(out.placement)));
   if (!promise(spec, {}))
     root.at("placement")
         .fail(fmt::format(

@@ -275,7 +275,8 @@ AstraSystem read_system(const AstraFile& file, const AstraOptions& options, cons
     } else if (std::find(without_effect.begin(), without_effect.end(), key) != without_effect.end()) {
       idle.push_back(key);
     } else if (!ignored.has(key)) {
-      place.fail("expected a key with a known effect, found another", fmt::format("to skip it, use --ignore {}", key));
+      place.fail("expected a key that ringsim supports, found another one",
+                 fmt::format("to skip it, use --ignore {}", key));
     }
   }
   if (!has_algorithm)

@@ -50,8 +50,7 @@ void Gunzip::feed(std::string_view packed, std::string& out) {
 
 void Gunzip::end() const {
   if (within_)
-    throw InputError(name_, "expected a complete gzip file, found one that ends too early",
-                     "it is truncated; copy it again");
+    throw InputError(name_, "expected a complete gzip file, found a truncated one", "it is truncated; copy it again");
 }
 
 }  // namespace ringsim

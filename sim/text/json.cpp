@@ -234,7 +234,7 @@ class Explainer {
     advance();
     if (take("}")) return;
     for (const char* expected = "a key in double quotes or '}'";; expected = "a key in double quotes") {
-      if (!token_.starts_with('"')) fail(expected, token_ == "}" ? "no comma after the last key" : "");
+      if (!token_.starts_with('"')) fail(expected, token_ == "}" ? "remove the comma after the last key" : "");
       string();
       if (!take(":")) fail("':' after the key");
       value();
@@ -246,7 +246,7 @@ class Explainer {
   void list() {
     advance();
     if (take("]")) return;
-    for (const char* hint = "";; hint = "no comma after the last value") {
+    for (const char* hint = "";; hint = "remove the comma after the last value") {
       value(hint);
       if (take("]")) return;
       if (!take(",")) fail("',' or ']'");

@@ -231,8 +231,7 @@ TEST_CASE("the catalog makes what it says, and refuses what an algorithm cannot 
   const Algorithm& ring = *find_algorithm("ring");
   CHECK_FALSE(ring.supports(CollectiveOp::pairs));
   CHECK_THROWS_WITH_AS(ring.make({.ranks = 4, .bytes = 1_KiB}, {.numbers = {{"segments", 2}}}),
-                       "ring: segments applies to broadcast, not to all_reduce\n  hint: leave segments out",
-                       InputError);
+                       "ring: segments applies to broadcast, not to all_reduce\n  hint: remove segments", InputError);
   CHECK_THROWS_WITH_AS(find_algorithm("direct")->make({.op = CollectiveOp::pairs, .ranks = 3, .bytes = 1_KiB}, {}),
                        "pairs needs an even number of ranks, found 3", InputError);
   const Algorithm& server = *find_algorithm("parameter_server");

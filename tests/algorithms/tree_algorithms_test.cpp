@@ -348,11 +348,11 @@ TEST_CASE("the catalog refuses settings that an op has no use for, and a barrier
   const Algorithm& ring = *find_algorithm("ring");
   CHECK_THROWS_WITH_AS(
       ring.make({.op = CollectiveOp::broadcast, .ranks = 4}, {.numbers = {{"slices", 2}}, .texts = {}}),
-      "ring: slices applies to all_reduce, reduce_scatter and all_gather, not to broadcast\n  hint: leave slices out",
+      "ring: slices applies to all_reduce, reduce_scatter and all_gather, not to broadcast\n  hint: remove slices",
       InputError);
   CHECK_THROWS_WITH_AS(find_algorithm("direct")->make({.op = CollectiveOp::gather, .ranks = 4},
                                                       {.numbers = {{"shots", 1}}, .texts = {}}),
-                       "direct: shots applies to all_reduce, not to gather\n  hint: leave shots out", InputError);
+                       "direct: shots applies to all_reduce, not to gather\n  hint: remove shots", InputError);
   for (const char* name : {"dissemination", "binomial_tree"})
     CHECK_THROWS_WITH_AS(find_algorithm(name)->make({.op = CollectiveOp::barrier, .ranks = 4, .bytes = 1_KiB}, {}),
                          "a barrier moves no data: expected 0 B, found 1024 B", InputError);

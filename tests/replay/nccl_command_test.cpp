@@ -117,7 +117,7 @@ TEST_CASE("every failure of NCCL or a GPU is reported, with exit code 5, and not
   expect("absent", "ringsim: error: looking for GPUs: no GPU is faked\n  hint: ");
   expect("no library", "ringsim: error: loading NCCL: none is faked\n  hint: ");
   expect("network", "the fake NCCL was set to fail\n  hint: ");
-  expect("stall", "not finished within 50 ms");
+  expect("stall", "did not finish within 50 ms");
   expect("lost", "the fake GPU was set to fail\n  hint: ");
 }
 

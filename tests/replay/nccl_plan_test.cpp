@@ -44,7 +44,7 @@ std::string outcome(const Schedule& schedule, const Plan& plan, bool graph, std:
                     std::chrono::milliseconds patience = 60s) {
   const Came came = replay_alone(schedule, plan, one_run(graph, patience), {.device = {.seed = seed}, .nccl = {}});
   CHECK(came.nothing_held);
-  CHECK(came.aborted == (came.said.find("given up") != std::string::npos));
+  CHECK(came.aborted == (came.said.find("did not finish within") != std::string::npos));
   CHECK(came.expected == plan.abreast);
   return came.said;
 }
@@ -316,7 +316,7 @@ TEST_CASE(
   const auto receive = std::find_if(plan.commands.begin(), plan.commands.end(),
                                     [](const Command& c) { return c.what == What::receive; });
   plan.commands.insert(receive, Command(*receive));
-  CHECK(outcome(schedule, plan, true, 0, 50ms).find("given up") != std::string::npos);
+  CHECK(outcome(schedule, plan, true, 0, 50ms).find("did not finish within") != std::string::npos);
 }
 
 }  // namespace nccl_plan_test

@@ -179,9 +179,11 @@ TEST_CASE("what differs is said") {
   };
   CHECK(warnings(network("FullyConnected", 4), system_of("direct")) ==
         "system.json: keys without effect on one collective in one dimension: scheduling-policy\n");
-  CHECK(has(warnings(network("Switch", 4), system_of("direct")),
-            "messages of direct share the ports of the switch here"));
-  CHECK(has(warnings(ring_of_8, system_of("direct")), "messages of direct share links here"));
+  CHECK(
+      has(warnings(network("Switch", 4), system_of("direct")),
+          "network.yml: in ringsim, messages of direct share the ports of the switch; ASTRA-sim's congestion-unaware"));
+  CHECK(has(warnings(ring_of_8, system_of("direct")),
+            "network.yml: in ringsim, messages of direct share links; ASTRA-sim's congestion-unaware"));
   CHECK(has(warnings(network("Switch", 4), test_delay()),
             "ASTRA-sim also waits after the last message, which takes 30 ns longer"));
 }

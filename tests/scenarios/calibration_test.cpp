@@ -163,7 +163,8 @@ TEST_CASE("a calibration's file is read strictly") {
   const auto wrong = [&](const std::string& text) { return ringsim::test::complaint([&] { read(text); }); };
   CHECK(wrong("{}") ==
         "c.json: expected the key \"factors\", found none\n  hint: `ringsim calibrate` writes these files");
-  CHECK(wrong(R"({"factors": {"file": "other.json"}})").starts_with("c.json: /factors/file: expected a key of"));
+  CHECK(wrong(R"({"factors": {"file": "other.json"}})")
+            .starts_with("c.json: /factors/file: expected a calibration key, found another key"));
   CHECK(wrong(R"({"factors": {"launch": 2}})").starts_with("c.json: /factors/launch: expected a time such as"));
   CHECK(wrong(R"({"factors": {"latency_scale": 1000}})").starts_with("c.json: /factors/latency_scale: expected a nu"));
   CHECK(wrong(R"({"factors": {}, "factor": {}})").find("did you mean \"factors\"?") != std::string::npos);

@@ -312,7 +312,11 @@ TEST_CASE("a variable of what the library has not chosen changes nothing, which 
       {two_hgx_h100, {}, "NCCL_MIN_NCHANNELS", 32, "chooses NVLSTree"},
       {two_hgx_h100, {}, "NCCL_NTHREADS", 256, "chooses NVLSTree"},
       {one_dgx_a100, {"library.env.NCCL_PROTO=LL128"}, "NCCL_NTHREADS", 256, "chooses LL128"},
-      {one_dgx_a100, {"collective.op=all_to_all"}, "NCCL_NTHREADS", 256, "all_to_all is sends"},
+      {one_dgx_a100,
+       {"collective.op=all_to_all"},
+       "NCCL_NTHREADS",
+       256,
+       "all_to_all consists of sends and receives to peers"},
       {one_dgx_a100, {"collective.op=all_gather"}, "NCCL_NVLS_ENABLE", 0, "not modeled for all_gather"}};
   for (const Row& row : rows) {
     CAPTURE(row.variable);
@@ -372,9 +376,11 @@ TEST_CASE("a release older than all that are modeled goes by the rules of the ol
 TEST_CASE("a thread calls GPUs of its own node, as many as all others") {
   CHECK(has(refusal(two_dgx_a100, {"harness.gpus_per_thread=16"}),
             "/harness/gpus_per_thread: expected a divisor of the 8 participating GPUs of a node, found 16"));
-  CHECK(has(refusal(two_dgx_a100, {"harness.gpus_per_thread=3"}), "that divides the 8 GPUs"));
+  CHECK(has(refusal(two_dgx_a100, {"harness.gpus_per_thread=3"}),
+            "expected a divisor of the 8 participating GPUs of a node, found 3"));
   const std::string two = R"(collective.ranks=["node0.gpu0", "node0.gpu1"])";
-  CHECK(has(refusal(one_dgx_a100, {two, "harness.gpus_per_thread=4"}), "that divides the 2 GPUs"));
+  CHECK(has(refusal(one_dgx_a100, {two, "harness.gpus_per_thread=4"}),
+            "expected a divisor of the 2 participating GPUs of a node, found 4"));
   CHECK(point(one_dgx_a100, {two, "harness.gpus_per_thread=2"}).warnings.empty());
   // A thread calls its GPUs for groups of any size.
   CHECK(point(one_dgx_a100, {R"(collective.split="DIV 2")", "harness.gpus_per_thread=8"}).warnings.empty());
@@ -391,11 +397,11 @@ TEST_CASE("settings of what a machine lacks or an operation leaves out change no
   const std::vector<Row> rows = {
       {hgx_h100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=2"}, "NVLS can be chosen without it"},
       {two_dgx_a100, "/library/env/NCCL_NVLS_ENABLE", {"library.env.NCCL_NVLS_ENABLE=0"}, "the machine has no NVLS"},
-      {two_dgx_a100, "/devices/gpu/copy", {"devices.gpu.copy=1 GB/s"}, "in all_reduce no rank copies its own part"},
+      {two_dgx_a100, "/devices/gpu/copy", {"devices.gpu.copy=1 GB/s"}, "in all_reduce, no rank copies its own part"},
       {one_dgx_a100,
        "/devices/gpu/reduce",
        {"devices.gpu.reduce=1 GB/s", "collective.op=all_gather"},
-       "in all_gather no rank adds up its own part"}};
+       "in all_gather, no rank adds its own part"}};
   for (const Row& row : rows) {
     CAPTURE(row.set.front());
     const std::vector<std::string> warnings = point(row.scenario, row.set).warnings;
@@ -420,8 +426,8 @@ TEST_CASE("where the machine has none of the algorithms that are named, it is sa
   CHECK(has(warnings("NVLS", "64 MiB").at(0),
             "/library/env/NCCL_ALGO: NCCL 2.22.3 does not have NVLS here and falls back to Ring"));
   CHECK(has(warnings("NVLS", "1 KiB").at(0), "falls back to Tree"));
-  CHECK(has(warnings("NVLSTree", "1 KiB").at(0), "has no NVLSTree here and falls back to Ring"));
-  CHECK(has(warnings("^Ring,Tree", "64 MiB").at(0), "has no NVLS, NVLSTree, PAT here and falls back to Ring"));
+  CHECK(has(warnings("NVLSTree", "1 KiB").at(0), "does not have NVLSTree here and falls back to Ring"));
+  CHECK(has(warnings("^Ring,Tree", "64 MiB").at(0), "does not have NVLS, NVLSTree, PAT here and falls back to Ring"));
   CHECK(warnings("NVLS,Ring", "64 MiB").empty());
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("a step that no share explains is refused with the arithmetic") {
   CHECK(has(text,
             "s.json: /training/workload/compute/measured/step: expected a step time that is possible with matrix "
             "products at or below the peak, found 1e-05 s: with products at 100 % of the peak, the step takes "));
-  CHECK(has(text, " s computation"));
+  CHECK(has(text, " s of computation"));
 }
 
 TEST_CASE("a measured plan needs its step and plan, and takes the place of gemm") {

@@ -129,7 +129,7 @@ TEST_CASE("variables act as in RCCL, or a warning says that they do not") {
   CHECK(warned({"library.env.NCCL_PROTO=Simple", off.front()}).empty());
   CHECK(point(one_node, {"library.env.NCCL_PROTO=Simple", off.front()}).protocol->name == "simple");
   CHECK(warned({"library.env.NCCL_ALGO=Tree", off.front(), "collective.op=all_gather"})
-            .find("RCCL 2.21.5 has no Tree here and falls back to Ring") != std::string::npos);
+            .find("RCCL 2.21.5 does not have Tree here and falls back to Ring") != std::string::npos);
   CHECK(warned({"library.env.RCCL_MSCCL_ENABLE=0", "collective.op=all_gather"}) ==
         "--set library.env.RCCL_MSCCL_ENABLE=0: /library/env/RCCL_MSCCL_ENABLE: it has no effect, because no MSCCL "
         "schedule applies here\n");

@@ -329,12 +329,12 @@ TEST_CASE("a model that GPUs have no room for is warned of, with the sum, in eve
            {4, R"({"name": "parameter_server", "servers": 2})", "700 MB",
             "0.8 GB on each GPU, which has 0.7 GB: weights 0.4 GB, gradients 0.4 GB"},
            {4, R"({"name": "parameter_server", "mode": "async"})", "2 GB",  // a worker, and what comes in
-            "2.4 GB on gpu0, which has 2.0 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, what comes in "
+            "2.4 GB on gpu0, which has 2.0 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, incoming data "
             "0.8 GB"},
            {4, R"({"name": "parameter_server", "mode": "async", "servers": 1, "every": 4})", "1500 MB",
             "1.6 GB on each GPU, which has 1.5 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB"},
            {2, R"("data_parallel")", "2 GB",
-            "2.3 GB on gpu0, which has 2.0 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, what comes in "
+            "2.3 GB on gpu0, which has 2.0 GB: weights 0.4 GB, gradients 0.4 GB, optimizer 0.8 GB, incoming data "
             "0.4 GB, outputs 0.3 GB"},
            {2, R"("model_parallel")", "700 MB",  // half of the layers
             "0.8 GB on each GPU, which has 0.7 GB: weights 0.2 GB, gradients 0.2 GB, optimizer 0.4 GB"}}) {
@@ -374,7 +374,7 @@ TEST_CASE("a machine's file says what its GPUs have, and the scenario may say ot
   const std::vector<std::string> warnings = warnings_of("hgx-h100", "");
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("llama2_7b with adam needs 134.8 GB on each GPU, which has 85.9 GB (80 GiB): weights 27.0 GB, "
-                         "gradients 27.0 GB, optimizer 53.9 GB, buckets 27.0 GB; without activations") !=
+                         "gradients 27.0 GB, optimizer 53.9 GB, buckets 27.0 GB, excluding activations") !=
         std::string::npos);
   CHECK(warnings_of("hgx-h200", "").empty());  // 141 GiB
   CHECK(warnings_of("hgx-h100", R"(, "gpu_memory": "140 GB")").empty());

@@ -134,9 +134,9 @@ TEST_CASE("results of several files are overlaid, each with its name") {
 
 TEST_CASE("the bound is drawn where results have it, and asked for in vain it is an error") {
   const std::string svg = picture({results("csv", {"--bound"}), "--bound"});
-  CHECK(has(svg, ">what the machine allows</text>"));
+  CHECK(has(svg, ">bound of the machine</text>"));
   CHECK(count(svg, "class=\"bound\"") == 2);  // the line, and the legend's
-  CHECK(!has(picture({results("csv", {"--bound"})}), "what the machine allows"));
+  CHECK(!has(picture({results("csv", {"--bound"})}), "bound of the machine"));
   CHECK(has(refused({results("csv"), "--bound"}).err, "--bound: expected results with bound_us"));
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("a rank that is no gpu of the topology is named with its place in the 
   CHECK(outcome.code == 3);
   CHECK(outcome.err ==
         fmt::format("ringsim: error: {}: /collective/ranks/1: expected the name of a GPU, found \"gpu9\"\n  hint: GPUs "
-                    "are named gpu0 to gpu7; `ringsim topology show` lists the nodes\n",
+                    "are named gpu0 to gpu7; `ringsim topology show` lists them\n",
                     path));
 }
 

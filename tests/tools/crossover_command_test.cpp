@@ -133,7 +133,8 @@ TEST_CASE("one algorithm is nothing to compare, and neither is what no two can s
   const Outcome one = crossover({"--set", "collective.algorithm=ring"});
   CHECK(one.code == 3);
   CHECK(has(one.err,
-            "four.json: /collective/algorithm: expected several algorithms to compare, found one\n  hint: a list "));
+            "four.json: /collective/algorithm: expected several algorithms to compare, found one\n  hint: list "
+            "algorithms or parameters: "));
   const Outcome lonely =
       crossover({"--set", "collective.op=broadcast", "--set", "collective.algorithm=[\"chain\",\"halving_doubling\"]"});
   CHECK(lonely.code == 3);

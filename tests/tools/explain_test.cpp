@@ -368,9 +368,9 @@ TEST_CASE("a change of links that does nothing names the reason, at the top") {
         "-> leaf0 has 12 GB/s)");
   CHECK(has(idle(own[3]),
             "the links that it changes (node*.gpu* -> node*.gpu*) are not on the critical path, although "));
-  CHECK(has(idle(own[3]), "; node*.pcie* -> node*.nic* has 99.9 % of it"));
+  CHECK(has(idle(own[3]), "; node*.pcie* -> node*.nic* takes 99.9 % of it"));
   CHECK(idle(own[5]) == "no message of the collective uses a link that it changes (node*.mem* <-> node*.cpu*)");
-  CHECK(has(idle(own[7]), "have less than 0.1 % of the critical path"));  // 2 us of 49 ms
+  CHECK(has(idle(own[7]), "take less than 0.1 % of the critical path"));  // 2 us of 49 ms
   CHECK(idle(own[9]) == "");                                              // it helps
   CHECK(idle(own[11]) == "");                                             // no change of links
   const std::string text = command("explain", file, own).out;

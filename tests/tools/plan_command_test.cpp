@@ -181,7 +181,7 @@ TEST_CASE("words that plan cannot use are refused, each with what to do") {
   for (const char* option : {"--nodes", "--batch", "--sequence"})
     refused({small(), option, "2"}, 2, std::string(option) + ": expected --node as well");
   refused({small(), "--fabric", "star"}, 2, "--fabric: expected --node as well");
-  refused({small(), "--save", "x.json"}, 2, "--save: expected --node with it");
+  refused({small(), "--save", "x.json"}, 2, "--save: expected --node as well");
   refused({"llama3_8b", "--node", "dgx-h100", "--save", "x.txt"}, 2, "expected a name that ends in .json");
 }
 

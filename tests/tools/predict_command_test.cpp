@@ -154,7 +154,7 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   CHECK(has(all,
             "  each cable is as fast as the 8 NICs of a node, 48 GB/s each, with a latency of 150 ns\n    "
             "(topology.fabric.link)\n"));
-  CHECK(has(all, ", the newest that is modeled (library)\n"));
+  CHECK(has(all, ", the newest release that is modeled (library)\n"));
   CHECK(has(all, "  five sizes (collective.bytes)\n"));
   CHECK(!has(all, "routing"));  // one switch: there is one way
   const std::string leaves = predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB"}).out;
@@ -198,7 +198,8 @@ TEST_CASE("times have one unit, that of the shortest, and are those of the rows"
 
 TEST_CASE("one sentence says what limits each range of sizes, as explain does") {
   const Words words{"all_reduce", "--node", "dgx-a100", "--bytes", "1KiB,2KiB,1GiB"};
-  const std::string out = predict(words).out;
+  std::string out = predict(words).out;
+  for (std::size_t at = out.find("\n  "); at != std::string::npos; at = out.find("\n  ")) out.replace(at, 3, " ");
   const auto share = [&](const std::string& size, std::size_t part) {
     const json why =
         json::parse(run_command({"explain", "dgx-a100", "--set", "collective.bytes=" + size, "--format", "json"}).out);
@@ -223,7 +224,7 @@ TEST_CASE("links that are as busy as those that limit are named with them") {
   CHECK(has(leaves, "\n8 GiB, NVLSTree: limited by the fabric links leaf* -> spine* ("));
   CHECK(has(leaves, "; nic and pcie links\n  are equally busy\n"));
   const std::string star = predict({"all_reduce", "--node", "dgx-a100", "--bytes", "1GiB"}).out;
-  CHECK_FALSE(has(star, "as busy"));
+  CHECK_FALSE(has(star, "equally busy"));
 }
 
 TEST_CASE("what --set lets vary has a column, and sentences of its own") {

@@ -128,7 +128,7 @@ TEST_CASE("a report has both plots, a row per result, the scenario, the versions
         5 + 3);  // a head and 4 points; of the explained one a head and 2 phases
   CHECK(has(page, ">bus bandwidth (GB/s)</text>"));
   CHECK(has(page, ">time</text>"));
-  CHECK(has(page, ">what the machine allows</text>"));
+  CHECK(has(page, ">bound of the machine</text>"));
   CHECK(has(page, "&quot;name&quot;: &quot;plain&quot;"));
   CHECK(has(page, "ringsim run " + scenario + " --set &#39;topology.link.latency=2 us&#39; --bound --report "));
   CHECK(has(page, "model version "));

@@ -138,7 +138,7 @@ TEST_CASE("ranks that stand for others, and runs that are void, leave the pictur
   const std::vector<std::string> one{"--set", R"(sweep={"training.parallel.recompute":["none"]})", "--set",
                                      R"(where=["training.parallel.recompute == 'none'"])"};
   const Outcome outcome = run_command({"run", plans, one[0], one[1], one[2], one[3]});
-  CHECK(has(outcome.out, "96 met others"));
+  CHECK(has(outcome.out, "96 calls overlapped with\n  others and were simulated together"));
   CHECK(has(outcome.out, "2 of 64 ranks represented all"));
   std::vector<std::string> whole = one;
   whole.push_back("--no-fold");

@@ -129,9 +129,10 @@ TEST_CASE("a sweep goes on with what is there, with what is torn, and when the s
   }
   // Of 12 points 4 are new; the others keep their rows.
   const std::string grown = scenario(ringsim::test::replaced(twelve, "[2, 6, 8]", "[2, 6, 8, 12]"));
-  CHECK(run_command({"sweep", grown, "-o", part, "--resume", "--dry-run"}).out ==
-        "points\nin all combinations     16\nexcluded by where   0\nequal to another    0\ndone already       12\nto "
-        "do               4\n");
+  CHECK(
+      run_command({"sweep", grown, "-o", part, "--resume", "--dry-run"}).out ==
+      "points\nin all combinations  16\nexcluded by where     0\nequal to another      0\nalready done         12\nto "
+      "do                 4\n");
   CHECK(run_command({"sweep", grown, "-o", part, "--resume"}).code == 0);
   const std::string again = fresh("again.jsonl");
   CHECK(run_command({"sweep", grown, "-o", again}).code == 0);
@@ -237,8 +238,8 @@ TEST_CASE("equal points are simulated once, and told by --dry-run; so is what `w
     "topology": {"kind": "star", "ranks": [2, 8], "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
     "collective": {"op": "all_reduce", "algorithm": ["ring", "ring"], "bytes": ["1 KiB", "1 MiB"]}})");
   CHECK(run_command({"sweep", file, "--dry-run", "--shard", "1/2"}).out ==
-        "points\nin all combinations     8\nexcluded by where  2\nequal to another   3\nin shard 1/2       2\ndone "
-        "already       0\nto do              2\n");
+        "points\nin all combinations  8\nexcluded by where    2\nequal to another     3\nin shard 1/2         2\n"
+        "already done         0\nto do                2\n");
   CHECK(n_lines(run_command({"sweep", file}).out) == 3);
 }
 
@@ -505,7 +506,7 @@ TEST_CASE("a matrix is made of what run wrote, as it is by run; else merge refus
   const auto refused = run_command({"merge", kept, "-o", "-"});
   CHECK(refused.code == 3);
   CHECK(refused.err == "ringsim: error: " + kept +
-                           ": expected JSON lines, as `ringsim sweep` writes them, found CSV\n  hint: such files can "
+                           ": expected JSON lines, as `ringsim sweep` writes them, found CSV\n  hint: these files can "
                            "only be merged into a matrix: --format matrix --rows COLUMN --columns COLUMN\n");
   // The content tells, not the name.
   const auto missing = run_command({"merge", "/nowhere/all.csv", "-o", "-"});

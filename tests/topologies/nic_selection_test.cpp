@@ -65,9 +65,9 @@ TEST_CASE("a list of NICs without names, and a port that is no number, are refus
       "\"=mlx5_1\" does not match mlx5_10";
   CHECK(refusal("^=") == none);
   CHECK(refusal("mlx5_0:a") ==
-        "expected a port number after the colon, found \"mlx5_0:a\"\n  hint: such as \"mlx5_0:1\"");
+        "expected the number of a port after the colon, found \"mlx5_0:a\"\n  hint: such as \"mlx5_0:1\"");
   CHECK(refusal("mlx5_0:") ==
-        "expected a port number after the colon, found \"mlx5_0:\"\n  hint: such as \"mlx5_0:1\"");
+        "expected the number of a port after the colon, found \"mlx5_0:\"\n  hint: such as \"mlx5_0:1\"");
   // A prefix without a letter would be every NIC's.
   CHECK(refusal(":1") == "expected the name of a NIC before the colon, found \":1\"\n  hint: such as \"mlx5_0:1\"");
   CHECK(refusal("=^mlx5_0") == "expected ^ before =, found \"=^mlx5_0\"\n  hint: such as \"^=mlx5_3\"");

@@ -156,7 +156,7 @@ TEST_CASE("the command writes factors with their provenance, run takes them, and
   const auto outcome = run_command({"calibrate", path, csv, "-o", out});
   REQUIRE(outcome.code == 0);
   CHECK(outcome.err == "");
-  CHECK(outcome.out.find("left at 1.000: " + no_row) != std::string::npos);
+  CHECK(outcome.out.find("kept at 1.000: " + no_row) != std::string::npos);
   CHECK(outcome.out.find("fitted, after   ") != std::string::npos);
   std::ifstream written(out);
   const auto document = nlohmann::json::parse(written);

@@ -333,7 +333,7 @@ TEST_CASE("a table of a release that is not modeled is compared with a warning, 
   CHECK(err("\"nccl\"", "NCCL 2.30.7") == "0 ");
   CHECK(err("\"nccl\"", "RCCL 2.99.1")
             .starts_with("0 ringsim: warning: FILE: the table is for RCCL 2.99.1, which is not modeled; the prediction "
-                         "is for nccl 2.30.7 "));
+                         "is for nccl 2.30.7, which uses different rules (docs/guide/rccl.md)"));
   CHECK(err("\"nccl\"", "RCCL 2.21.5") == "0 ");
   const std::string refused = err(R"({"name": "nccl", "version": "2.31.2"})", "NCCL 2.31.2");
   CHECK(refused.starts_with("3 "));

@@ -537,7 +537,7 @@ TEST_CASE("a longer launch is found and quantified; one thread that calls all GP
   CHECK(now - before == doctest::Approx(7));
   CHECK(trial_named(document["ranges"][0], likely)["median_abs_error"] < 1e-6);
   CHECK(trial_named(document["ranges"][0], likely)["fitted"] == true);
-  CHECK(has(document["ranges"][0]["facts"][0], "7.0 us: launch"));
+  CHECK(has(document["ranges"][0]["facts"][0], "7.0 us: the launch or the benchmark harness"));
 
   const json in_turn = explained(one_dgx_a100, small, times(one_dgx_a100, small, {"harness.gpus_per_thread=8"}), 8);
   CHECK(in_turn["ranges"][0]["likely"] == "one thread calls 8 GPUs (-g 8)");
@@ -558,7 +558,7 @@ TEST_CASE("a launch that only some rows show is refused, because it would spoil 
   CHECK((*launch)["breaks"]["rows"] == 3);
   CHECK((*launch)["breaks"]["of"] == 3);
   CHECK((*launch)["explains"] == false);
-  CHECK(has(range["verdict"], "with it, 3 of the 3 rows that agree now would not"));
+  CHECK(has(range["verdict"], "with this change, 3 of the 3 rows that agree now would not"));
 }
 
 TEST_CASE("a bandwidth that a ring cannot have is called so, and sums in switches are found") {
@@ -589,7 +589,7 @@ TEST_CASE("rows that agree are in no range, and the table fits a terminal") {
       run_command({"compare", "--explain", folder + "/validate/measured/tables/aic-h100-1n8g-all_reduce.json",
                    folder + "/validate/measured/tables/aic-h100-1n8g-all_reduce.csv"});
   REQUIRE(outcome.code == 0);
-  CHECK(has(outcome.out, "\n16 KiB, Ring LL: predicted 10."));
+  CHECK(has(outcome.out, "\n16 KiB, Ring LL: the prediction is 10."));
   CHECK(has(outcome.out, "NVLS       Simple"));
   std::istringstream lines(outcome.out);
   for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(characters(line) <= 100, line);
@@ -612,9 +612,9 @@ TEST_CASE("what the table says was forced, and the scenario leaves open, is warn
   const std::string table = "# library: NCCL 2.27.3\n# protocol: Simple\n" +
                             table_of(small, times(one_dgx_a100, small, {"library.env.NCCL_PROTO=Simple"}), 8);
   const std::string measured = temporary_file("m.csv", table), scenario = temporary_file("s.json", one_dgx_a100);
-  CHECK(
-      has(run_command({"compare", "--explain", scenario, measured}).err,
-          "it says protocol Simple, the scenario leads to LL at 1 KiB; --set library.env.NCCL_PROTO=Simple forces it"));
+  CHECK(has(run_command({"compare", "--explain", scenario, measured}).err,
+            "the file states protocol Simple, but the scenario leads to LL at 1 KiB; to force it, add --set "
+            "library.env.NCCL_PROTO=Simple"));
   CHECK(run_command({"compare", "--explain", scenario, measured, "--set", "library.env.NCCL_PROTO=Simple"}).err == "");
 }
 

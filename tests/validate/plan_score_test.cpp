@@ -252,7 +252,7 @@ TEST_CASE("a plan that ringsim refuses is left out with the refusal, and the nex
   three.rows[0].data = 1;
   three.rows[1].step = three.rows[2].step = simulated(usual(), 0.5);
   const PlanScore score = score_plans(three, in_turn(PlanInput::first));
-  CHECK(has(score.rows[0].reason, "expected a number that divides the layers, 4, found 8"));
+  CHECK(has(score.rows[0].reason, "expected a number that divides the number of layers, 4, found 8"));
   CHECK(score.rows[1].status == ScoredPlan::Status::input);
   CHECK(score.rows[2].status == ScoredPlan::Status::scored);
 }
@@ -321,7 +321,7 @@ TEST_CASE("the command scores tables of plans; every row is in csv and json, sco
   const auto lines = run_command({"scorecard", "--training", folder.string(), "--format", "csv"});
   CHECK(lines.out.starts_with("id,table,source,system,model,gpu,gpus,precision,plan,status,because,measured_s,"));
   CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 4);
-  CHECK(has(lines.err, "other.csv: not read"));
+  CHECK(has(lines.err, "other.csv: ignored because its columns are not those of a table of plans"));
   CHECK(run_command({"scorecard", "--training", folder.string(), "-o", csv}).code != 0);
 }
 

@@ -114,7 +114,8 @@ std::set<std::vector<std::string>> by_force(const Json& document, int gpus, int 
               const auto is_refused = [&] {
                 return complaint([&] { ScenarioFile::parse(plan.dump(), "s.json").point(0); }) != "";
               };
-              if (is_refused() && p > 1) {  // stages that divide the layers only with embedding and loss
+              const auto layers = document["training"]["workload"]["transformer"]["layers"].get<int>();
+              if (layers % p != 0) {  // stages that divide the layers only with embedding and loss
                 put("account_for_embedding", true, "true");
                 put("account_for_loss", true, "true");
               }

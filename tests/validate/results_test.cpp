@@ -114,7 +114,7 @@ TEST_CASE("two different rows of one key, rows of two models, and rows without k
             ":1, which has the same key, found another\n  hint: one of them was changed or is damaged");
   const std::string model = temporary_file("model", row("b", R"({"n":2})", 1, "", 3));
   CHECK(complaint({one, model})
-            .starts_with(model + ":1: expected a row of ringsim 1, model 2, as " + one +
+            .starts_with(model + ":1: expected a row of ringsim 1, model 2, like " + one +
                          ":1, found a row of ringsim 1, model 3\n"));
   const std::string keyless =
       temporary_file("keyless", test::replaced(good, "\"key\":\"" + key_of("a", R"({"n":1})") + "\",", ""));

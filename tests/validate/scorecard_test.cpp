@@ -115,7 +115,7 @@ TEST_CASE("a table of a release that is not modeled is scored only if its scenar
           score(published(csv, machine + R"("collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "1 B"}})"),
                 predict_all);
         }) ==
-        "four.csv: # library: expected an NCCL release up to 2.30.7, the newest release that is modeled, found NCCL "
+        "four.csv: # library: expected an NCCL release up to 2.30.7, the newest that is modeled, found NCCL "
         "2.32.6\n  hint: newer releases use different rules (docs/guide/nccl.md, Newer releases); with \"library\": "
         "\"nccl\", four.json predicts 2.30.7, with a warning");
 }

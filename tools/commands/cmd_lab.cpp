@@ -348,7 +348,7 @@ Command lab_run_command() {
 Command lab_down_command() {
   return {.name = "lab down",
           .group = Group::replay,
-          .summary = "Remove the network of a scenario, or all networks and leftovers of ended processes",
+          .summary = "Remove a scenario's network, or all networks and leftovers of ended processes",
           .example = "ringsim lab down",
           .details = "Requires root and iproute2.",
           .prepare = with<LabArguments>(declare_down, execute_down)};

@@ -146,7 +146,9 @@ Limit limit_of(const Prediction& r, const ExplainedPart& part) {
     if (others.empty()) return {part.kind, links, share};
     std::vector<std::string> words;
     for (const std::string& other : others)
-      words.push_back(other == to_string(LinkKind::channel) ? "the GPUs' thread blocks" : other + " links");
+      if (other != to_string(LinkKind::channel)) words.push_back(other);
+    if (!words.empty()) words.back() += " links";
+    if (words.size() < others.size()) words.emplace_back("thread blocks of the GPUs");
     return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share,
             fmt::format("; {} are equally busy", fmt::join(words, " and "))};
   }

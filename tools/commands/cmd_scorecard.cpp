@@ -80,7 +80,7 @@ void declare(Options& options, ScorecardArguments& scorecard) {
       .fallback = "group";
   options.changes("--set", scorecard.score.set,
                   "change every scenario; keys below library change only the library column, and with --training only "
-                  "the predictions of ringsim change, such as by training.slowdown=1.03");
+                  "the predictions of ringsim are affected, for example by training.slowdown=1.03");
   options.flag("--only-library", scorecard.score.only_library,
                "skip predictions without a library, which take most of the time");
   options.flag("--launch-given", scorecard.score.launch_given,

@@ -61,7 +61,7 @@ void declare(Options& options, SweepArguments& sweep) {
   options
       .read(
           "--shard", "I/N", [&sweep](const std::string& text) { sweep.shard = parse_shard(text); },
-          "simulate only part I of N parts of about equal duration")
+          "simulate only part I of N, split so that all parts take about the same time")
       .fallback = "the task of the Slurm job array, if any, else all points";
   options.file("-o,--output", "FILE", sweep.output,
                "write the results to FILE as JSON lines; - writes to standard output");

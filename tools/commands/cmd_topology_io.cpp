@@ -294,7 +294,7 @@ int execute(const ExportArguments& arguments) {
 Command topology_import_command() {
   return {.name = "topology import",
           .group = Group::look,
-          .summary = "Import NCCL topology XML, `nvidia-smi topo -m` output or an ASTRA-sim network.yml",
+          .summary = "Import NCCL topology XML, `nvidia-smi topo -m` output or ASTRA-sim network.yml",
           .example = "ringsim topology import topo.xml --nvlink dgx-1v --nic \"100 Gb/s\" -o machine.json",
           .details =
               "Writes a machine file, or a scenario if FILE is an ASTRA-sim network. `ringsim list nodes` lists the "

@@ -28,7 +28,7 @@ Command lab_run_command() {
   return left_out("lab run", "Replay over TCP in the network built by `lab up`, or in a temporary one");
 }
 Command lab_down_command() {
-  return left_out("lab down", "Remove the network of a scenario, or all networks and leftovers of ended processes");
+  return left_out("lab down", "Remove a scenario's network, or all networks and leftovers of ended processes");
 }
 Command probe_command() { return left_out("probe", "Measure the links of this machine's GPUs"); }
 

@@ -90,7 +90,8 @@ measured::Found found_in(std::string_view text, const std::string& name) {
 std::string measured_formats() {
   return "    output of nccl-tests, rccl-tests and mscclpp-test, and logs that contain it\n    JSON of nccl-tests "
          "(-J), including within a log; JSON and CSV of rccl-tests (-x)\n    output of the OSU collective benchmarks\n "
-         "   CSV, or a table with bars, with column names in the first line: bytes, or\n      size_KiB, size_MiB, ...; "
+         "   CSV, or a table with | between columns, names in the first line: bytes, or\n      size_KiB, size_MiB, "
+         "...; "
          "time_us, or time_ms, latency_us, ...; and\n      optionally in_place_us, min_us, max_us, algbw_GBps, "
          "busbw_GBps, wrong,\n      collective, ranks; or the names that nccl-tests and cloudai print";
 }

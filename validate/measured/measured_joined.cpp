@@ -174,7 +174,7 @@ std::vector<MeasuredRow> merge_repetitions(const RunRows& run, bool from_benchma
   return rows;
 }
 
-/// "1 MiB in 100 us in run 1 (line 3) and in 200 us in run 2 (line 7)".
+/// "1 MiB in 100 us in run 1 (line 3) and 200 us in run 2 (line 7)".
 std::string where_apart(const std::vector<std::pair<MeasuredRow, const RunRows*>>& same) {
   const auto less = [](const auto& a, const auto& b) { return a.first.time_us < b.first.time_us; };
   const auto [least, most] = std::minmax_element(same.begin(), same.end(), less);

@@ -133,25 +133,25 @@ class FlightReader {
   std::int64_t number_of(const json& entry, const char* key) const {
     const json& value = value_of(entry, key);
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(most_number))
-      fail(fmt::format("expected \"{}\" as a whole number from 0 to 2^60, found {}", key, found(value)));
+      fail(fmt::format("expected \"{}\" to be a whole number from 0 to 2^60, found {}", key, found(value)));
     return value.get<std::int64_t>();
   }
 
   std::string text_of_key(const json& entry, const char* key) const {
     const json& value = value_of(entry, key);
-    if (!value.is_string()) fail(fmt::format("expected \"{}\" as text, found {}", key, found(value)));
+    if (!value.is_string()) fail(fmt::format("expected \"{}\" to be a string, found {}", key, found(value)));
     return value.get<std::string>();
   }
 
   bool truth(const json& entry, const char* key, bool otherwise) const {
     const auto at = entry.find(key);
     if (at == entry.end()) return otherwise;
-    if (!at->is_boolean()) fail(fmt::format("expected \"{}\" as true or false, found {}", key, found(*at)));
+    if (!at->is_boolean()) fail(fmt::format("expected \"{}\" to be true or false, found {}", key, found(*at)));
     return at->get<bool>();
   }
 
   std::int64_t elements_of(const json& shape, const std::string& key) const {
-    if (!shape.is_array()) fail(fmt::format("expected \"{}\" as lists of numbers, found {}", key, found(shape)));
+    if (!shape.is_array()) fail(fmt::format("expected \"{}\" to be lists of numbers, found {}", key, found(shape)));
     std::int64_t elements = 1;
     for (const json& dim : shape) {
       const auto next = dim.is_number_unsigned() && dim.get<std::uint64_t>() <= static_cast<std::uint64_t>(most_number)
@@ -167,10 +167,10 @@ class FlightReader {
   FlightTensors tensors_of(const json& entry, const std::string& way) {
     const std::string shapes_key = way + "_sizes", types_key = way + "_dtypes";
     const json& shapes = value_of(entry, shapes_key.c_str());
-    if (!shapes.is_array()) fail(fmt::format("expected \"{}\" as a list, found {}", shapes_key, found(shapes)));
+    if (!shapes.is_array()) fail(fmt::format("expected \"{}\" to be a list, found {}", shapes_key, found(shapes)));
     const auto types = entry.find(types_key);  // older dumps lack it
     if (types != entry.end() && !types->is_array())
-      fail(fmt::format("expected \"{}\" as a list, found {}", types_key, found(*types)));
+      fail(fmt::format("expected \"{}\" to be a list, found {}", types_key, found(*types)));
     FlightTensors tensors;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -178,7 +178,8 @@ class FlightReader {
       tensors.elements += elements;
       std::optional<int> size;
       if (types != entry.end() && i < types->size()) {
-        if (!(*types)[i].is_string()) fail(fmt::format("expected \"{}\" as texts, found {}", types_key, found(*types)));
+        if (!(*types)[i].is_string())
+          fail(fmt::format("expected \"{}\" to be a list of strings, found {}", types_key, found(*types)));
         const std::string name = beginning_of((*types)[i].get<std::string>(), 64);
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
         size = element_bytes(name);
@@ -260,7 +261,7 @@ class FlightReader {
     call.record = number_of(entry, "record_id");
     const json& group = value_of(entry, "process_group");
     if (!group.is_array() || group.empty() || !group[0].is_string())
-      fail(fmt::format("expected \"process_group\" as a list of name and description, found {}", found(group)));
+      fail(fmt::format("expected \"process_group\" to be a list of a name and a description, found {}", found(group)));
     call.group = group_of(group[0].get<std::string>());
     if (group.size() > 1 && group[1].is_string() && dump_.groups[call.group].description.empty())
       dump_.groups[call.group].description = group[1].get<std::string>();
@@ -272,7 +273,7 @@ class FlightReader {
     else if (state == "started")
       call.state = CallState::started;
     else if (state != "scheduled")
-      fail(fmt::format("expected \"state\" as scheduled, started or completed, found {}", in_quotes(state)));
+      fail(fmt::format("expected \"state\" to be scheduled, started or completed, found {}", in_quotes(state)));
     call.has_timed_out = call.state != CallState::completed && truth(entry, "retired", false);
     const auto started = entry.find("time_discovered_started_ns");
     const bool saw_start = started != entry.end() && started->is_number() && *started != 0;
@@ -280,7 +281,7 @@ class FlightReader {
     if (const auto duration = entry.find("duration_ms"); duration != entry.end() && !duration->is_null()) {
       constexpr double longest_ms = 1e12;  // 31 years
       if (!duration->is_number() || !(duration->get<double>() >= 0) || duration->get<double>() > longest_ms)
-        fail(fmt::format("expected \"duration_ms\" as a number of ms, found {}", found(*duration)));
+        fail(fmt::format("expected \"duration_ms\" to be a number of ms, found {}", found(*duration)));
       call.duration_ns = std::llround(duration->get<double>() * 1e6);
     }
     call.place = place_of(entry);

@@ -236,11 +236,12 @@ class Causes {
                         .ranks = without,
                         .group = group.title()});
         if (const auto lost = group.in(Standing::not_in_dump); !lost.empty())
-          unknown_.say({.text = fmt::format("it is unknown if {} {} called {}, because the dumps no longer contain the "
-                                            "calls of this group; increase TORCH_FR_BUFFER_SIZE",
-                                            those(lost), lost.size() == 1 ? "has" : "have", call),
-                        .ranks = lost,
-                        .group = group.title()});
+          unknown_.say(
+              {.text = fmt::format("it is unknown whether {} {} called {}, because the dumps no longer contain the "
+                                   "calls of this group; increase TORCH_FR_BUFFER_SIZE",
+                                   those(lost), lost.size() == 1 ? "has" : "have", call),
+               .ranks = lost,
+               .group = group.title()});
         break;
     }
   }

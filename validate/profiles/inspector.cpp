@@ -95,13 +95,14 @@ class InspectorReader {
   std::int64_t whole(const json& object, const char* key, std::int64_t most) const {
     const json& value = member(object, key);
     const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
-    if (!fits) fail(fmt::format("expected \"{}\" as a whole number from 0 to {}, found {}", key, most, shown(value)));
+    if (!fits)
+      fail(fmt::format("expected \"{}\" to be a whole number from 0 to {}, found {}", key, most, shown(value)));
     return value.get<std::int64_t>();
   }
 
   std::string text(const json& object, const char* key) const {
     const json& value = member(object, key);
-    if (!value.is_string()) fail(fmt::format("expected \"{}\" as text, found {}", key, shown(value)));
+    if (!value.is_string()) fail(fmt::format("expected \"{}\" to be a string, found {}", key, shown(value)));
     return value.get<std::string>();
   }
 
@@ -143,7 +144,7 @@ class InspectorReader {
   static bool deeper_than_64(int depth, json::parse_event_t, json&) { return depth <= 64; }
 
   void take_header(const json& value) {
-    if (!value.is_object()) fail(fmt::format("expected \"header\" as an object, found {}", shown(value)));
+    if (!value.is_object()) fail(fmt::format("expected \"header\" to be an object, found {}", shown(value)));
     Header header;
     header.rank = static_cast<std::uint32_t>(whole(value, "rank", file_.limits().ranks));
     header.n_ranks = static_cast<std::uint32_t>(whole(value, "n_ranks", file_.limits().ranks));
@@ -157,7 +158,7 @@ class InspectorReader {
   }
 
   void take_metadata(const json& value) {
-    if (!value.is_object()) fail(fmt::format("expected \"metadata\" as an object, found {}", shown(value)));
+    if (!value.is_object()) fail(fmt::format("expected \"metadata\" to be an object, found {}", shown(value)));
     if (const std::string version = text_or_empty(value, "inspector_output_format_version"); !version.empty()) {
       if (!version.starts_with("v4.") && !version.starts_with("4."))
         fail(fmt::format("expected format v4.0 to v4.3, found {}", in_quotes(version)),
@@ -181,7 +182,7 @@ class InspectorReader {
   }
 
   void take_stats(const json& stats) {
-    if (!stats.is_object()) fail(fmt::format("expected \"dump_stats\" as an object, found {}", shown(stats)));
+    if (!stats.is_object()) fail(fmt::format("expected \"dump_stats\" to be an object, found {}", shown(stats)));
     Process& process = this_process();
     std::uint64_t all = 0;
     for (const char* key : {"coll_dropped_total", "p2p_dropped_total"})
@@ -196,7 +197,7 @@ class InspectorReader {
   }
 
   void take_call(const json& perf, const std::string& kind) {
-    if (!perf.is_object()) fail(fmt::format("expected \"{}_perf\" as an object, found {}", kind, shown(perf)));
+    if (!perf.is_object()) fail(fmt::format("expected \"{}_perf\" to be an object, found {}", kind, shown(perf)));
     if (!header_)
       fail("expected a \"header\" on this line or an earlier one, found none", "the start of the file is missing");
     if (waiting_.size() + profile_.calls.size() >= file_.limits().records)
@@ -217,7 +218,7 @@ class InspectorReader {
     }
     const json& time = member(perf, (kind + "_exec_time_us").c_str());
     if (!time.is_number() || !(time.get<double>() >= 0) || time.get<double>() > static_cast<double>(longest_us))
-      fail(fmt::format("expected \"{}_exec_time_us\" as a number of us, found {}", kind, shown(time)));
+      fail(fmt::format("expected \"{}_exec_time_us\" to be a number of us, found {}", kind, shown(time)));
     call.end_ns = std::llround(time.get<double>() * 1000.0);
     const auto name_of = [&](const char* suffix) {
       const std::string name = text_or_empty(perf, (kind + suffix).c_str());
@@ -241,7 +242,7 @@ class InspectorReader {
   /// A verbose log has when the kernel of each channel started and stopped. The call begins with the first; it lasts as
   /// long as "exec_time" says, that of the longest channel (NVIDIA/nccl issue 1900).
   void take_stamps(const json& trace, const std::string& kind, Call& call) const {
-    if (!trace.is_object()) fail(fmt::format("expected \"event_trace_ts\" as an object, found {}", shown(trace)));
+    if (!trace.is_object()) fail(fmt::format("expected \"event_trace_ts\" to be an object, found {}", shown(trace)));
     if (trace.contains(kind + "_start_ts"))
       call.launch_ns = 1000 * whole(trace, (kind + "_start_ts").c_str(), latest_us);
     const auto kernels = trace.find("kernel_events");

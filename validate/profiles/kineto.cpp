@@ -379,7 +379,7 @@ class KinetoReader {
   }
 
   void take_kernel(std::int64_t begin, std::int64_t length, const json& args, std::uint64_t at) {
-    if (!args.is_object()) fail(at, "expected \"args\" as an object, found something else", not_a_trace);
+    if (!args.is_object()) fail(at, "expected \"args\" to be an object, found something else", not_a_trace);
     ++source_.kernels;
     count_record(profile_.calls.size() + kernels_.size(), at);
     Kernel kernel;

@@ -277,7 +277,7 @@ void TraceEvents::feed(std::string_view piece) {
 
 void TraceEvents::end() const {
   if (next_ != Next::nothing)
-    fail(before_, "a whole " + document_.what, "a file that ends too early",
+    fail(before_, "a whole " + document_.what, "a truncated file",
          "it is truncated; copy it again, or wait until the program has finished writing it");
   if (!has_events_ && !document_.may_lack_events)
     fail(before_, fmt::format("a list \"{}\"", document_.events), "none", "it is not a " + document_.what);

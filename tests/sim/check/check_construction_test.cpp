@@ -144,13 +144,13 @@ TEST_CASE("pieces that overlap, or leave chunks over, are refused") {
   REQUIRE(by_construction(on_stretches(two_stretches())));
   Piecewise overlapping = two_stretches();
   overlapping.cut.chunks[data] = 3;  // piece 1 begins within piece 0
-  check_refused(on_stretches(overlapping), "both touch data[");
+  check_refused(on_stretches(overlapping), "both access data[");
   overlapping.cut.chunks[data] = 5;  // apart, and the last one beyond the end
   check_refused(on_stretches(overlapping), "is outside its buffer");
   Piecewise same = two_stretches();
   same.cut.parts = true;
   same.cut.pieces = 1;  // both pieces in one place
-  check_refused(on_stretches(same), "both touch data[");
+  check_refused(on_stretches(same), "both access data[");
   Schedule missing = on_stretches(two_stretches());
   missing.layout[data] = Layout::near_equal(1200_B, 12);  // room for three pieces
   check_refused(missing, "data[");

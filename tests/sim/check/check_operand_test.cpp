@@ -81,7 +81,7 @@ TEST_CASE("an operand is read: what writes it at the same time is a race, and so
   WrittenSchedule together = chain();
   together.steps[1][0][0].send(2, scratch(0));
   together.steps[1][0].erase(together.steps[1][0].begin() + 1);
-  CHECK(verdict(together).find("both touch scratch[0]") != std::string::npos);
+  CHECK(verdict(together).find("both access scratch[0]") != std::string::npos);
 }
 
 TEST_CASE("operand and sum are of one size and do not overlap, and the operand holds something") {

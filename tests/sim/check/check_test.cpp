@@ -260,7 +260,7 @@ TEST_CASE("to wait for the first of two reads orders no write after the second")
       CHECK(verdict(t) == "accepted");
     else
       CHECK(verdict(t).find("rank 0, lane 0, step 1, operation 0 (send data[0] to actor 2) and rank 0, lane 1, step 0, "
-                            "operation 0 (receive data[0] from actor 1): both touch data[0]") != std::string::npos);
+                            "operation 0 (receive data[0] from actor 1): both access data[0]") != std::string::npos);
   }
 }
 

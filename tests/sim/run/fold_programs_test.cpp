@@ -281,7 +281,7 @@ TEST_CASE("the command folds a step of 1024 ranks and 25 buckets; one of 256 is 
     if (!folds) words.push_back("--no-fold");
     const auto result = test::run_command(words);
     CHECK(result.code == 0);
-    CHECK((result.out.find(R"("folded": "256 ranks)") != std::string::npos) == folds);
+    CHECK((result.out.find(R"("folded": "one rank represents 256: )") != std::string::npos) == folds);
     std::vector<std::string> lines;  // which of all ranks' equal ports is the bottleneck may differ
     for (std::size_t at = 0; at < result.out.size(); at = result.out.find('\n', at) + 1) {
       const std::string line = result.out.substr(at, result.out.find('\n', at) - at);

@@ -47,7 +47,7 @@ TEST_CASE("damaged gzip is refused: cut anywhere, a byte changed, other bytes af
   for (std::size_t size = 1; size < file.size(); ++size) {
     CAPTURE(size);
     CHECK(test::complaint([&] { unpacked(file.substr(0, size), 4); }) ==
-          "x.gz: expected a complete gzip file, found one that ends too early\n  hint: it is truncated; copy it again");
+          "x.gz: expected a complete gzip file, found a truncated one\n  hint: it is truncated; copy it again");
   }
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {

@@ -249,7 +249,7 @@ TEST_CASE("where no path leads, the error names both ends and what is missing") 
   }
   const Topology islands = split.builder.build();
   CHECK(message(islands, {}, "g0", "g1") ==
-        "no path from g0 to g1: the fabric connects no NIC of the host of the host of g0 to one of g1's\n  hint: cable "
+        "no path from g0 to g1: the fabric connects no NIC of the host of g0 to one of g1's\n  hint: cable "
         "both to connected switches; if only rails are connected, allow PXN");
   Sketch joined;
   for (const char* name : {"g0", "n0"}) joined.node(name, 0);
