@@ -196,7 +196,7 @@ bool fits_sweep(Draw& draw, Json& scenario) {
 void hold_merged(Trial& trial) {
   const std::string file = file_with("metamorphic.json", json_text(trial.scenario, 2));
   const std::string counted = output_of(trial, {"sweep", file, "--dry-run"});
-  trial.require(counted.find("to do              3\n") != std::string::npos, "expected 3 points, found: " + counted);
+  trial.require(counted.find("to do                3\n") != std::string::npos, "expected 3 points, found: " + counted);
   const std::string whole = file_with("whole.jsonl", output_of(trial, {"sweep", file, "-j", "1"}));
   std::vector<std::string> shards, merge{"merge"};
   for (const char* shard : {"2/2", "1/2"})
