@@ -249,7 +249,10 @@ Field make_scenario_field() {
                                     .varies = false}},
                        .varies = false}},
           .one_of = {{"collective", "training", "inference", "trace"}},
-          .varies = false};
+          .varies = false,
+          .foreign = {{"ringsim_schedule",
+                       "this file is a schedule: `ringsim schedule check FILE` checks it; in a scenario, use it as the "
+                       "algorithm: {\"file\": \"FILE\"}"}}};
 }
 
 }  // namespace

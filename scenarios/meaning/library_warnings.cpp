@@ -249,6 +249,20 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
     warn("RCCL_MSCCL_ENABLE", "it has no effect, because no MSCCL schedule applies here");
 }
 
+/// Links that are down from the start on: the library of a job that begins then would not use them.
+void warn_of_faults(const Canonical& faults, const char* library, const Blame& blame, Scenario& scenario) {
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const Canonical& fault = faults[i];
+    if (fault.value("state", "") != "down" || fault.value("at", std::int64_t{0}) > 0) continue;
+    scenario.warnings.push_back(fmt::format(
+        "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is running when the link goes "
+        "down; a job that starts later avoids the link: for that, remove it from the machine file (`ringsim topology "
+        "export --to machine`), or exclude a NIC with NCCL_IB_HCA",
+        blame.where(fmt::format("/faults/{}", i)), library));
+    return;
+  }
+}
+
 }  // namespace
 
 void warn_of_library(const Canonical& canonical, const Json& written, const Blame& blame, Scenario& scenario) {
@@ -264,6 +278,7 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     (is_rccl ? warn_of_rccl : warn_of_nccl)(canonical, written, uses, blame, scenario);
     if (!uses.empty() && says("gpu") && !file_varies(scenario, "collective.op"))
       warn_of_own_part(canonical["devices"]["gpu"], uses, blame, scenario);
+    if (canonical.contains("faults")) warn_of_faults(canonical["faults"], is_rccl ? "RCCL" : "NCCL", blame, scenario);
     if (canonical.contains("harness"))
       for (const auto& [key, value] : canonical["harness"].items())
         if (key != "gpus_per_thread") warn(fmt::format("/harness/{}", key), "it is not modeled");

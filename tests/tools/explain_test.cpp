@@ -148,7 +148,7 @@ TEST_CASE("one slow NIC of 64 is named first, with its fault") {
   CHECK(what_if(document, "nic and nvlink 2x") == nullptr);  // the NIC alone gains 39 of 50 %
 }
 
-TEST_CASE("what is said to help most is the largest gain of all that the tables below list") {
+TEST_CASE("what is said to help most is the largest gain that the tables list, or a repair that gains nearly as much") {
   struct Case {
     std::string file;
     Words set;
@@ -171,12 +171,15 @@ TEST_CASE("what is said to help most is the largest gain of all that the tables 
     REQUIRE(listed.size() >= 3);
     const auto best = std::min_element(listed.begin(), listed.end(),
                                        [](const Listed& a, const Listed& b) { return a.change < b.change; });
-    CHECK(said.change == best->change);
+    if (said.label == "without faults")
+      CHECK(said.change <= 0.95 * best->change);
+    else
+      CHECK(said.change == best->change);
     CHECK(std::any_of(listed.begin(), listed.end(),
                       [&](const Listed& a) { return a.label == said.label && a.change == said.change; }));
     reference_is_best += said.label.starts_with("all links") ? 1 : 0;
   }
-  CHECK(reference_is_best >= 2);  // which is no advice, and was left out of the sentence though it is in the table
+  CHECK(reference_is_best >= 1);  // which is no advice, and was left out of the sentence though it is in the table
 }
 
 TEST_CASE("of a slow NIC behind PCIe, which limits next, both together are tried, and what they gain is said") {

@@ -227,6 +227,16 @@ TEST_CASE("links that are as busy as those that limit are named with them") {
   CHECK_FALSE(has(star, "equally busy"));
 }
 
+TEST_CASE("a link with a fault is named, with what the fault does to it") {
+  const std::string out = predict({"all_reduce", "--node", "dgx-h100", "--nodes", "8", "--bytes", "1GiB", "--set",
+                                   R"(faults=[{"link": "node5.nic3", "bandwidth": "50%"}])"})
+                              .out;
+  const std::string words = std::regex_replace(out, std::regex(R"(\n +)"), " ");  // sentences are wrapped
+  CHECK(has(words, "Tree: limited by the nic link "));
+  CHECK(has(words, "node5.nic3"));
+  CHECK(has(words, ", where a fault cuts it from 48 GB/s to 24 GB/s ("));
+}
+
 TEST_CASE("what --set lets vary has a column, and sentences of its own") {
   const Words words{"all_reduce",           "--node", "dgx-h100", "--nodes", "4", "--bytes", "1GiB", "--set",
                     "topology.nodes=[2, 4]"};

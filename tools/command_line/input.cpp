@@ -106,8 +106,9 @@ ScenarioText read_input(const std::string& path, const MachineWords& cluster, co
   return read_any(path, "a scenario file", cluster, collective);
 }
 
-ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster) {
-  const ScenarioText input = read_input(path, cluster);
+ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster,
+                           const CollectiveWords& collective) {
+  const ScenarioText input = read_input(path, cluster, collective);
   return ScenarioFile::parse(input.text, input.name, set);
 }
 

@@ -24,7 +24,7 @@ ScenarioText read_input(const std::string& path, const MachineWords& cluster, co
 
 /// The scenario with the changes of --set. Throws InputError as ScenarioFile::load().
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set,
-                           const MachineWords& cluster = {});
+                           const MachineWords& cluster = {}, const CollectiveWords& collective = {});
 
 /// For processes that MPI started: it gives standard input to one of them alone. Throws UsageError for "-".
 void refuse_standard_input(const std::string& path);

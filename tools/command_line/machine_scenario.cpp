@@ -91,7 +91,9 @@ Json node_of(const std::string& node, std::vector<Assumption>& assumptions) {
   if (is_file)
     throw InputError("--node",
                      fmt::format("expected a machine file (.json) or NCCL's topology XML (.xml), found {}", node),
-                     fmt::format("`ringsim topology import {} -o mine.json` makes a machine file", node));
+                     fmt::format("`ringsim topology import {} -o mine.json` makes a machine file, for the output of "
+                                 "`nvidia-smi topo -m` with --like NODE",
+                                 node));
   throw InputError("--node", fmt::format("expected a machine name or a file, found \"{}\"", node), preset_hint(node));
 }
 

@@ -172,8 +172,14 @@ std::string text_of(const std::vector<CrossoverGroup>& groups, const CrossoverAr
   fail_invariant("a crossover is written in one of three formats");
 }
 
+/// What is compared on a machine that takes the place of a scenario.
+CollectiveWords compared_collective() {
+  return {.bytes = {{"from", "1 KiB"}, {"to", "1 GiB"}, {"factor", 4}},
+          .algorithms = {"ring", "halving_doubling", "double_binary_tree"}};
+}
+
 int execute(const CrossoverArguments& arguments) {
-  const ScenarioText input = read_input(arguments.scenario, arguments.machine);
+  const ScenarioText input = read_input(arguments.scenario, arguments.machine, compared_collective());
   const ScenarioFile file = ScenarioFile::parse(input.text, input.name, arguments.set);
   refuse_as_output(arguments.scenario, arguments.output);
   if (!compares(file)) nothing_to_compare(input.name, "one");

@@ -142,7 +142,9 @@ Limit limit_of(const Prediction& r, const ExplainedPart& part) {
   const double share = microseconds(part.time) / microseconds(r.time);
   if (!part.link.empty()) {
     const std::vector<std::string> others = others_as_busy(r, part.kind);
-    const std::string links = fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
+    const std::string links =
+        !part.fault.empty() ? fmt::format("the {} link {}, where {}", part.kind, part.link, part.fault)
+                            : fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
     if (others.empty()) return {part.kind, links, share};
     std::vector<std::string> words;
     for (const std::string& other : others)

@@ -38,6 +38,7 @@ enum class SynthesizedFormat { json, msccl, mscclpp };
 struct SynthesizeArguments {
   std::string scenario;
   std::vector<std::string> set;
+  MachineWords machine;  ///< if the scenario is a machine: how many, and what joins them
   std::optional<std::int64_t> trees;
   int most_slices = 256;
   bool trees_only = false;
@@ -56,6 +57,7 @@ struct SynthesizeArguments {
 
 void declare(Options& options, SynthesizeArguments& synthesize) {
   options.scenario(synthesize.scenario, synthesize.set);
+  declare_nodes(options, synthesize.machine);
   options.whole(
       "--trees", "K", 1, 1024, [&synthesize](int k) { synthesize.trees = k; },
       "the number of trees per root; by default, the fewest that come close to the optimum");
@@ -223,7 +225,8 @@ int execute(const SynthesizeArguments& arguments) {
   if (!arguments.output.empty()) {
     file.emplace(arguments.output);
   }
-  const ScenarioFile scenarios = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioFile scenarios =
+      load_scenario(arguments.scenario, arguments.set, arguments.machine, {.algorithms = {"ring"}});
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });

@@ -281,7 +281,9 @@ int execute(const ExportArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
-  const std::string text = topology_as(first_point(file), arguments.to, arguments.bound);
+  const Scenario scenario = first_point(file);
+  if (!scenario.faults.empty()) warn("faults: the exported topology does not contain them");
+  const std::string text = topology_as(scenario, arguments.to, arguments.bound);
   nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(text);

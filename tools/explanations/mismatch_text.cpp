@@ -269,6 +269,9 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
     for (const std::string& fact : range.facts) text += wrapped(fact) + '\n';
     text += trials_text(range, rows) + wrapped(verdict_text(range, rows)) + '\n';
   }
+  if (const auto missing = table.about.find("missing"); missing != table.about.end())
+    text +=
+        '\n' + wrapped(fmt::format("What the model lacks, according to {}: {}", table.file, missing->second)) + '\n';
   return text;
 }
 

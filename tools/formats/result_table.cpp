@@ -42,7 +42,9 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
           "among all ranks");
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
-      add(fmt::format("matching only: {} has no regions, so it is not proved that it implements the collective",
+      add(
+          fmt::format("matching only: {} has no regions, so it is not proved that it implements the collective; "
+                      "bandwidths are collective.bytes over time, whatever it sends",
                       algorithm_text(r.prediction)));
   std::string text;
   for (const std::string& line : lines) text += wrapped(line) + '\n';
