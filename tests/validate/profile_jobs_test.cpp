@@ -162,6 +162,11 @@ TEST_CASE("each rule of the verdict, alone") {
   CHECK(verdicts([](ComparedCalls& c) { c.row.transfer_ns = 89; }) == V{Verdict::faster});
   CHECK(verdicts([](ComparedCalls& c) { c.row.transfer_ns = 91; }) == V{Verdict::as_predicted});
   CHECK(verdicts([](ComparedCalls& c) { c.row.overlapped_ratio = 1.16; }) == V{Verdict::slowed_by_compute});
+  // Of ranks without a file neither transfer is known.
+  CHECK(verdicts([](ComparedCalls& c) {
+          c.row.overlapped_ratio = 1.16;
+          c.row.is_partial = true;
+        }) == V{Verdict::as_predicted});
   CHECK(verdicts([](ComparedCalls& c) { c.row.overlapped_ratio = 1.14; }) == V{Verdict::as_predicted});
   // Beyond what is stated, by the shares: whole kernels at 1.2 may take 1.2 x 1.15 times as long; with a fifth of their
   // time next to compute 1 / (1 - 0.2 (1 - 1 / 1.2)) x 1.15 = 1.19.

@@ -106,6 +106,11 @@ ScenarioText read_input(const std::string& path, const MachineWords& cluster, co
   return read_any(path, "a scenario file", cluster, collective);
 }
 
+bool is_machine(const std::string& path) {
+  return machine_at(path) != nullptr ||
+         (path != "-" && describes_machine(scenarios::read_text(path, "a scenario file")));
+}
+
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster,
                            const CollectiveWords& collective) {
   const ScenarioText input = read_input(path, cluster, collective);

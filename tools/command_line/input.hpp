@@ -22,6 +22,9 @@ ScenarioText read_input(const std::string& path, const std::string& what = "a sc
 /// --nodes or --fabric is given for a scenario.
 ScenarioText read_input(const std::string& path, const MachineWords& cluster, const CollectiveWords& collective = {});
 
+/// True if read_input() takes the path for a machine, by name or file.
+bool is_machine(const std::string& path);
+
 /// The scenario with the changes of --set. Throws InputError as ScenarioFile::load().
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set,
                            const MachineWords& cluster = {}, const CollectiveWords& collective = {});

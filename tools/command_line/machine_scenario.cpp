@@ -191,11 +191,18 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
       ++joined.nics;
       fastest = std::max(fastest, device.port->bandwidth);
     }
-  if (joined.nics == 0)
+  if (joined.nics == 0) {
+    const bool has_nics = std::any_of(machine.devices.begin(), machine.devices.end(),
+                                      [](const Machine::Device& device) { return device.kind == NodeKind::nic; });
     throw InputError(
         "--nodes",
-        fmt::format("expected 1, because {} has no NIC with a known speed, found {}", words.node, words.nodes),
-        "`ringsim topology import FILE --nic '200 Gb/s' -o machine.json` sets the speed of the NICs in a file");
+        fmt::format("expected 1, because {} has no NIC{}, found {}", words.node, has_nics ? " with a known speed" : "",
+                    words.nodes),
+        has_nics
+            ? "`ringsim topology import FILE --nic '200 Gb/s' -o machine.json` sets the speed of the NICs in a file"
+            : "choose a machine with NICs, or add them to a machine file: `ringsim topology export MACHINE --to "
+              "machine`");
+  }
   if (!words.fabric) assumptions.push_back({"topology.fabric", "one non-blocking switch connects the nodes (star)"});
   Json fabric = keys_of(words.fabric.value_or(FabricWord{"star", {}}), joined, assumptions);
   fabric["link"] = {{"bandwidth", format(fastest)}, {"latency", cable_latency}};

@@ -187,10 +187,17 @@ StoredSchedule chosen(const Synthesis& made, bool trees_only) {
 
 /// `points`: of the scenario's file.
 std::string run_command_of(const SynthesizeArguments& arguments, const Scenario& scenario, std::size_t points) {
+  // Files in a scenario are relative to its folder; the scenario of a machine is in none, and has a library.
+  const bool of_machine = is_machine(arguments.scenario);
   const std::filesystem::path folder = std::filesystem::path(arguments.scenario).parent_path();
-  const std::string file = std::filesystem::proximate(arguments.output, folder.empty() ? "." : folder).string();
-  std::string line = "ringsim run " + arguments.scenario;
-  for (const std::string& each : arguments.set) line += fmt::format(" --set '{}'", each);
+  const std::string file = of_machine
+                               ? arguments.output
+                               : std::filesystem::proximate(arguments.output, folder.empty() ? "." : folder).string();
+  std::string line = "ringsim run " + arguments.scenario + words_of(arguments.machine);
+  if (of_machine) line += " --set library=null";
+  for (const std::string& each : arguments.set)
+    if (!each.starts_with("collective.algorithm=") && !(of_machine && each.starts_with("library=")))
+      line += fmt::format(" --set '{}'", each);
   line += fmt::format(" --set 'collective.algorithm={{\"file\": \"{}\"}}'", file);
   const CollectiveRequest& request = scenario.main().request;
   if (points > 1) line += fmt::format(" --set 'collective.bytes={} B'", request.bytes.count);

@@ -336,7 +336,8 @@ void judge(ComparedCalls& calls, double interference) {
     return;
   }
   if (row.waits_much()) calls.verdicts.push_back(row.late_rank() ? Verdict::late_rank : Verdict::late_ranks);
-  if (row.overlapped_ratio && *row.overlapped_ratio > 1.15 * ratio_by(row, interference))
+  // Without the files of all ranks, the transfers that the ratio compares are only bounded.
+  if (!row.is_partial && row.overlapped_ratio && *row.overlapped_ratio > 1.15 * ratio_by(row, interference))
     calls.verdicts.push_back(Verdict::slowed_by_compute);
   const double off = calls.transfer_over_predicted() - 1;
   const bool is_slow = off > std::max(0.25, 1.5 * calls.band);
