@@ -36,7 +36,8 @@ namespace {
 /// The scenario of a machine. `typed`: its name or its file; `what`: which of them.
 ScenarioText machine_input(const std::string& typed, const char* what, const std::string& name, MachineWords cluster,
                            const CollectiveWords& collective) {
-  const std::string text = json_in_lines(scenario_of(settled(cluster), collective).document, std::string::npos);
+  const std::string text =
+      json_in_lines(scenario_of(settled(std::move(cluster)), collective).document, std::string::npos);
   if (const std::string note = preset_note(typed); !note.empty())
     say(fmt::format("ringsim: note: {} is {}\n", typed, note));
   say(fmt::format("ringsim: note: {} is {}; using this scenario, which you can change with --set:\n  {}\n", typed, what,
