@@ -85,7 +85,13 @@ def ready_us(scenario):
 
 
 def macs(model):
-    layers = json.loads((ROOT / f"scenarios/workloads/{model}.json").read_text())["layers"]
+    workload = json.loads((ROOT / f"scenarios/workloads/{model}.json").read_text())
+    if "transformer" in workload:  # a gated card, as many heads of keys as of queries: matrices, attention in full, head
+        card, tokens = workload["transformer"], workload["sequence"]
+        hidden = card["hidden"]
+        layer = 4 * hidden * hidden + 3 * hidden * card["ffn"] + 2 * hidden * tokens
+        return tokens * (card["layers"] * layer + hidden * card["vocabulary"])
+    layers = workload["layers"]
     return sum(each.get("times", 1) * each["macs"] for each in layers)
 
 
