@@ -395,6 +395,10 @@ class LayerWriter {
 
 }  // namespace
 
+bool needs_embedding_and_loss(std::int64_t layers, std::int64_t chunks) {
+  return chunks > 1 && layers % chunks != 0 && (layers + 2) % chunks == 0;
+}
+
 LayerRange layers_of(const TransformerPlan& plan, int stage, int chunk) {
   const std::int64_t places = std::int64_t{plan.shape.stages} * plan.shape.chunks,
                      place = std::int64_t{chunk} * plan.shape.stages + stage, each = plan.all_layers() / places;

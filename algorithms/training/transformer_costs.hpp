@@ -58,6 +58,8 @@ struct LayerRange {
   std::int64_t count() const { return end - first; }
 };
 LayerRange layers_of(const TransformerPlan& plan, int stage, int chunk);
+/// True if so many chunks have equally many layers only with embedding and loss counted, such as 8 chunks of 94 layers.
+bool needs_embedding_and_loss(std::int64_t layers, std::int64_t chunks);
 
 /// [stage][chunk][layer]: the embedding in the first, the head in the last. Forward operations of a layer and token,
 /// over t: matrix products 2 (h (a + 2 k) d + a d h + 2 or 3 h f), attention core 4 s a d, of which flash kernels skip

@@ -369,6 +369,9 @@ TEST_CASE("a machine is compared with the collective and the release of NCCL tha
   CHECK(has(named.out, ",all_to_all,"));
   CHECK(has(named.out, "nccl 2.17.1"));
   CHECK(has(csv({"--set", "library.version=2.22.3"}).out, "nccl 2.22.3"));
+  const Outcome amd = run_command({"compare", "mi300x", measured});
+  CHECK(amd.code == 3);
+  CHECK(has(amd.err, measured + ": expected a machine that NCCL 2.17.1 runs on, found mi300x, which has AMD GPUs\n"));
 }
 
 }  // namespace predict_command_test

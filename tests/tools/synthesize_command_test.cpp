@@ -57,6 +57,21 @@ TEST_CASE("the trees of a star are written, and run in the time that is printed,
   CHECK(nlohmann::json::parse(run.out).at("results").at(0).at("time_us") == 3002.0);
 }
 
+TEST_CASE("for a machine by name the printed command names the file as it is typed, and leaves out the library") {
+  const std::string file = next_to(four_ports(), "ring.json");
+  const Outcome made =
+      run_command({"synthesize", "dgx-1v", "--set", "collective.bytes=64 MiB", "--set", "collective.algorithm=ring",
+                   "--trees-only", "--trees", "1", "--slices", "4", "-o", file});
+  REQUIRE(made.code == 0);
+  CHECK(has(made.err,
+            "ringsim run dgx-1v --set library=null --set 'collective.bytes=64 MiB' "
+            "--set 'collective.algorithm={\"file\": \"" +
+                file + "\"}'\n"));
+  CHECK(run_command({"run", "dgx-1v", "--set", "library=null", "--set", "collective.bytes=64 MiB", "--set",
+                     "collective.algorithm={\"file\": \"" + file + "\"}"})
+            .code == 0);
+}
+
 TEST_CASE("what is faster is written, unless the trees are asked for") {
   const std::string scenario = box_of_eight();
   const Outcome direct = run_command({"synthesize", scenario, "-o", next_to(scenario, "best.json")});

@@ -29,10 +29,6 @@ bool may_be_machine(const std::string& path) {
   return path.find('/') == std::string::npos && ending != ".json" && ending != ".jsonl" && ending != ".xml";
 }
 
-}  // namespace
-
-namespace {
-
 /// The scenario of a machine. `typed`: its name or its file; `what`: which of them.
 ScenarioText machine_input(const std::string& typed, const char* what, const std::string& name, MachineWords cluster,
                            const CollectiveWords& collective) {
@@ -42,7 +38,7 @@ ScenarioText machine_input(const std::string& typed, const char* what, const std
     say(fmt::format("ringsim: note: {} is {}\n", typed, note));
   say(fmt::format("ringsim: note: {} is {}; using this scenario, which you can change with --set:\n  {}\n", typed, what,
                   text));
-  return {name, text};
+  return {.name = name, .text = text, .of_machine = true};
 }
 
 /// The preset that a path names, if there is no such file; else nullptr.
@@ -66,15 +62,14 @@ bool describes_machine(const std::string& text) {
 ScenarioText read_text_of(const std::string& path, const std::string& what) {
   if (path == "-") {
     const std::string name = "<stdin>";
-    return {name, scenarios::read_text(std::cin, name, what)};
+    return {.name = name, .text = scenarios::read_text(std::cin, name, what)};
   }
-  std::error_code error;
-  if (std::filesystem::exists(std::filesystem::path(path), error) || error)
-    return {path, scenarios::read_text(path, what)};
   try {
-    return {path, scenarios::read_text(path, what)};
-  } catch (const InputError& missing) {
-    if (!missing.hint().empty() || !may_be_machine(path)) throw;
+    return {.name = path, .text = scenarios::read_text(path, what)};
+  } catch (const InputError& failed) {
+    std::error_code error;
+    const bool is_missing = !std::filesystem::exists(std::filesystem::path(path), error) && !error;
+    if (!is_missing || !failed.hint().empty() || !may_be_machine(path)) throw;
     throw InputError(path, fmt::format("expected {} or the name of a machine, found neither", what), preset_hint(path));
   }
 }
@@ -107,14 +102,8 @@ ScenarioText read_input(const std::string& path, const MachineWords& cluster, co
   return read_any(path, "a scenario file", cluster, collective);
 }
 
-bool is_machine(const std::string& path) {
-  return machine_at(path) != nullptr ||
-         (path != "-" && describes_machine(scenarios::read_text(path, "a scenario file")));
-}
-
-ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster,
-                           const CollectiveWords& collective) {
-  const ScenarioText input = read_input(path, cluster, collective);
+ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster) {
+  const ScenarioText input = read_input(path, cluster);
   return ScenarioFile::parse(input.text, input.name, set);
 }
 

@@ -12,6 +12,7 @@ namespace ringsim::tools {
 struct ScenarioText {
   std::string name;  ///< what errors call it: the path, or "<stdin>"
   std::string text;
+  bool of_machine = false;  ///< made for a machine, by name or file; its files are relative to the working directory
 };
 
 /// Reads the file, or standard input for "-"; the files that a scenario from there names are relative to the working
@@ -22,12 +23,9 @@ ScenarioText read_input(const std::string& path, const std::string& what = "a sc
 /// --nodes or --fabric is given for a scenario.
 ScenarioText read_input(const std::string& path, const MachineWords& cluster, const CollectiveWords& collective = {});
 
-/// True if read_input() takes the path for a machine, by name or file.
-bool is_machine(const std::string& path);
-
 /// The scenario with the changes of --set. Throws InputError as ScenarioFile::load().
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set,
-                           const MachineWords& cluster = {}, const CollectiveWords& collective = {});
+                           const MachineWords& cluster = {});
 
 /// For processes that MPI started: it gives standard input to one of them alone. Throws UsageError for "-".
 void refuse_standard_input(const std::string& path);

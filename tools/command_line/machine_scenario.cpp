@@ -325,9 +325,11 @@ MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& co
   bool by_rccl = false;
   if (algorithms.empty() && is_amd(*machine)) {
     if (!collective.nccl.empty())
-      throw InputError(
-          "--nccl", fmt::format("expected a machine that NCCL runs on, found {}, which has AMD GPUs", words.node),
-          fmt::format("without it, ringsim predicts RCCL {} where RCCL is modeled", rccl::modeled_version));
+      throw InputError(collective.nccl_from,
+                       fmt::format("expected a machine that NCCL {} runs on, found {}, which has AMD GPUs",
+                                   collective.nccl, words.node),
+                       fmt::format("without an NCCL version, ringsim predicts RCCL {} where RCCL is modeled",
+                                   rccl::modeled_version));
     const std::string because = why_not_rccl(words, collective.op, *machine, out.document["topology"]);
     by_rccl = because.empty();
     if (!by_rccl) {

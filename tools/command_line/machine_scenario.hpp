@@ -40,6 +40,7 @@ struct CollectiveWords {
   Json bytes = "1 GiB";                 ///< as scenarios write it: a size, a list or a range
   std::vector<std::string> algorithms;  ///< of ringsim; empty: NCCL decides
   std::string nccl;                     ///< its version; empty: the newest that is modeled
+  std::string nccl_from = "--nccl";     ///< what states it, for errors
 };
 
 /// A value that the words do not say.

@@ -265,10 +265,11 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
 
 /// What runs on a machine that takes the place of a scenario: the collective that was measured, and the release of NCCL
 /// that the file names, if it is modeled.
-CollectiveWords measured_collective(const MeasuredFile& measured, std::optional<int> run) {
+CollectiveWords measured_collective(const MeasuredFile& measured, const CompareArguments& arguments) {
   CollectiveWords words;
-  if (const std::optional<CollectiveOp> op = measured.only_op(run)) words.op = to_string(*op);
+  if (const std::optional<CollectiveOp> op = measured.only_op(arguments.run)) words.op = to_string(*op);
   words.nccl = release_of(measured.about());
+  words.nccl_from = arguments.measured;
   return words;
 }
 
@@ -279,7 +280,7 @@ int execute(const CompareArguments& arguments) {
   if (!arguments.algorithm.empty()) set.push_back("collective.algorithm=\"" + arguments.algorithm + '"');
   std::vector<std::string> told;
   const ScenarioText input =
-      read_input(arguments.scenario, arguments.machine, measured_collective(measured, arguments.run));
+      read_input(arguments.scenario, arguments.machine, measured_collective(measured, arguments));
   const std::optional<GivenLaunch> launch = take_launch(arguments, input, set, told);
   const std::vector<LaunchRow> left_out = launch ? launch->rows : std::vector<LaunchRow>{};
   const auto [file, table] =

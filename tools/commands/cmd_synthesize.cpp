@@ -185,10 +185,10 @@ StoredSchedule chosen(const Synthesis& made, bool trees_only) {
   return store(schedule_of(made.catalog.front().scenario, &stop_requested).schedule());
 }
 
-/// `points`: of the scenario's file.
-std::string run_command_of(const SynthesizeArguments& arguments, const Scenario& scenario, std::size_t points) {
+/// `of_machine`: as ScenarioText; `points`: of the scenario's file.
+std::string run_command_of(const SynthesizeArguments& arguments, bool of_machine, const Scenario& scenario,
+                           std::size_t points) {
   // Files in a scenario are relative to its folder; the scenario of a machine is in none, and has a library.
-  const bool of_machine = is_machine(arguments.scenario);
   const std::filesystem::path folder = std::filesystem::path(arguments.scenario).parent_path();
   const std::string file = of_machine
                                ? arguments.output
@@ -232,8 +232,8 @@ int execute(const SynthesizeArguments& arguments) {
   if (!arguments.output.empty()) {
     file.emplace(arguments.output);
   }
-  const ScenarioFile scenarios =
-      load_scenario(arguments.scenario, arguments.set, arguments.machine, {.algorithms = {"ring"}});
+  const ScenarioText input = read_input(arguments.scenario, arguments.machine, {.algorithms = {"ring"}});
+  const ScenarioFile scenarios = ScenarioFile::parse(input.text, input.name, arguments.set);
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });
@@ -264,7 +264,9 @@ int execute(const SynthesizeArguments& arguments) {
   Output output;
   output.write(text_of(scenario, made));
   output.finish();
-  if (file) write_schedule(arguments, scenario, run_command_of(arguments, scenario, scenarios.size()), made, *file);
+  if (file)
+    write_schedule(arguments, scenario, run_command_of(arguments, input.of_machine, scenario, scenarios.size()), made,
+                   *file);
   return good;
 }
 

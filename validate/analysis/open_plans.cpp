@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "algorithms/training/transformer_costs.hpp"
 #include "sim/base/error.hpp"
 
 namespace ringsim {
@@ -127,7 +128,7 @@ class PlanWriter {
   /// on 16 stages. If the scenario says what counts, nothing else is tried.
   bool counts_two_more(std::int64_t p) const {
     const bool is_stated = stated_.has("account_for_embedding") || stated_.has("account_for_loss");
-    return !is_stated && p > 1 && facts_.card.layers % p != 0 && (facts_.card.layers + 2) % p == 0;
+    return !is_stated && needs_embedding_and_loss(facts_.card.layers, p);
   }
   /// Layers that p stages divide among them, with what counts as one.
   std::int64_t divided_layers(std::int64_t p) const {

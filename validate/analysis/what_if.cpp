@@ -237,7 +237,7 @@ Best best_of(const std::vector<const WhatIf*>& listed, const Result& base) {
     take(best.of_all, each);
     if (each->is_advice) take(best.of_part, each);
   }
-  // A fault that is repaired costs less than links of a whole class that are twice as fast.
+  // A fault that is repaired costs less than links of a whole class that are twice as fast. The share is chosen.
   constexpr double nearly = 0.95;
   for (const WhatIf* each : listed) {
     if (!each->result || each->set != std::vector<std::string>{without_faults}) continue;

@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "algorithms/training/transformer_costs.hpp"
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
 #include "validate/measured/measured_detail.hpp"
@@ -116,8 +117,7 @@ namespace {
 /// Qwen3 235B, count the embedding and the loss as a layer each (account_for_embedding_in_pipeline_split and
 /// account_for_loss_in_pipeline_split).
 bool counts_embedding_and_loss(const PlanFigure& row) {
-  const std::int64_t places = row.pipeline * std::max<std::int64_t>(1, row.chunks), layers = row.card->card.layers;
-  return row.pipeline > 1 && layers % places != 0 && (layers + 2) % places == 0;
+  return row.pipeline > 1 && needs_embedding_and_loss(row.card->card.layers, row.pipeline * row.chunks);
 }
 
 }  // namespace
@@ -275,11 +275,15 @@ namespace {
 
 /// The share of the 16-bit peak that flash attention reaches with the causal half counted, by GPU and kernel.
 ///
-/// FlashAttention-2, fitted to 59 rows of MosaicML's llm-foundry on 8 and 16 GPUs with 2,048 to 65,536 tokens: A100
-/// 0.32, H100 0.18. docs/results/gpu-compute.md has 0.11 to 0.34 for it on an H200. cuDNN's kernels, which Transformer
-/// Engine runs for Megatron-LM and NeMo: H100 0.33, fitted to eight rows of NeMo's
-/// docs/source/performance/performance_long_sequence.md with 8,192 to 1,048,576 tokens; Blackwell 0.45, by the rates of
-/// that page's rows of Llama 3 8B on B200, of which nearly all is attention at 1,048,576 tokens. Others: a guess.
+/// - FlashAttention-2: A100 0.32, H100 0.18, fitted to 59 rows of MosaicML's llm-foundry on 8 and 16 GPUs with 2,048 to
+///   65,536 tokens. docs/results/gpu-compute.md has 0.11 to 0.34 for it on an H200.
+/// - cuDNN's kernels, which Transformer Engine runs for Megatron-LM and NeMo, by NeMo's page
+///   docs/source/performance/performance_long_sequence.md: H100 0.33, fitted to the eight rows of NeMo 24.03 with 8,192
+///   to 1,048,576 tokens. Blackwell 0.45, by that of NeMo 25.04: Llama 3 8B with 1,048,576 tokens, nearly all
+///   attention, reaches 1,608 TFLOP/s on B200, counted in full. With the causal half and seven passes for six (the
+///   backward pass computes scores again) that is 938, 0.42 of the peak of 2,250; the kernels are somewhat faster than
+///   the step.
+/// - Others: a guess.
 double flash_share(const std::string& family, const std::string& source) {
   if (family == "A100") return 0.32;
   const bool is_cudnn = source.find("NeMo") != std::string::npos || source.find("Megatron") != std::string::npos;
