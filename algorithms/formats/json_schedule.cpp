@@ -199,7 +199,8 @@ Grid grid_of(const Place& place) {
     grid.of = static_cast<int>(whole_or(place, "of", grid.chunks, 1, file_limits::chunks));
     return grid;
   }
-  if (place.has("chunks") || place.has("of")) place.fail("expected either sizes or chunks and of, found both");
+  if (place.has("chunks") || place.has("of"))
+    place.fail(R"(expected either "sizes" or "chunks" with "of", found both)");
   std::int64_t total = 0;
   for (const Place& size : place.at("sizes").items()) {
     grid.sizes.push_back({size.whole(0, file_limits::bytes)});

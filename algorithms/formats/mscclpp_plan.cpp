@@ -231,7 +231,7 @@ class PlanReader {
     if (found == "switch")
       place.fail("expected memory or port, found switch",
                  "additions and multicasts in switches are not supported in files; to time them, use ringsim's "
-                 "in_network algorithms");
+                 "algorithm in_switch");
     place.fail("expected memory, port or switch, found " + in_quotes(found));
   }
 
@@ -319,7 +319,7 @@ class PlanReader {
                  "its number of rounds depends on the message size, but a schedule has the same steps for all sizes");
     if (name.starts_with("gstore") || name.starts_with("glre"))
       place.fail(fmt::format("expected another operation, found {}, which adds or multicasts in the switch", name),
-                 "to time operations in switches, use ringsim's in_network algorithms");
+                 "to time operations in switches, use ringsim's algorithm in_switch");
   }
 
   /// Which part of its chunks the operation moves, of how many.
@@ -333,7 +333,7 @@ class PlanReader {
             std::pair<int, int> group) const {
     if (place.has("switch_channel_id"))
       place.fail("expected the memory of one gpu, found that of a switch group",
-                 "to time operations in switches, use ringsim's in_network algorithms");
+                 "to time operations in switches, use ringsim's algorithm in_switch");
     Actor rank = id;
     char buffer = 's';
     if (place.has("buffer_id")) {

@@ -76,7 +76,8 @@ class YamlLists {
     if (line.empty() || line == "---") return;
     if (is_open_) return take_values(line, number);
     if (line.starts_with("- ")) {
-      if (key_.empty() || !is_block_) fail(number, "expected \"- value\" below the key, found nothing", four_lists);
+      if (key_.empty() || !is_block_)
+        fail(number, "expected \"- value\" only below a key without a value, found it elsewhere", four_lists);
       return add(trimmed(line.substr(2)), number);
     }
     const std::size_t colon = line.find(':');

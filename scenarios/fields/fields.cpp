@@ -335,11 +335,18 @@ std::string algorithm_hint(std::string_view text) {
     return fmt::format(R"(for a schedule file, write {{"file": "{0}"}}, or on the command line )"
                        R"(--set 'collective.algorithm={{"file": "{0}"}}')",
                        text);
-  for (const char* nccl : {"Tree", "NVLS", "NVLSTree", "CollnetDirect", "CollnetChain"})
+  for (const char* nccl : {"Tree", "NVLS", "NVLSTree"})
     if (same_letters(nccl, text))
       return fmt::format(
-          "{0} is an NCCL algorithm; to force it, remove \"algorithm\" and set \"library\": {{\"name\": \"nccl\", "
-          "\"env\": {{\"NCCL_ALGO\": \"{0}\"}}}} (--set library.env.NCCL_ALGO={0})",
+          "{0} is an NCCL algorithm; to force it, remove the algorithm and set \"library\": {{\"name\": \"nccl\", "
+          "\"env\": {{\"NCCL_ALGO\": \"{0}\"}}}} (--set collective.algorithm=null --set library=nccl --set "
+          "library.env.NCCL_ALGO={0})",
+          nccl);
+  for (const char* nccl : {"CollnetDirect", "CollnetChain"})
+    if (same_letters(nccl, text))
+      return fmt::format(
+          "{} is an NCCL algorithm that is not modeled; in_switch, without a library, estimates what reducing in "
+          "switches gains",
           nccl);
   std::vector<std::string> known;
   for (const Algorithm& each : algorithms()) known.push_back(each.name);

@@ -33,7 +33,7 @@ Effect of_acs(const EffectOf& of) {
 
 Effect of_depth(const EffectOf& of) {
   return {std::to_string(of.of<Staging>().depth),
-          of.run.stages() ? "" : "no message of this run is staged in host memory"};
+          of.run.stages() ? "" : "no message of this run is staged in host memory or on a relaying GPU"};
 }
 
 Field level_field(std::string name, std::string doc, std::string fallback, std::vector<std::string> levels,
@@ -71,7 +71,7 @@ std::vector<std::string> protocol_names() {
 Field transport_field() {
   const Field staging{.name = "staging",
                       .type = Type::object,
-                      .doc = "The staging buffers in host memory.",
+                      .doc = "The buffers in which data is staged, in host memory or on a relaying GPU.",
                       .members = {{.name = "size",
                                    .type = Type::size,
                                    .doc = "The size of a slot.",

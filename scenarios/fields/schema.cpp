@@ -229,8 +229,7 @@ std::string scenario_schema() {
   definitions["rate"] = quantity("A rate in bytes (GB/s) or bits (Gb/s) per second.", "(" + size + ")/s|[kMGT]?b/s",
                                  {"25 GB/s", "200 Gb/s"});
   definitions["time"] = quantity("A duration.", "ps|ns|us|ms|s", {"1.3 us", "500 ns"});
-  definitions["portion"] = {
-      {"anyOf", {quantity("A share of the bandwidth without faults.", "%", {"25%", "12.5%"}), reference("rate")}}};
+  definitions["portion"] = {{"anyOf", {quantity("A share, in percent.", "%", {"25%", "12.5%"}), reference("rate")}}};
   for (const char* name : {"size", "rate", "time"}) {
     definitions[name + std::string("_range")] = range_of(reference(name), reference(name));
   }

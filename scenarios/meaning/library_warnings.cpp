@@ -290,7 +290,7 @@ void warn_of_library(const Canonical& canonical, const Json& written, const Blam
     };
     if (gpu_says("channel") && scenario.library && std::none_of(uses.begin(), uses.end(), is_bound))
       warn("/devices/gpu/channel",
-           "it limits Simple rings and trees over NVLink; otherwise the costs of the library already include it");
+           "it limits only Simple rings and trees over NVLink; here the costs of the library already include it");
     return;
   }
   const std::string because = "no library kernels run without the key \"library\"";

@@ -39,8 +39,9 @@ FaultSpec fault_of(const Canonical& fault, const std::string& pointer, const Bla
   if (!fault.contains("until")) return out;
   out.until = SimTime{time_of(fault["until"])};
   if (out.change.to == LinkChange::To::restored) {
-    blame.fail(pointer + "/until", "cannot be combined with the state restored",
-               "remove \"until\", or set a fault that this restores");
+    blame.fail(
+        pointer + "/until", "cannot be combined with the state restored",
+        "remove \"until\", or write the fault that ends then, such as \"state\": \"down\", instead of \"restored\"");
   }
   if (*out.until <= out.change.at) {
     blame.fail(pointer + "/until",

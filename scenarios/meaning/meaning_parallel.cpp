@@ -372,7 +372,7 @@ void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& bl
   program.overlaps_gather = overlaps(parallel, "param_gather");
   const bool is_full = program.shard == PlanShard::full;
   if (program.overlaps_gather && program.shard == PlanShard::none)
-    blame.fail(at_parallel + "/overlap", "expected param_gather only with shard optimizer, found another shard",
+    blame.fail(at_parallel + "/overlap", "expected param_gather only with a shard such as optimizer, found none",
                "without shards, no weights are gathered");
   if (program.shard == PlanShard::optimizer_gradients && program.grid.pipeline() > 1)
     blame.fail(

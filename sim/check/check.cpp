@@ -423,7 +423,7 @@ std::string SumRun::explain_stuck(const LaneRunner<SumRun>& lanes) const {
   for (;;) {
     const Actor actor = lanes.actor(lane);
     if (std::find(chain.begin(), chain.end(), lane) != chain.end()) {
-      return text + fmt::format("; which waits for {}, lane {}: a cycle of waits",
+      return text + fmt::format("; this leads back to {}, lane {}: a cycle of waits",
                                 check_detail::name_of(schedule_, actor), lanes.lane_of(lane));
     }
     chain.push_back(lane);

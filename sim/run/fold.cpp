@@ -352,7 +352,7 @@ std::optional<Folding> fold(const Topology& topology, const CheckedSchedule& che
     const std::string about = follow_paths(topology, options, checked, placement, lanes, made.link_bytes);
     made.peers = lanes.take_peers();
     made.why =
-        fmt::format("one rank represents {}: {}, {}and {}", made.ranks, about_symmetry(checked),
+        fmt::format("one rank represents all {}: {}, {}and {}", made.ranks, about_symmetry(checked),
                     lanes.n_lanes() > 1 ? fmt::format("its {} lanes do the same, ", lanes.n_lanes()) : "", about);
     return made;
   });

@@ -197,7 +197,7 @@ TEST_CASE("mistakes of a plan are named at their place") {
        "plan.json: /gpus/0/channels/0/connected_to/0: expected a whole number from 0 to 1, found 7"},
       {"read-and-put-2", R"("channel_type": "memory", "connected_to")", R"("channel_type": "switch", "connected_to")",
        "plan.json: /gpus/0/channels/0/channel_type: expected memory or port, found switch\n  hint: additions and "
-       "multicasts in switches are not supported in files; to time them, use ringsim's in_network algorithms"},
+       "multicasts in switches are not supported in files; to time them, use ringsim's algorithm in_switch"},
       {"read-and-put-2", R"("name": "nop")", R"("name": "pipeline")",
        "plan.json: /gpus/0/threadblocks/0/ops/2/name: expected another operation, found a pipeline\n  hint: its number "
        "of rounds depends on the message size, but a schedule has the same steps for all sizes"},

@@ -141,7 +141,8 @@ TEST_CASE("PXN that no message would take, and rooms in which none rests, are sa
   // No ring takes it, but without it the search finds others.
   CHECK(on_a100(all_reduce, off, nccl).empty());
 
-  const Texts no_rooms{"s.json: /transport/staging/depth: 4: no message of this run is staged in host memory"};
+  const Texts no_rooms{
+      "s.json: /transport/staging/depth: 4: no message of this run is staged in host memory or on a relaying GPU"};
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}})", nccl) == no_rooms);
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}, "gpudirect": false})", nccl).empty());
 }

@@ -504,8 +504,9 @@ TEST_CASE("what is not a whole plan is refused with the sizes that do not fit") 
   CHECK(refused({{"/training/workload/compute/gemm", nullptr}})
             .find(at + "/workload/compute: expected the key \"gemm\" with parallel, found none") == 0);
   CHECK(refused({{"/training/parallel/overlap", Json::array({"param_gather"})}}) ==
-        at + "/parallel/overlap: expected param_gather only with shard optimizer, found another shard\n  hint: without "
-             "shards, no weights are gathered");
+        at +
+            "/parallel/overlap: expected param_gather only with a shard such as optimizer, found none\n  hint: without "
+            "shards, no weights are gathered");
   CHECK(refused({{"/training/parallel/shard", "optimizer"}, {"/training/parallel/algorithm", "double_binary_tree"}}) ==
         at + "/parallel/algorithm: expected an algorithm for reduce_scatter, which this plan requires, found "
              "double_binary_tree\n  hint: use ring, which supports all of them, or remove the key");

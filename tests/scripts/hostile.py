@@ -208,7 +208,7 @@ def export_stopped(place):
     files = sorted(exported.iterdir())
     for path in files:
         json.loads(path.read_text())
-    if f" {len(files)} of {ranks} files were written" not in err.decode() or len(files) == ranks:
+    if f" {len(files)} of {ranks} are complete" not in err.decode() or len(files) == ranks:
         raise Wrong(f"{len(files)} files are there: {err.decode()}")
 
 

@@ -147,7 +147,7 @@ TEST_CASE("results in a file leave standard output to the plot, and both in one 
   CHECK(both.code == 2);
   CHECK(
       has(both.err,
-          "--plot: expected --format table or a file for the results, because the plot also goes to standard output"));
+          "--plot: expected --format table or a file for the results, found results and plot both on standard output"));
   CHECK(has(run_command({"run", file, "--y", "time_us"}).err, "--y: expected --plot or --report as well"));
 }
 

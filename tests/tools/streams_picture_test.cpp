@@ -70,7 +70,7 @@ TEST_CASE("a step's picture has each task of each stream, and what of the commun
   CHECK(has(svg,
             ">612 us of 7.612 ms (8.0 %) are exposed: no kernel computes while an exchange is in progress or waits for "
             "a member.</text>"));
-  CHECK(has(svg, ">rank 0 (gpu0) and 3 more ranks do the same at the same time.</text>"));
+  CHECK(has(svg, ">rank 0 (gpu0) and 3 others do the same at the same time.</text>"));
   CHECK(svg == picture_of(scenario()));  // equal results, equal bytes
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("a picture of a step has a lane for each rank that differs") {
   CHECK(has(svg, ">rank 0 (gpu0): compute</text>"));
   CHECK(has(svg, ">rank 2 (gpu2): compute</text>"));
   CHECK(has(svg, "<title>forward l.1, 3 ms to 5 ms</title>"));
-  CHECK(has(svg, ">rank 0 (gpu0) and 2 more ranks do the same at the same time.</text>"));
+  CHECK(has(svg, ">rank 0 (gpu0) and 2 others do the same at the same time.</text>"));
 }
 
 TEST_CASE("a report on a training step has the picture of its streams, and the sentences as text") {
@@ -129,7 +129,7 @@ TEST_CASE("a folded run has the picture of the whole one") {
   whole.push_back("--no-fold");
   const std::string svg = picture_of(file, large);
   CHECK(svg == picture_of(file, whole));
-  CHECK(has(svg, ">rank 0 (gpu0) and 255 more ranks do the same at the same time.</text>"));
+  CHECK(has(svg, ">rank 0 (gpu0) and 255 others do the same at the same time.</text>"));
 }
 
 TEST_CASE("ranks that stand for others, and runs that are void, leave the picture of the whole run") {
@@ -144,7 +144,7 @@ TEST_CASE("ranks that stand for others, and runs that are void, leave the pictur
   whole.push_back("--no-fold");
   const std::string svg = picture_of(plans, one);
   CHECK(svg == picture_of(plans, whole));
-  CHECK(has(svg, ">rank 32 (node4.gpu0) and 31 more ranks do the same at the same time.</text>"));
+  CHECK(has(svg, ">rank 32 (node4.gpu0) and 31 others do the same at the same time.</text>"));
 }
 
 TEST_CASE("only a training step that all ranks have in common has a picture") {

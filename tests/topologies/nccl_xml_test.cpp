@@ -289,8 +289,8 @@ TEST_CASE("what the user says must fit the file") {
   CHECK(complaint(small(), {.gpu = "H10"}) ==
         "t.xml: expected a GPU model that NCCL has a rule for, found \"H10\"\n  hint: did you mean \"A10\"?");
   CHECK(import_nccl_xml(small(), "t.xml", {.gpu = "V100", .nic = users_nic}).warnings ==
-        Lines{"t.xml: not used because the file has no NIC",
-              "t.xml: not used because the file states the sm of each GPU"});
+        Lines{"t.xml: the NIC rate that you set is not used, because the file has no NIC",
+              "t.xml: the GPU model that you set is not used, because the file states the sm of each GPU"});
 }
 
 TEST_CASE("a machine that was written is read as the same devices, tree, links and speeds") {

@@ -212,7 +212,7 @@ TEST_CASE("NICs of a model without any have the rate that the user says; else on
   }
   CHECK(device(import_nvidia_smi(matrix, "m.txt", like(), said), "nic0").port->kind == LinkKind::infiniband);
   CHECK(text(import_nvidia_smi("GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n", "m.txt", like(), said).warnings) ==
-        "m.txt: not used because the matrix has no NICs");
+        "m.txt: the NIC rate that you set is not used, because the matrix has no NICs");
 }
 
 TEST_CASE("GPUs whose place on PCIe NVLink hides share the CPU of their affinity, and a warning says so") {

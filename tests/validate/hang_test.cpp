@@ -60,7 +60,7 @@ TEST_CASE("a rank that has not called what others wait in is named, with its las
   REQUIRE(found.findings.size() == 1);
   CHECK(found.findings[0] ==
         "rank 2 has not called number 3 of group 0 (default_pg), all_reduce [[1024]] Float; ranks 0, 1 have. No call "
-        "is pending on this side, so check the program: its last call was all_reduce number 2 of group 0 (default_pg)");
+        "is pending on rank 2, so check the program: its last call was all_reduce number 2 of group 0 (default_pg)");
 }
 
 TEST_CASE("a rank that waits in another group is a consequence: causes come first") {

@@ -288,7 +288,8 @@ TEST_CASE(
         "they have no size in common, so their rows are combined");
   // Other types are no repetitions.
   CHECK(outcome_of(run(1 << 20, 100) + replaced(run(1 << 20, 101), "float", "half"), "x") ==
-        "x: expected a single value of 1 MiB, found \"float sum -1\" in run 1 and \"half sum -1\" in run 2\n  hint: "
+        "x: expected 1 MiB with one type, operation and root, found \"float sum -1\" in run 1 and \"half sum -1\" in "
+        "run 2\n  hint: "
         "choose a run with --run N");
 }
 

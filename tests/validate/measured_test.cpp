@@ -389,13 +389,15 @@ TEST_CASE("repetitions in a table: as many of every size, and the median counts"
   CHECK(figures(table) == "8 11 | 16 21");
   CHECK(table.rows[0].time_max_us == 14);
   CHECK(complaint(log() + replaced(log(), "     float     sum", "      half     sum")) ==
-        "x: expected a single value of 1 KiB, found \"float sum -1\" in run 1 and \"half sum -1\" in run 2\n  hint: "
+        "x: expected 1 KiB with one type, operation and root, found \"float sum -1\" in run 1 and \"half sum -1\" in "
+        "run 2\n  hint: "
         "choose a run with --run N");
   CHECK(complaint(
             replaced(log(), "# Out of bounds",
                      "        1024           512      half     sum      -1    11.00    0.09    0.09       0    10.50  "
                      "  0.10    0.10       0\n# Out of bounds")) ==
-        "x:15: expected a single value of 1 KiB, found \"half sum -1\" here and \"float sum -1\" on line 12\n  hint: "
+        "x:15: expected 1 KiB with one type, operation and root, found \"half sum -1\" here and \"float sum -1\" on "
+        "line 12\n  hint: "
         "put the rows of each type, operation and root into a separate file");
 }
 

@@ -49,8 +49,9 @@ std::string hint_for_first_option(const std::string& word) {
 /// Options of other programs, and what is the same here.
 struct Foreign {
   std::vector<std::string> names;
-  std::string needs;  ///< an option or argument that the command must have; empty: none
-  std::string hint;   ///< {}: the value
+  std::string needs;    ///< an option or argument that the command must have; empty: none
+  std::string hint;     ///< {}: the value
+  std::string of = {};  ///< the option whose value it is; empty: `needs`
 };
 
 const std::vector<Foreign>& foreign_options() {
@@ -58,7 +59,8 @@ const std::vector<Foreign>& foreign_options() {
       {{"-b", "-e", "-s", "--size", "--sizes", "--minbytes", "--maxbytes"},
        "--bytes",
        "write --bytes {}, or a range such as --bytes 8B..1GiB"},
-      {{"-N", "-n", "--machines", "--hosts"}, "--node", "write --nodes {}"},
+      {{"-N", "-n"}, "--node", "write --nodes {}", "--nodes"},  // elsewhere -n may be a number of GPUs
+      {{"--machines", "--hosts"}, "--nodes", "write --nodes {}"},
       {{"-g", "--ngpus", "--gpus-per-node"}, "--gpus", "write --gpus {}"},
       {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--format", "write --format {}"},
       {{"-f", "-F", "--fmt", "--output-format", "--out-format", "--type"}, "--to", "write --to {}"},
@@ -126,6 +128,7 @@ std::string hint_of_foreign(const Options& options, const std::string& name, con
     const Option* needed = each.needs.empty() ? nullptr : option_of(options, each.needs);
     if (!each.needs.empty() && needed == nullptr) continue;
     std::string shown = each.needs == "--bytes" ? size_of_nccl_tests(value) : value;
+    if (!each.of.empty()) needed = option_of(options, each.of);
     if (shown.empty() && needed != nullptr)
       shown = needed->is_argument() ? "ringsim COMMAND " + needed->name : needed->value;
     std::string hint = each.hint;

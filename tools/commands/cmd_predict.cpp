@@ -336,16 +336,17 @@ int execute(const PredictArguments& arguments) {
 }  // namespace
 
 Command predict_command() {
-  return {.name = "predict",
-          .group = Group::predict,
-          .summary = "Predict a collective on a named machine, without a scenario file",
-          .example = "ringsim predict all_reduce --node dgx-h100 --nodes 4 --fabric leaf_spine:2 --bytes 1GiB",
-          .details =
-              "For each size, the table shows the time, the bandwidths as defined by nccl-tests (algbw is size over "
-              "time, busbw corresponds to the bytes that a link carries), the choices of NCCL (of RCCL on AMD MI300X), "
-              "and the limiting resource. Below the table are the assumptions for all values without an option, and "
-              "the equivalent scenario, which you can edit to change these values.",
-          .prepare = with<PredictArguments>(declare, execute)};
+  return {
+      .name = "predict",
+      .group = Group::predict,
+      .summary = "Predict a collective on a named machine, without a scenario file",
+      .example = "ringsim predict all_reduce --node dgx-h100 --nodes 4 --fabric leaf_spine:2 --bytes 1GiB",
+      .details =
+          "For each size, the table shows the time, the bandwidths as defined by nccl-tests (algbw is size over "
+          "time, busbw corresponds to the bytes that a link carries), the choices of NCCL (of RCCL on AMD MI300X), "
+          "and the limiting resource. Below the table are the assumptions for all values that no option states, and "
+          "the equivalent scenario, which you can edit to change values that have no option.",
+      .prepare = with<PredictArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

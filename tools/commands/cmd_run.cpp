@@ -103,9 +103,9 @@ bool to_standard_output(const RunArguments& arguments) { return arguments.output
 
 void require_plot(const RunArguments& arguments) {
   if (arguments.plot && arguments.format != Format::table && to_standard_output(arguments))
-    throw UsageError("--plot",
-                     "expected --format table or a file for the results, because the plot also goes to standard output",
-                     "-o FILE writes the results to FILE");
+    throw UsageError(
+        "--plot", "expected --format table or a file for the results, found results and plot both on standard output",
+        "-o FILE writes the results to FILE");
   for (const auto& [option, name] : {std::pair<const char*, const std::string&>{"--x", arguments.chart.x},
                                      {"--y", arguments.chart.y},
                                      {"--by", arguments.chart.by}})

@@ -244,7 +244,8 @@ int tell(const GateReport& report, const SweepArguments& arguments) {
     if (!point.error.empty()) say_one(point.label + ": " + point.error);
   if (told > most_told) say(fmt::format("  ... and {} more\n", told - most_told));
   told = 0;
-  if (report.failed_gates > 0) say(fmt::format("{} gate failures:\n", report.failed_gates));
+  if (report.failed_gates > 0)
+    say(fmt::format("{} gate failure{}:\n", report.failed_gates, report.failed_gates == 1 ? "" : "s"));
   for (const std::string& failure : report.general) say_one(failure);
   for (const GateReport::Point& point : report.points)
     for (const std::string& failure : point.failures) say_one(point.label + ": " + failure);

@@ -90,7 +90,8 @@ void write_files(const KinetoTraces& traces, const std::vector<std::string>& fil
   ProgressLine progress(files.size());
   progress.now("writing files");
   for (std::size_t rank = 0; rank < files.size(); ++rank) {
-    throw_if_stopped(&stop_requested, fmt::format("{} of {} files were written", rank, files.size()));
+    throw_if_stopped(&stop_requested,
+                     fmt::format("files were being written; {} of {} are complete", rank, files.size()));
     write_packed(traces.of(static_cast<std::uint32_t>(rank)), files[rank]);
     progress.add(1);
   }

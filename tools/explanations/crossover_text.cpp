@@ -167,7 +167,8 @@ constexpr const char* about_channels[] = {
 
 /// Printed if no protocol was modeled.
 constexpr const char* about_protocols[] = {
-    "No protocol was modeled. The plugin cannot express \"any protocol\" (it reads every other word as simple), so",
+    "No protocol was modeled. The plugin cannot express \"any protocol\" (it reads every word except ll and ll128 as "
+    "simple), so",
     "the rows say simple, which is slow for small messages; replace it with ll or ll128 where appropriate.",
 };
 

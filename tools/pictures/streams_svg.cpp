@@ -75,7 +75,8 @@ std::vector<std::string> streams_notes(const std::vector<Recording::Streams>& al
   std::vector<std::string> notes;
   for (std::size_t i = 0; i < std::min(all.size(), most_drawn); ++i) {
     if (all[i].others > 0)
-      notes.push_back(fmt::format("{} and {} more ranks do the same at the same time.", all[i].who, all[i].others));
+      notes.push_back(fmt::format("{} and {} other{} do the same at the same time.", all[i].who, all[i].others,
+                                  all[i].others == 1 ? "" : "s"));
     const Picoseconds exposed = exposed_time(all[i]);
     const std::string who = all.size() > 1 ? all[i].who + ": " : "";
     const Picoseconds step = finish.time_since_epoch();
@@ -87,7 +88,9 @@ std::vector<std::string> streams_notes(const std::vector<Recording::Streams>& al
                       100 * static_cast<double>(exposed.count()) / static_cast<double>(step.count())));
   }
   if (all.size() > most_drawn)
-    notes.push_back(fmt::format("{} other ranks, with different timelines, are not drawn.", all.size() - most_drawn));
+    notes.push_back(all.size() == most_drawn + 1
+                        ? "1 other timeline is not drawn."
+                        : fmt::format("{} other timelines are not drawn.", all.size() - most_drawn));
   return notes;
 }
 

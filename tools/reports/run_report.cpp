@@ -122,9 +122,10 @@ std::string what_if_bars(const Explained& one) {
         "Routing: {}. With {}, {} seeds take {} to {} (median {}).", one.result.prediction.routing, spread->routing,
         spread->seeds, short_time(spread->least), short_time(spread->most), short_time(spread->median)));
   return html_section(
-      "What if", html_paragraph("The same point with the links of one class (or of two, if one class alone gains "
-                                "little) or the latencies 10 % and 100 % better, with other routing, and without the "
-                                "features that its closed form does not cover. Shorter is faster.") +
+      "What if", html_paragraph("The same point with the links of one class 10 % and 100 % faster (or of several "
+                                "classes 100 % faster, if one class alone gains little), with latencies 10 % lower and "
+                                "halved, with other routing, and without the features that its closed form does not "
+                                "cover. Shorter is faster.") +
                      "<figure>\n" + bars_svg("the time of the point with each change", bars) + "</figure>\n" + notes +
                      (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
 }

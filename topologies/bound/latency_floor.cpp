@@ -33,7 +33,7 @@ Picoseconds latency_floor(const Topology& topology, std::span<const NodeId> from
             .distance_inf(never));
     for (const NodeId target : to) {
       if (distance[target.value] == never)
-        throw InputError("", "no links lead out of " + topology.node(source).name + " to " + topology.node(target).name,
+        throw InputError("", "no path leads from " + topology.node(source).name + " to " + topology.node(target).name,
                          "every rank must be able to reach all others");
       longest = std::max(longest, Picoseconds{distance[target.value]});
     }

@@ -83,7 +83,7 @@ Memory memory_of(const CpuModel& cpu) {
     if (family >= 26 || (family == 25 && cpu.model >= 16)) return {"12 channels of DDR5-4800", megabytes(460'800)};
     return {"8 channels of DDR4-3200", megabytes(204'800)};
   }
-  return {"8 channels of DDR4-3200, because this CPU is unknown", megabytes(204'800)};
+  return {"8 channels of DDR4-3200 (this CPU is unknown)", megabytes(204'800)};
 }
 
 }  // namespace

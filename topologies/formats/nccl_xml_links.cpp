@@ -91,7 +91,8 @@ class LinkReader {
       }
     }
     if (!used)
-      import_.machine.warnings.push_back(import_.file + ": not used because the file states the sm of each GPU");
+      import_.machine.warnings.push_back(
+          import_.file + ": the GPU model that you set is not used, because the file states the sm of each GPU");
   }
 
   /// AMD's have "gcn" instead.

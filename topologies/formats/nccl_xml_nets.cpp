@@ -185,10 +185,11 @@ void read_nets(XmlImport& import) {
                             "them, set it with {}",
                             silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "200 Gb/s")));
   if (import.options.nic && !import.used_nic_option) {
-    import.machine.warnings.push_back(import.file +
-                                      (import.all(NodeKind::nic).empty()
-                                           ? ": not used because the file has no NIC"
-                                           : ": not used because the file states the speed of every NIC"));
+    import.machine.warnings.push_back(
+        import.file +
+        (import.all(NodeKind::nic).empty()
+             ? ": the NIC rate that you set is not used, because the file has no NIC"
+             : ": the NIC rate that you set is not used, because the file states the speed of every NIC"));
   }
 }
 

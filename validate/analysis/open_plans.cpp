@@ -256,8 +256,9 @@ void forget_searched(Json& training) {
 void expect_plans(const Json& document, const std::string& name) {
   if (!document.contains("training") || !document["training"].is_object() ||
       !document["training"].contains("parallel") || !document["training"]["parallel"].is_object())
-    refuse_plans(name, "/training", "expected a training with the key \"parallel\", found none",
-                 R"(keys in it are fixed, and all others are searched: "parallel": {} searches all plans)");
+    refuse_plans(
+        name, "/training", "expected a training with the key \"parallel\", found none",
+        R"(keys with a value are fixed, and absent ones such as tensor and pipeline are searched: "parallel": {} fixes none)");
   if (document.contains("jobs"))
     refuse_plans(name, "/jobs", "expected a training step without other jobs, found other jobs",
                  "remove the other jobs for `ringsim plan`; `ringsim run` can run the plan together with them");
@@ -387,8 +388,11 @@ auto naming_training(const Work& work) {
 namespace {
 
 [[noreturn]] void refuse_variation(const std::string& name, std::size_t points) {
-  refuse_plans(name, "/", fmt::format("expected no lists or ranges outside training.parallel, found {} points", points),
-               "plans are compared on one machine and with one model: choose one value with --set");
+  refuse_plans(
+      name, "/",
+      fmt::format("expected no lists or ranges except in training.parallel and micro_batch_size, found {} points",
+                  points),
+      "plans are compared on one machine and with one model: choose one value with --set");
 }
 
 /// The document with the plan that it would have without any key.

@@ -142,10 +142,11 @@ std::vector<MeasuredRow> merge_repetitions(const RunRows& run, bool from_benchma
   for (const Row& row : run.rows) {
     auto& group = groups.at({*row.op, row.bytes.count});
     if (!group.empty() && group.front()->variant() != row.variant())
-      throw InputError(row.where,
-                       fmt::format("expected a single value of {}, found \"{}\" here and \"{}\" on line {}",
-                                   format(row.bytes), row.variant(), group.front()->variant(), group.front()->line),
-                       "put the rows of each type, operation and root into a separate file");
+      throw InputError(
+          row.where,
+          fmt::format("expected {} with one type, operation and root, found \"{}\" here and \"{}\" on line {}",
+                      format(row.bytes), row.variant(), group.front()->variant(), group.front()->line),
+          "put the rows of each type, operation and root into a separate file");
     group.push_back(&row);
   }
   const auto& all = groups.groups();
@@ -192,10 +193,11 @@ void require_one_way(const RunRows& first, const RunRows& second, const Measured
     return found->variant() + (found->out.time ? "" : " in place");
   };
   if (variant_in(first) == variant_in(second)) return;
-  throw InputError(name,
-                   fmt::format("expected a single value of {}, found \"{}\" in run {} and \"{}\" in run {}",
-                               format(row.bytes), variant_in(first), first.number, variant_in(second), second.number),
-                   "choose a run with --run N");
+  throw InputError(
+      name,
+      fmt::format("expected {} with one type, operation and root, found \"{}\" in run {} and \"{}\" in run {}",
+                  format(row.bytes), variant_in(first), first.number, variant_in(second), second.number),
+      "choose a run with --run N");
 }
 
 }  // namespace

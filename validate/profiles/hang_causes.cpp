@@ -195,7 +195,7 @@ class Causes {
                                        call, those(waiting), waiting.size() == 1 ? "has" : "have", timed_out(group)),
                    .ranks = ranks,
                    .group = group.title(),
-                   .advice = fmt::format(". No call is pending on this side, so check the program: {}", last)});
+                   .advice = fmt::format(". No call is pending on {}, so check the program: {}", those(ranks), last)});
     for (const auto& [what, ranks] : elsewhere)
       consequences_.say(
           {.text = fmt::format("{} {} not called {}: {} in {}", those(ranks), ranks.size() == 1 ? "has" : "have", call,

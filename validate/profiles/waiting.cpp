@@ -90,7 +90,7 @@ std::optional<std::uint32_t> Row::late_rank() const {
 std::string not_split_because(const Row& row) {
   if (row.clock_is_too_rough) return "clocks too inaccurate";
   if (!ends_together(row.op)) return "ranks may end early";
-  return row.split == 0 ? "one file" : "";
+  return row.split == 0 ? "not matched" : "";
 }
 
 Split split(const Profile& profile, const Hosts& hosts, const std::vector<Clock>& clocks, const Meeting& meeting) {

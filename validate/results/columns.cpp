@@ -672,7 +672,7 @@ constexpr std::array columns{
     Column{.name = "bound_us",
            .unit = "us",
            .meaning =
-               "with --bound, the shortest time that any algorithm needs on this machine, considering only bandwidth",
+               "with --bound, a lower bound on the time of any algorithm on this machine, considering only bandwidth",
            .in = In::some_rows,
            .value = [](const Result& r) { return r.bound ? Json(microseconds(*r.bound)) : Json(nullptr); }},
     Column{.name = "of_bound",
@@ -686,7 +686,7 @@ constexpr std::array columns{
         .name = "latency_floor_us",
         .unit = "us",
         .meaning =
-            "with --bound, the shortest time that any algorithm needs on this machine, considering only link latencies",
+            "with --bound, a lower bound on the time of any algorithm on this machine, considering only link latencies",
         .in = In::some_rows,
         .value =
             [](const Result& r) { return r.latency_floor ? Json(microseconds(*r.latency_floor)) : Json(nullptr); }},

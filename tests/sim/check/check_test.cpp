@@ -168,11 +168,12 @@ TEST_CASE("three ranks that each receive before they send wait for one another, 
     t.step(r).receive(wrap(r - 1, 3), chunk(wrap(r - 1, 3)));
     t.step(r).send(wrap(r + 1, 3), chunk(r));
   }
-  CHECK(verdict(t) ==
-        "schedule by hand all_gather of 3 ranks: rank 0, lane 0, step 0, operation 0 (receive data[2] from actor 2) "
-        "waits to be sent; rank 2, lane 0, step 0, operation 0 (receive data[1] from actor 1) waits to be sent; rank "
-        "1, lane 0, step 0, operation 0 (receive data[0] from actor 0) waits to be sent; which waits for rank 0, lane "
-        "0: a cycle of waits\n  hint: the schedule cannot finish with any order of its messages");
+  CHECK(
+      verdict(t) ==
+      "schedule by hand all_gather of 3 ranks: rank 0, lane 0, step 0, operation 0 (receive data[2] from actor 2) "
+      "waits to be sent; rank 2, lane 0, step 0, operation 0 (receive data[1] from actor 1) waits to be sent; rank "
+      "1, lane 0, step 0, operation 0 (receive data[0] from actor 0) waits to be sent; this leads back to rank 0, lane "
+      "0: a cycle of waits\n  hint: the schedule cannot finish with any order of its messages");
 }
 
 TEST_CASE("two ranks that each send before they receive need one slot, and say so") {
@@ -294,7 +295,7 @@ TEST_CASE("a mistake behind a step that never begins is named all the same") {
   WrittenSchedule t(broadcast(2, 4_B, 0), 2, 2, 1);
   t.step(0, 0).wait(1, 1);
   t.step(0, 1).wait(0, 1);
-  CHECK(verdict(t).find("which waits for") != std::string::npos);
+  CHECK(verdict(t).find("this leads back to") != std::string::npos);
   t.step(0, 1).send(1, chunk(1));
   CHECK(verdict(t) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 1, operation 0 (send data[1] to actor 1): data[1] "
@@ -309,14 +310,15 @@ TEST_CASE("a lane that waits for its own step never starts it") {
   t.step(0).send(1, chunk(0));
   CHECK(verdict(t) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0] to actor 1) waits to "
-        "be received; rank 1, lane 0, step 0 waits for another lane; which waits for rank 1, lane 0: a cycle of "
+        "be received; rank 1, lane 0, step 0 waits for another lane; this leads back to rank 1, lane 0: a cycle of "
         "waits\n  hint: the schedule cannot finish with any order of its messages");
 
   // Nobody waits for it by a message.
   WrittenSchedule alone(broadcast(2, 12_B, 0), 2, 1, 1);
   alone.step(0).wait(0, 1);
   CHECK(verdict(alone) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0 waits for another lane; which waits for rank 0, "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0 waits for another lane; this leads back to rank "
+        "0, "
         "lane 0: a cycle of waits\n  hint: the schedule cannot finish with any order of its messages");
 }
 

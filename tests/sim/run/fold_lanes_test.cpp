@@ -78,7 +78,8 @@ TEST_CASE("a ring of 1024 ranks over 2 channels is proved by construction, folde
   CHECK(ring.proof().by == Proof::By::symmetry);
   CHECK(both_ways(star(1024, odd), ring) == "");
   CHECK(run(star(1024, odd), ring).folded.value() ==
-        "one rank represents 1024: the symmetry {1024} of ring channels=2 rounds=1 was checked at every step of every "
+        "one rank represents all 1024: the symmetry {1024} of ring channels=2 rounds=1 was checked at every step of "
+        "every "
         "rank, and its chunks are equal, its 2 lanes do the same, and each has an equal port of its own on switch0");
 }
 

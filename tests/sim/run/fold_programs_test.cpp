@@ -254,10 +254,10 @@ TEST_CASE("programs that run next to each other are simulated in full") {
 
 TEST_CASE("why a program folded is said in a sentence") {
   const LoweredProgram ring(check(ring_ddp(step_of(2, 8), 8)));
-  CHECK(
-      run(star(8, odd), ring.schedule(), {.fold_from = 0}).folded.value() ==
-      "one rank represents 8: they do the same tasks in the same time, the symmetry {8} of each collective was checked "
-      "at every step of every rank, and its chunks are equal, and each has an equal port of its own on switch0");
+  CHECK(run(star(8, odd), ring.schedule(), {.fold_from = 0}).folded.value() ==
+        "one rank represents all 8: they do the same tasks in the same time, the symmetry {8} of each collective was "
+        "checked "
+        "at every step of every rank, and its chunks are equal, and each has an equal port of its own on switch0");
 }
 
 // Each of the 25 buckets, of 4.096 MB, takes 2046 (2 us + 4000 B / 12.5 GB/s = 320 ns) = 4746.72 us, longer than the
@@ -274,14 +274,14 @@ TEST_CASE("the command folds a step of 1024 ranks and 25 buckets; one of 256 is 
   CHECK(large.err == "");
   CHECK(large.out.find(R"("time_us": 129468.0)") != std::string::npos);
   CHECK(large.out.find(R"("transfers": 104755200)") != std::string::npos);
-  CHECK(large.out.find(R"("folded": "one rank represents 1024: )") != std::string::npos);
+  CHECK(large.out.find(R"("folded": "one rank represents all 1024: )") != std::string::npos);
   const auto lines_of = [&](bool folds) {
     std::vector<std::string> words{"run", scenario, "--format", "json", "--explain", "--set", "topology.ranks=256"};
     words.insert(words.end(), {"--set", "training.workload.layers.0.times=5"});
     if (!folds) words.push_back("--no-fold");
     const auto result = test::run_command(words);
     CHECK(result.code == 0);
-    CHECK((result.out.find(R"("folded": "one rank represents 256: )") != std::string::npos) == folds);
+    CHECK((result.out.find(R"("folded": "one rank represents all 256: )") != std::string::npos) == folds);
     std::vector<std::string> lines;  // which of all ranks' equal ports is the bottleneck may differ
     for (std::size_t at = 0; at < result.out.size(); at = result.out.find('\n', at) + 1) {
       const std::string line = result.out.substr(at, result.out.find('\n', at) - at);

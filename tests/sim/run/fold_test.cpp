@@ -416,15 +416,17 @@ TEST_CASE("more bytes than can be counted are refused by a folded run as well") 
 TEST_CASE("why it folded is said in a sentence") {
   const Timeline star_run = run(star(8, cable), check(ring_all_reduce(8, 8_KiB)), {.fold_from = 0});
   REQUIRE(star_run.folded);
-  CHECK(*star_run.folded ==
-        "one rank represents 8: the symmetry {8} of ring was checked at every step of every rank, and its chunks are "
-        "equal, and each has an equal port of its own on switch0");
+  CHECK(
+      *star_run.folded ==
+      "one rank represents all 8: the symmetry {8} of ring was checked at every step of every rank, and its chunks are "
+      "equal, and each has an equal port of its own on switch0");
   const Timeline mesh_run =
       run(build(FullMesh{.ranks = 8, .link = cable}), check(halving_doubling(8, 8_KiB, Fold::naive)), {.fold_from = 0});
   REQUIRE(mesh_run.folded);
-  CHECK(*mesh_run.folded ==
-        "one rank represents 8: the symmetry {2^3} of halving_doubling was checked at every step of every rank, and "
-        "its chunks are equal, and the paths of their messages are identical in kind and share no link");
+  CHECK(
+      *mesh_run.folded ==
+      "one rank represents all 8: the symmetry {2^3} of halving_doubling was checked at every step of every rank, and "
+      "its chunks are equal, and the paths of their messages are identical in kind and share no link");
 }
 
 TEST_CASE("65536 ranks take the time of the closed forms") {
@@ -467,11 +469,11 @@ TEST_CASE("the command folds large runs and says so; --no-fold gives the same bu
   const auto all = test::run_command({"run", scenario, "--format", "json", "--explain", "--no-fold"});
   CHECK(some.code == 0);
   CHECK(some.out.find(R"("fingerprint": null)") != std::string::npos);
-  CHECK(some.out.find(R"("folded": "one rank represents 1024: )") != std::string::npos);
+  CHECK(some.out.find(R"("folded": "one rank represents all 1024: )") != std::string::npos);
   CHECK(without(some.out, {"fingerprint", "folded"}) == without(all.out, {"fingerprint"}));
   CHECK(test::run_command({"run", scenario, "--format", "csv"}).out.find(",proof,fingerprint,folded\n") !=
         std::string::npos);
-  CHECK(test::run_command({"run", scenario}).out.find("\nfolded: one rank represents 1024: ") != std::string::npos);
+  CHECK(test::run_command({"run", scenario}).out.find("\nfolded: one rank represents all 1024: ") != std::string::npos);
 
   const auto uneven = test::run_command({"run", scenario, "--timing", "--set", R"(collective.bytes="1000003 B")"});
   CHECK(uneven.out.find("folded") == std::string::npos);

@@ -376,7 +376,7 @@ TEST_CASE("lanes of one actor that wait for each other in a cycle are reported a
   for (Lane lane = 0; lane < 3; ++lane) t.step(0, lane).wait((lane + 1) % 3, 1);
   CHECK(verdict(t) ==
         "schedule by hand barrier of 1 ranks: rank 0, lane 0, step 0 waits for another lane; rank 0, lane 1, step 0 "
-        "waits for another lane; rank 0, lane 2, step 0 waits for another lane; which waits for rank 0, lane 0: a "
+        "waits for another lane; rank 0, lane 2, step 0 waits for another lane; this leads back to rank 0, lane 0: a "
         "cycle of waits\n  hint: the schedule cannot finish with any order of its messages");
 }
 
