@@ -121,8 +121,16 @@ Field preset_field(std::string name, std::string doc, bool required = false) {
               .examples = {R"("dgx-a100")"}};
   for (const PresetNames& preset : preset_names()) {
     field.choices.push_back(preset.name);
-    for (const std::string& name_of_it : preset.also) field.aliases.push_back({name_of_it, preset.name, ""});
-    for (const std::string& open : preset.taken_for) field.aliases.push_back({open, preset.name, preset_note(open)});
+    for (const PresetNames::Memory& memory : preset.memories) field.choices.push_back(memory.name());
+    const auto chosen_by = [&](const std::string& name) {
+      const PresetNames::Memory* memory = preset.memory_of(name);
+      return memory == nullptr ? preset.name : memory->name();
+    };
+    for (const std::string& name_of_it : preset.also)
+      if (const std::string choice = chosen_by(name_of_it); choice != plain_machine_name(name_of_it))
+        field.aliases.push_back({name_of_it, choice, ""});
+    for (const std::string& open : preset.taken_for)
+      field.aliases.push_back({open, chosen_by(open), preset_note(open)});
   }
   return field;
 }

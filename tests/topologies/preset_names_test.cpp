@@ -153,6 +153,33 @@ TEST_CASE("a machine is found by the names of clouds, vendors and NVIDIA, in any
   }
 }
 
+// Data sheets and instance pages, as in the files.
+TEST_CASE("a name that says the memory of the GPUs gives them that memory") {
+  struct Row {
+    const char* name;
+    int gib;
+  };
+  for (const Row& row : {Row{"dgx-a100", 80},
+                         {"dgx-a100-80gb", 80},
+                         {"DGX-A100-40GB", 40},
+                         {"dgx-a100-320gb", 40},
+                         {"a100-40gb", 40},
+                         {"nd-a100-v4", 40},
+                         {"Standard_ND96amsr_A100_v4", 80},
+                         {"BM.GPU4.8", 40},
+                         {"BM.GPU.A100-v2.8", 80}}) {
+    CAPTURE(row.name);
+    for (const Machine::Device& device : node_preset(row.name).devices)
+      if (device.kind == NodeKind::gpu) CHECK(device.memory == Bytes{std::int64_t{row.gib} << 30});
+  }
+  for (const PresetNames& preset : preset_names())
+    for (const PresetNames::Memory& memory : preset.memories)
+      for (const std::string& name : memory.names) {
+        CAPTURE(name);
+        CHECK(preset_named(name) == &preset);
+      }
+}
+
 TEST_CASE("a name that leaves something open is answered with what is taken, and with what else it may be") {
   CHECK(preset_note("dgx-h100") == "");
   CHECK(preset_note("hgx-h100") == "");

@@ -73,6 +73,13 @@ const PlanGpu& gpu_of(const MachineWords& machine) {
   if (preset == nullptr)
     throw InputError("--node", fmt::format("expected the name of a machine, found {}", in_quotes(machine.node)),
                      preset_hint(machine.node));
+  const Machine node = node_preset(machine.node);
+  const auto its = std::find_if(node.devices.begin(), node.devices.end(),
+                                [](const Machine::Device& device) { return device.kind == NodeKind::gpu; });
+  for (const PlanGpu& each : plan_gpus())  // of two cards with one name that with the node's memory
+    if (std::string(each.name).starts_with(preset->gpu) && its != node.devices.end() &&
+        Bytes{std::int64_t{each.memory_gib} << 30} == its->memory)
+      return each;
   if (const PlanGpu* gpu = plan_gpu(preset->gpu); gpu != nullptr) return *gpu;
   std::vector<std::string> known;
   for (const PlanGpu& each : plan_gpus()) known.emplace_back(each.name);

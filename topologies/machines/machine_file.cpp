@@ -68,6 +68,13 @@ void check_names(const Place& root) {
   for (const char* key : {"also", "taken_for"})
     if (root.has(key))
       for (const Place& name : root.at(key).items()) name.text();
+  if (root.has("memories"))
+    for (const Place& each : root.at("memories").items()) {
+      each.allow({"names", "value", "source"});
+      for (const Place& name : each.at("names").items()) name.text();
+      if (quantity(each.at("value"), parse_bytes).count <= 0) each.at("value").fail("expected more than 0 B");
+      each.at("source").text();
+    }
   if (!root.has("near")) return;
   for (const Place& each : root.at("near").items()) {
     each.allow({"name", "differs", "source"});
@@ -201,8 +208,8 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
 Machine parse_machine(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const Place root{json, file, ""};
-  root.allow(
-      {"name", "summary", "gpu", "also", "taken_for", "near", "layout", "host", "link_types", "devices", "links"});
+  root.allow({"name", "summary", "gpu", "also", "taken_for", "memories", "near", "layout", "host", "link_types",
+              "devices", "links"});
   Machine machine;
   machine.name = root.at("name").text();
   machine.summary = root.at("summary").text();
@@ -234,7 +241,14 @@ Machine node_preset(const std::string& name) {
     throw InputError("", "expected the name of a node preset, found \"" + name + "\"", preset_hint(name));
   const auto file = std::find_if(preset_files().begin(), preset_files().end(),
                                  [&](const PresetFile& each) { return each.name == preset->name; });
-  return parse_machine(file->text, preset->name + ".json");
+  Machine machine = parse_machine(file->text, preset->name + ".json");
+  if (const PresetNames::Memory* memory = preset->memory_of(name); memory != nullptr)
+    for (Machine::Device& device : machine.devices)
+      if (device.kind == NodeKind::gpu) {
+        device.memory = memory->bytes;
+        device.memory_source = memory->source;
+      }
+  return machine;
 }
 
 std::vector<CatalogEntry> node_catalog() {

@@ -31,10 +31,14 @@ PresetNames names_of(const PresetFile& file) {
                     .gpu = root.at("gpu").text(),
                     .also = texts(root, "also"),
                     .taken_for = texts(root, "taken_for"),
-                    .near = {}};
+                    .near = {},
+                    .memories = {}};
   if (root.has("near"))
     for (const Place& each : root.at("near").items())
       names.near.push_back({each.at("name").text(), each.at("differs").text()});
+  if (root.has("memories"))
+    for (const Place& each : root.at("memories").items())
+      names.memories.push_back({texts(each, "names"), parse_bytes(each.at("value").text()), each.at("source").text()});
   return names;
 }
 
@@ -224,6 +228,15 @@ const PresetNames* preset_named(std::string_view text) {
   const std::string plain = plain_machine_name(text);
   for (const PresetNames& preset : preset_names())
     if (preset.name == plain || has(preset.also, plain) || has(preset.taken_for, plain)) return &preset;
+  return nullptr;
+}
+
+std::string PresetNames::Memory::name() const { return plain_machine_name(names.front()); }
+
+const PresetNames::Memory* PresetNames::memory_of(std::string_view text) const {
+  const std::string plain = plain_machine_name(text);
+  for (const Memory& memory : memories)
+    if (has(memory.names, plain)) return &memory;
   return nullptr;
 }
 

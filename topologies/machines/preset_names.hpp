@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/quantity.hpp"
+
 namespace ringsim {
 
 /// The names of a preset, from its file.
@@ -14,11 +16,24 @@ struct PresetNames {
     std::string name;
     std::string differs;  ///< in words: "4 NICs of 200 Gb/s instead of 8"
   };
+  /// A size of the GPUs' memory that some of the names say, other than that of the preset.
+  struct Memory {
+    std::vector<std::string> names;  ///< among `also` and `taken_for`, the first among `also`
+    Bytes bytes;
+    std::string source;
+
+    /// The first of the names, in its plain spelling.
+    std::string name() const;
+  };
   std::string name, summary;
   std::string gpu;                     ///< "H100"
   std::vector<std::string> also;       ///< other names of the same machine: "p5.48xlarge"
   std::vector<std::string> taken_for;  ///< names that other machines have too, such as a GPU's: "h100"
   std::vector<Near> near;
+  std::vector<Memory> memories;
+
+  /// The memory that one of its names says; nullptr: that of the preset.
+  const Memory* memory_of(std::string_view text) const;
 };
 
 /// The names of all presets, in alphabetical order.
