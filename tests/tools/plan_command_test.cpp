@@ -111,6 +111,20 @@ TEST_CASE("plan says that no plan fits, and what each would need") {
   CHECK(has(outcome.out, "No plan fits. Use more GPUs"));
 }
 
+// The tied embedding lies on two stages or four: two reasons that differ in a number.
+TEST_CASE("plan counts plans that are not modeled for one reason, whatever its numbers, and warns of little room") {
+  const Outcome outcome =
+      plan({"--bounds", "--set", "training.parallel.shard=full", "--set", "training.workload.transformer.tied=true"});
+  CHECK(has(outcome.out, "6 plans in total."));
+  CHECK(has(outcome.out,
+            "Not modeled: 3 plans, for example: expected an untied embedding with shard full and pipeline 2,\n"
+            "  found a tied one."));
+  CHECK_FALSE(has(outcome.out, "This plan leaves"));
+  const Outcome tight = plan({"--bounds", "--set", "training.gpu_memory=76MB"});
+  CHECK(has(tight.out, "This plan leaves 0.00 GB of GPU memory for what is not counted"));
+  CHECK(has(tight.out, "--set training.gpu_memory=0.0684GB leaves"));
+}
+
 TEST_CASE("plan refuses a scenario without plans, and an output that holds something else") {
   const Outcome outcome = run_command({"plan", "scenarios/star.json"});
   CHECK(outcome.code == 3);

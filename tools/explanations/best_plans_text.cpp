@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/ascii.hpp"
 #include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 #include "tools/output/shell_words.hpp"
@@ -106,16 +107,37 @@ const RankedPlan* first_simulated(const PlanSearch& found) {
 
 std::string plans_text(std::size_t n) { return fmt::format("{} plan{}", n, n == 1 ? "" : "s"); }
 
+/// Reasons that differ in numbers alone are one, that of most plans.
+std::vector<std::pair<std::string, std::size_t>> refusals_of(const PlanSearch& found) {
+  std::vector<std::pair<std::string, std::size_t>> out;
+  std::vector<std::string> kinds;
+  for (const auto& [reason, plans] : found.refused) {
+    std::string kind = reason;
+    std::erase_if(kind, is_digit);
+    const auto known = std::find(kinds.begin(), kinds.end(), kind);
+    if (known == kinds.end()) {
+      kinds.push_back(std::move(kind));
+      out.emplace_back(": " + reason, plans);
+      continue;
+    }
+    auto& [first, sum] = out[static_cast<std::size_t>(known - kinds.begin())];
+    if (first.starts_with(": ")) first.insert(0, ", for example");
+    sum += plans;
+  }
+  return out;
+}
+
 std::string counts_text(const PlanSearch& found, std::size_t top) {
   std::string text = wrapped(fmt::format("{} in total.", plans_text(found.plans)));
   if (found.too_large > 0)
     text += "\n" + wrapped(fmt::format("Too large for GPU memory: {}; the smallest needs {} of {} GB.", found.too_large,
                                        gigabytes(found.least, 3), gigabytes(found.room, 3)));
   constexpr std::size_t most_reasons = 5;
-  for (std::size_t i = 0; i < std::min(most_reasons, found.refused.size()); ++i)
-    text += "\n" + wrapped(fmt::format("Refused: {}: {}.", found.refused[i].second, found.refused[i].first));
-  if (found.refused.size() > most_reasons)
-    text += fmt::format("\nOthers were refused for {} more reasons.", found.refused.size() - most_reasons);
+  const std::vector<std::pair<std::string, std::size_t>> refusals = refusals_of(found);
+  for (std::size_t i = 0; i < std::min(most_reasons, refusals.size()); ++i)
+    text += "\n" + wrapped(fmt::format("Not modeled: {}{}.", plans_text(refusals[i].second), refusals[i].first));
+  if (refusals.size() > most_reasons)
+    text += fmt::format("\nOther plans are not modeled for {} more reasons.", refusals.size() - most_reasons);
   text += "\n" + wrapped(fmt::format("Simulated: {}{}.", found.simulated,
                                      found.simulated + found.too_long > top
                                          ? fmt::format("; --top {} shows all", found.simulated + found.too_long)
@@ -172,6 +194,20 @@ std::string too_long_text(const PlanSearch& found) {
   return text;
 }
 
+namespace {
+
+/// Empty: the plan leaves a twentieth of the memory, or it is not known how much the GPU has.
+std::string little_room_text(const PlanSearch& found, const RankedPlan& plan) {
+  if (found.room.count == 0 || plan.memory.count * 20 <= found.room.count * 19) return "";
+  return "\n" +
+         wrapped(fmt::format("This plan leaves {} GB of GPU memory for what is not counted: the CUDA context, NCCL's "
+                             "buffers and gaps of the allocator. --set training.gpu_memory={:.3g}GB leaves a tenth.",
+                             gigabytes(found.room - plan.memory, 2), 0.9e-9 * static_cast<double>(found.room.count))) +
+         "\n";
+}
+
+}  // namespace
+
 std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std::size_t top,
                             const std::string& scenario) {
   if (found.ranked.empty())
@@ -181,11 +217,13 @@ std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std
                "training.parallel.context=[1,2,4,8] --set training.parallel.cp_comm=all_gather") +
            "\n";
   const RankedPlan* first = first_simulated(found);
-  const std::string set = set_words("--set", plans.set_of(first != nullptr ? first->plan : found.ranked.front().plan));
+  const RankedPlan& best = first != nullptr ? *first : found.ranked.front();
+  const std::string set = set_words("--set", plans.set_of(best.plan));
   return table_of(plans, found, top) + "\n" + counts_text(found, top) + "\n\n" +
          (first == &found.ranked.front() || first == nullptr ? "To run and explain the first plan:\n"
                                                              : "To run and explain the fastest simulated plan:\n") +
-         fmt::format("  ringsim run {}{}\n  ringsim explain {}{}\n", scenario, set, scenario, set);
+         fmt::format("  ringsim run {}{}\n  ringsim explain {}{}\n", scenario, set, scenario, set) +
+         little_room_text(found, best);
 }
 
 }  // namespace ringsim::tools
