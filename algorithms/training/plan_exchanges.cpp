@@ -155,6 +155,9 @@ PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters,
 PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters, bool experts) {
   return {use_of(spec, experts), stage, CollectiveOp::all_gather, Bytes{parameters} * spec.weight_bytes};
 }
+PlanExchange gather_of_cut(const PlanSpec& spec, int stage) {
+  return {PlanUse::tensor, stage, CollectiveOp::all_gather, spec.activations * spec.grid.tensor()};
+}
 PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parameters) {
   const std::int64_t all = (Bytes{parameters} * spec.gradient_bytes).count, n = shard_ranks(spec);
   return {PlanUse::replica, stage, CollectiveOp::all_reduce, Bytes{(all + n - 1) / n}};
@@ -176,6 +179,7 @@ std::vector<PlanExchange> plan_exchanges(const PlanSpec& spec) {
         for (const PlanUse use : {PlanUse::forward, PlanUse::backward})
           found.insert({use, stage, CollectiveOp::send_recv, spec.activations});
     }
+  for (int stage = 0; stage < stages && spec.scatters; ++stage) found.insert(gather_of_cut(spec, stage));
   for (int stage = 0; stage < stages; ++stage)
     for (const auto& [exchange, times] : plan_data_uses(spec, stage)) found.insert(exchange);
   if (is_tied(spec))
@@ -196,6 +200,7 @@ ProgramSize plan_program_size(const PlanSpec& spec) {
           for (const PlanKernel& kernel : layer.*pass) ++(kernel.is_call() ? tensor : kernels);
       data += static_cast<std::int64_t>(plan_buckets(spec, stage, chunk).size());
     }
+    if (spec.scatters) tensor += std::int64_t{2} * spec.chunks;
     buckets = std::max(buckets, data);
     for (const auto& [exchange, times] : plan_data_uses(spec, stage)) uses += times;
     uses = std::max(uses, 2 * data);

@@ -92,6 +92,9 @@ void PlanFrame::add_variables() {
       for (int c = 0; c < n_colors(); ++c)
         for (int m = 0; m < spec_.micro_batches; ++m)
           add_variable(fmt::format("the {} of micro-batch {} between stages, chunk {}", what, m, chunk));
+  if (spec_.scatters)
+    gathered_ = {add_variable("activations from the stage before, gathered"),
+                 add_variable("gradients of activations from the stage after, gathered")};
   first_saved_ = static_cast<int>(out_.program.variables.size());
   for (int chunk = 0; chunk < spec_.chunks; ++chunk)
     for (int m = 0; m < spec_.micro_batches; ++m)

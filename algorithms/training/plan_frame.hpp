@@ -46,6 +46,8 @@ class PlanFrame {
   Stream stream_of(PlanUse use) const;
 
   int cut_variable(Pass pass, int cut, int m) const;
+  /// What tensor ranks have gathered of what has come last; -1: all of it comes.
+  int gathered(Pass pass) const { return gathered_[pass == Pass::forward ? 0 : 1]; }
   int saved(int chunk, int m) const { return first_saved_ + chunk * spec_.micro_batches + m; }
   int left(int m) const { return first_left_ + m; }
   /// The variable that a collective moves, and that the kernel before it makes.
@@ -102,6 +104,7 @@ class PlanFrame {
   WatchedWork* work_;
   PlanProgram out_;
   Streams streams_;
+  std::array<int, 2> gathered_{-1, -1};  // [pass]
   int partial_ = -1, keys_ = -1, tokens_ = -1, first_cut_variable_ = 0, first_saved_ = 0, first_left_ = 0;
   std::vector<std::vector<Weights>> weights_, expert_weights_;  // [chunk][number of the bucket]
   Weights tied_;

@@ -195,8 +195,24 @@ class StageWriter {
     const bool is_first = n_tasks(from) == 0;
     Task& task = write_call(from, frame_.cut_call(pass, cut, m));
     if (is_first) task.after.push_back({0, all_passes, 1});  // then what came in before has been read
-    next_after_.push_back({from, n_tasks(from), 0});
-    next_touches_.push_back({As::read, frame_.cut_variable(pass, cut, m), -1});
+    if (!spec_.scatters) {
+      next_after_.push_back({from, n_tasks(from), 0});
+      next_touches_.push_back({As::read, frame_.cut_variable(pass, cut, m), -1});
+      return;
+    }
+    const int whole = frame_.gathered(pass);
+    const int call = frame_.add_call(gather_of_cut(spec_, stage_), "gather what has come",
+                                     {frame_.cut_variable(pass, cut, m)}, 1, {whole});
+    const Stream tensor = frame_.streams().tensor;
+    Task& gather = write_call(tensor, call);
+    gather.after.push_back({from, n_tasks(from), 0});
+    gather.after.push_back(n_tasks(0) > 0 ? Program::After{0, n_tasks(0), 0} : Program::After{0, all_tasks, 1});
+    next_after_.push_back({tensor, n_tasks(tensor), 0});
+    next_touches_.push_back({As::read_whole, whole, -1});
+  }
+  // The next pass must gather its own.
+  void end_pass(Pass pass, bool has_received) {
+    if (spec_.scatters && has_received) stream(0).back().touches.push_back({As::drop, frame_.gathered(pass), -1});
   }
   void send(Pass pass, int cut, int m) {
     stream(0).back().touches.push_back({As::make, frame_.cut_variable(pass, cut, m), -1});
@@ -225,6 +241,7 @@ class StageWriter {
       for (std::size_t b = 0; b < turns_.size(); ++b)
         if (buckets[b].end == l + 1) end_turn(false, chunk, b);
     }
+    end_pass(Pass::forward, place > 0);
     stream(0).back().touches.push_back({As::make, frame_.saved(chunk, m), -1});
     if (place + 1 < frame_.places()) send(Pass::forward, place, m);
   }
@@ -248,6 +265,7 @@ class StageWriter {
       write_pass_of(layer.backward, "backward", layer, m);
       if (!splits) add_gradients(chunk, l);
     }
+    end_pass(Pass::backward, place + 1 < frame_.places());
     Task& last = stream(0).back();
     last.touches.push_back({As::read, frame_.saved(chunk, m), -1});
     if (splits) last.touches.push_back({As::make, frame_.left(m), -1});
@@ -451,6 +469,8 @@ PlanProgram plan_program(const PlanSpec& spec, const std::function<PlanCall(cons
   ensure(!is_full(spec) || !is_tied(spec), "weights that are gathered lie on one stage");
   ensure(spec.shard != PlanShard::optimizer_gradients || spec.grid.pipeline() == 1,
          "parts of gradients need one stage");
+  ensure(!spec.scatters || (spec.grid.tensor() > 1 && spec.grid.pipeline() > 1),
+         "parts of activations are those of tensor ranks of several stages");
   ensure(!has_rings(spec) || (spec.grid.context() > 1 && !spec.forward_only), "a ring has context ranks that train");
   ensure(!spec.grid.has_experts_apart() || spec.shard == PlanShard::none || spec.shard == PlanShard::optimizer,
          "experts on several ranks are reduced once a step");

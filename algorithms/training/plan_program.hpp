@@ -108,7 +108,10 @@ struct PlanSpec {
   int micro_batches = 1;                                    ///< of each pipeline
   std::vector<std::vector<std::vector<PlanLayer>>> layers;  ///< [stage][chunk][layer]
   std::vector<Picoseconds> update;                          ///< [stage]
-  Bytes activations;                                        ///< of a micro-batch, from one stage to the next
+  Bytes activations;  ///< of a micro-batch, what a rank of a stage sends to its peer on the next one
+  /// A tensor rank sends its part of the activations alone, and what has come is gathered before the pass that needs
+  /// it: Megatron-LM's scatter_gather_tensors_in_pipeline, DeepSpeed's pipe_partitioned and grad_partitioned.
+  bool scatters = false;
   /// Activations and their gradients share a stream at each cut. Of gpipe alone, whose first gradient crosses a cut
   /// when all activations have: with other schedules it would wait for them.
   bool shares_cut_streams = false;
@@ -189,6 +192,10 @@ struct PlanProgram {
 /// the last hop, and the gradient that the rank has so far of the block of the step before, but for the first hop
 /// (2463 to 2495). It begins when the step before is done and its gradient added; the own step's part is added when the
 /// hop has come (2717 to 2727). Assumption: two streams of attention kernels are one, each kernel having the GPU alone.
+///
+/// scatters: the tensor group gathers what has come from another stage when the pass before is done, because
+/// Megatron-LM and DeepSpeed gather in the order of the kernels (megatron/p2p_communication.py, _communicate, of v2.6;
+/// deepspeed/runtime/pipe/engine.py, _exec_forward_pass). Pass times of the pipeline's recurrence include it.
 ///
 /// forward_only: the layers' forward passes one after the other, and nothing else. Partial sums and parts of logits are
 /// proved as in training: each is made before its collective and read whole after it.

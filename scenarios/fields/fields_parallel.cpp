@@ -85,6 +85,12 @@ Field parallel_field(Field algorithm) {
             .doc = "Tensor ranks split the tokens of norms and dropout, using reduce_scatter and all_gather instead of "
                    "all_reduce.",
             .fallback = "false"},
+           {.name = "scatter_gather",
+            .type = Type::boolean,
+            .doc = "With tensor and pipeline, without sequence_parallel: each tensor rank sends its part of the "
+                   "activations to the next stage, which gathers them. Default: false.",
+            .examples = {"true"},
+            .words = {"scatter_gather_tensors_in_pipeline", "pipe_partitioned", "grad_partitioned"}},
            choice("schedule",
                   "The order of the forward and backward passes of a stage. Default: 1f1b, or interleaved with "
                   "virtual_pipeline.",

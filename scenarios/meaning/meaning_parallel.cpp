@@ -383,7 +383,7 @@ void take_sharding(const Canonical& parallel, PlanSpec& program, const Blame& bl
   take_full_sharding(parallel, program, blame);
   if (is_full && program.grid.pipeline() > 1 && program.tied > 0)
     blame.fail(at_parallel + "/shard",
-               fmt::format("expected an untied embedding with full and pipeline {}, found a tied one",
+               fmt::format("expected an untied embedding with shard full and pipeline {}, found a tied one",
                            program.grid.pipeline()),
                "gathering an embedding on two stages is not modeled: use pipeline 1, or shard optimizer");
   if (is_full && (program.overlaps_reduce || program.overlaps_gather))
@@ -423,6 +423,28 @@ void expect_tokens(const TransformerPlan& plan, const Blame& blame) {
         at_workload + "/sequence",
         fmt::format("expected a multiple of tensor, {}, with sequence_parallel, found {}", plan.tensor, plan.sequence),
         "each rank needs the same number of tokens");
+}
+
+/// True if tensor ranks send parts of activations between stages.
+bool scatters_of(const Canonical& parallel, const TransformerPlan& plan, const Blame& blame,
+                 std::vector<std::string>& warnings) {
+  if (!parallel.value("scatter_gather", false)) return false;
+  const std::string at = at_parallel + "/scatter_gather";
+  const char* const why = plan.shape.stages == 1   ? "pipeline is 1 and no stage sends activations"
+                          : plan.tensor == 1       ? "tensor is 1 and each rank has all activations"
+                          : plan.sequence_parallel ? "with sequence_parallel, each rank has only its part of them"
+                                                   : nullptr;
+  if (why != nullptr) {
+    warnings.push_back(blame.where(at) + ": has no effect, because " + why);
+    return false;
+  }
+  const std::int64_t elements = plan.tokens() * plan.card.hidden;
+  if (elements % plan.tensor != 0)
+    blame.fail(at,
+               fmt::format("expected tensor, {}, to divide the {} elements of a micro-batch's activations", plan.tensor,
+                           elements),
+               "Megatron-LM sends all of them then: remove the key");
+  return true;
 }
 
 Picoseconds update_time(const TransformerPlan& model, int stage, const OptimizerBytes& optimizer,
@@ -471,8 +493,9 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
   take_sharding(parallel, program, blame, warnings);
   const KernelSpeeds speeds = speeds_of(workload["compute"], speed, out, blame);
   program.layers = transformer_layers(model, speeds);
-  program.activations =
-      Bytes{model.tokens() * model.card.hidden * model.element_bytes / (model.sequence_parallel ? model.tensor : 1)};
+  program.scatters = scatters_of(parallel, model, blame, warnings);
+  program.activations = Bytes{model.tokens() * model.card.hidden * model.element_bytes /
+                              (model.sequence_parallel || program.scatters ? model.tensor : 1)};
   const OptimizerBytes optimizer = optimizer_bytes(out.optimizer, model.element_bytes, model.gradient_bytes);
   for (int stage = 0; stage < program.grid.pipeline(); ++stage) {
     const PlanSharding sharding = plan_sharding(program, stage);

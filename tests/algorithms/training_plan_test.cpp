@@ -211,6 +211,37 @@ TEST_CASE("the time of a pipeline of unlike stages is that of its passes one by 
   }
 }
 
+// A link for each pair of ranks, so that transfers to stages share none with those of the tensor group. By a ring, an
+// all-reduce of 1,000 bytes takes 2 (40 + 2,000) ns, the gather of 2,000 bytes 80 + 2,000 ns, a hop as long.
+TEST_CASE(
+    "a pass that gathers what has come in parts takes as much longer, and the pipeline what its recurrence says") {
+  int n = 0;
+  for (const int p : {2, 3, 5})
+    for (const PipelineShape shape : {PipelineShape{gpipe, p, 1, 4}, PipelineShape{one_f_one_b, p, 1, 7},
+                                      PipelineShape{interleaved, p, 3, 2 * p}, PipelineShape{zero_bubble, p, 1, 6}}) {
+      CAPTURE(p);
+      CAPTURE(to_string(shape.schedule));
+      PlanSpec spec = small_plan(2, p, 1, shape, 1, 1'000_B);
+      spec.scatters = true;
+      PassTimes times;
+      for (int stage = 0; stage < p; ++stage) {
+        for (auto* each : {&times.forward, &times.backward, &times.weights}) each->emplace_back();
+        for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+          const bool is_first = stage == 0 && chunk == 0, is_last = stage + 1 == p && chunk + 1 == shape.chunks;
+          const Picoseconds passes = shape.splits_backward() ? 3us : 5us;
+          times.forward.back().push_back(3us + 4'080ns + (is_first ? 0ns : 2'080ns));
+          times.backward.back().push_back(passes + 4'080ns + (is_last ? 0ns : 2'080ns));
+          times.weights.back().push_back(2us);
+        }
+      }
+      const LoweredProgram lowered(check(small_plan_program(spec).program));
+      const Topology mesh = build(FullMesh{2 * p, {.bandwidth = 100_Gbps, .latency = 2us, .source = "test"}});
+      CHECK(run(mesh, lowered.schedule(), {}).duration() == pipeline_time(shape, times, 2'080ns));
+      ++n;
+    }
+  CHECK(n == 12);
+}
+
 // Ring: 2 (t - 1)/t of the bytes per rank; 2 all-reduces a layer and micro-batch; each cut once there and once back.
 TEST_CASE("a plan sends its tensor, pipeline and data volumes, to the byte") {
   for (const int t : {1, 2, 4})
@@ -252,19 +283,20 @@ TEST_CASE("plans of all schedules, shards, overlaps and ties are proved") {
       for (const PipelineShape shape : {PipelineShape{gpipe, 1, 1, 2}, PipelineShape{gpipe, 3, 1, 4},
                                         PipelineShape{one_f_one_b, 2, 1, 5}, PipelineShape{interleaved, 2, 2, 4},
                                         PipelineShape{interleaved, 3, 3, 6}, PipelineShape{zero_bubble, 3, 1, 5}})
-        for (int options = 0; options < 16; ++options) {
+        for (int options = 0; options < 32; ++options) {
           PlanSpec spec = small_plan(t, shape.stages, d, shape, 2);
           spec.iterations = 2;
           spec.shard = (options & 1) != 0 ? PlanShard::optimizer : PlanShard::none;
           spec.overlaps_reduce = (options & 2) != 0;
           spec.overlaps_gather = (options & 4) != 0;
           spec.tied = (options & 8) != 0 ? 500 : 0;
+          spec.scatters = (options & 16) != 0 && t > 1 && shape.stages > 1;
           spec.bucket = 1'000;  // each layer
           CAPTURE(options);
           CHECK(verdict_of(small_plan_program(spec).program) == "accepted");
           ++n;
         }
-  CHECK(n == 2 * 3 * 6 * 16);
+  CHECK(n == 2 * 3 * 6 * 32);
 }
 
 // A layer's backward pass takes 1.25 ms, its bucket of 4 MB a ring of two: 2 (160 + 2) us. The last of four is exposed;
@@ -376,6 +408,44 @@ TEST_CASE("mutations of a plan are refused by name") {
     CHECK(verdict_of(program) ==
           "rank 0: an iteration must add to the gradient of bucket 0 of chunk 0 4 times, once for each micro-batch, "
           "found 3");
+  }
+}
+
+TEST_CASE("mutations of a plan that sends activations in parts are refused by name") {
+  PlanSpec spec = small_plan(2, 2, 1, {one_f_one_b, 2, 1, 2}, 1);
+  spec.scatters = true;
+  Program program = small_plan_program(spec).program;
+  REQUIRE(verdict_of(program) == "accepted");
+  std::vector<Program::Task>& tensor = program.roles[1].streams[1];
+  REQUIRE(program.name_of(tensor[0]) == "gather what has come");
+  Program::Task& first = program.roles[1].streams[0][0];
+  REQUIRE(program.name_of(first) == "forward layers.1 of micro-batch 0");
+
+  SUBCASE("a gather that does not wait for what comes") {
+    for (Program::After& after : tensor[0].after)
+      if (after.stream != 0) after = {0, 1, 1};
+    CHECK(has(verdict_of(program), "both touch the activations of micro-batch 0 between stages, chunk 0"));
+  }
+  SUBCASE("a pass that does not wait for its gather") {
+    for (Program::After& after : first.after)
+      if (after.stream == 1) after = {0, 1, 1};
+    CHECK(has(verdict_of(program), "both touch activations from the stage before, gathered, one of them writes it"));
+  }
+  SUBCASE("a pass that reads what the one before it has gathered") {
+    const auto second = std::find_if(tensor.begin() + 1, tensor.end(), [&](const Program::Task& task) {
+      return program.name_of(task) == "gather what has come";
+    });
+    REQUIRE(second != tensor.end());
+    Program::Call& call = program.calls[static_cast<std::size_t>(second->call)];
+    REQUIRE(program.variables[0] == "the partial sums of a layer");
+    call.into = {0};
+    CHECK(has(verdict_of(program), "has freed and not gathered again"));
+  }
+  SUBCASE("a pass that reads its own part alone") {
+    const int part = *program.calls[static_cast<std::size_t>(tensor[0].call)].variables.begin();
+    for (Program::Touch& touch : first.touches)
+      if (touch.as == Program::Touch::As::read_whole) touch.variable = part;
+    CHECK(has(verdict_of(program), "has only what it has made itself"));
   }
 }
 

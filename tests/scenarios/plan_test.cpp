@@ -184,6 +184,34 @@ TEST_CASE("embedding and loss count as layers of the stages, as Megatron-LM can 
       "is 1");
 }
 
+TEST_CASE("tensor ranks send parts of activations to the next stage, where that changes something") {
+  const auto with = [](const Json& changes) {
+    Json all{{"/training/parallel/scatter_gather", true}};
+    all.update(changes);
+    return changed(small(8), all);
+  };
+  // Each of two tensor ranks sends a half.
+  const auto sent = [](const Json& scenario) {
+    return ScenarioFile::parse(scenario.dump(), "s.json").point(0).training->plan->program.activations;
+  };
+  CHECK(sent(with(Json::object())) == Bytes{whole / 2});
+  CHECK(sent(with({{"/training/parallel/scatter_gather", false}})) == Bytes{whole});
+  const Prediction p = predicted(with(Json::object()));
+  CHECK(p.training->plan.value().split.total() == p.training->step);
+
+  const auto warning = [&](const Json& changes) {
+    const Scenario one = ScenarioFile::parse(with(changes).dump(), "s.json").point(0);
+    REQUIRE(one.warnings.size() == 1);
+    CHECK_FALSE(one.training->plan->program.scatters);
+    return one.warnings[0];
+  };
+  const std::string at = "s.json: /training/parallel/scatter_gather: has no effect, because ";
+  CHECK(warning({{"/training/parallel/tensor", 1}}) == at + "tensor is 1 and each rank has all activations");
+  CHECK(warning({{"/training/parallel/pipeline", 1}}) == at + "pipeline is 1 and no stage sends activations");
+  CHECK(warning({{"/training/parallel/sequence_parallel", true}}) ==
+        at + "with sequence_parallel, each rank has only its part of them");
+}
+
 TEST_CASE("compute and what is exposed add up to a sharded step without stages") {
   for (const char* shard : {"optimizer_gradients", "full"})
     for (const int tensor : {1, 2})
@@ -241,9 +269,11 @@ TEST_CASE("keys of full sharding are refused where nothing is gathered, and grou
   CHECK(refused({{"/training/parallel/shard", "optimizer_gradients"}}) ==
         at + "/shard: expected optimizer_gradients only with pipeline 1, found pipeline 2\n  hint: the gradients of "
              "every micro-batch would have to be reduced, which DeepSpeed refuses as well: use optimizer or full");
-  CHECK(refused({full, {"/training/workload/transformer/tied", true}}) ==
-        at + "/shard: expected an untied embedding with full and pipeline 2, found a tied one\n  hint: gathering an "
-             "embedding on two stages is not modeled: use pipeline 1, or shard optimizer");
+  CHECK(
+      refused({full, {"/training/workload/transformer/tied", true}}) ==
+      at +
+          "/shard: expected an untied embedding with shard full and pipeline 2, found a tied one\n  hint: gathering an "
+          "embedding on two stages is not modeled: use pipeline 1, or shard optimizer");
   const Json overlap = changed(small(8), {full, {"/training/parallel/overlap", Json::array({"grad_reduce"})}});
   const std::vector<std::string> warnings = ScenarioFile::parse(overlap.dump(), "s.json").point(0).warnings;
   REQUIRE(warnings.size() == 1);

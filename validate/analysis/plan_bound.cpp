@@ -43,13 +43,20 @@ Picoseconds pass_time(const std::vector<PlanKernel>& pass, const AloneTime& alon
 
 PassTimes times_of(const PlanSpec& program, const AloneTime& alone) {
   PassTimes times;
+  Picoseconds gather{0};
+  if (program.scatters) {
+    const PlanExchange one = plan_detail::gather_of_cut(program, 0);
+    gather = alone(one.use, one.op, one.bytes);
+  }
   for (const std::vector<std::vector<PlanLayer>>& stage : program.layers) {
     auto& forward = times.forward.emplace_back();
     auto& backward = times.backward.emplace_back();
     auto& weights = times.weights.emplace_back();
     for (const std::vector<PlanLayer>& chunk : stage) {
-      forward.emplace_back(0);
-      backward.emplace_back(0);
+      const bool is_first = times.forward.size() == 1 && forward.empty();
+      const bool is_last = times.forward.size() == program.layers.size() && forward.size() + 1 == stage.size();
+      forward.emplace_back(is_first ? Picoseconds{0} : gather);
+      backward.emplace_back(is_last ? Picoseconds{0} : gather);
       weights.emplace_back(0);
       for (const PlanLayer& layer : chunk) {
         forward.back() = add(forward.back(), pass_time(layer.forward, alone));

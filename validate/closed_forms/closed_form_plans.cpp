@@ -208,7 +208,12 @@ PlanVolumes plan_volumes(const PlanTraining& plan, int stage) {
   const int again = model.recompute == Recompute::full ? 1 : 0;
   PlanVolumes out;
   if (t > 1) out.tensor = tensor_volume(model, stage, whole);
-  if (p > 1) out.pipeline = Bytes{own} * m * (2 * v - (stage == 0 ? 1 : 0) - (stage + 1 == p ? 1 : 0));
+  if (p > 1) {
+    const std::int64_t passes = m * (2 * v - (stage == 0 ? 1 : 0) - (stage + 1 == p ? 1 : 0));
+    const bool is_scattered = plan.program.scatters;
+    out.pipeline = Bytes{is_scattered ? whole / t : own} * passes;
+    if (is_scattered) out.tensor += part_sent(t, whole) * passes;
+  }
   out.data = data_volume(plan, stage);
   const std::int64_t keys_and_values = 2 * e * tokens * c * card.kv_heads * card.head_dim / t;
   const int key_uses = model.recompute == Recompute::none ? 3 : 4;

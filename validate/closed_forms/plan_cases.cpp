@@ -342,6 +342,16 @@ void add_mixed_volumes(std::vector<PlanCase>& cases) {
                                                  "shard": "{}",)",
                                               chunks, comm, recompute, is_split, shard)},
                      cases);
+  for (const int t : {2, 4})
+    for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zero_bubble_h1"})
+      add_sent({.name = "tensor, pipeline, scatter_gather",
+                .where = fmt::format("t {}, p 2, {}", t, schedule),
+                .formula = "tensor + (t-1)/t E, E/t per cut",
+                .ranks = 2 * t,
+                .parallel = fmt::format(R"("tensor": {}, "pipeline": 2, "schedule": "{}", "virtual_pipeline": {},
+                                           "scatter_gather": true,)",
+                                        t, schedule, schedule == std::string_view("interleaved") ? 2 : 1)},
+               cases);
   // Six layers with embedding and loss on four chunks of two: 1, 2, 2 and 1.
   for (const char* schedule : {"1f1b", "gpipe", "interleaved"})
     for (const bool has_experts : {false, true})
