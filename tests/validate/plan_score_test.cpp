@@ -111,7 +111,7 @@ TEST_CASE("a table with most of the columns is refused by the missing one; other
   CHECK(has(complaint([] { figures_of(head + "a,b\n"); }), "expected 20 cells, found 2"));
 }
 
-TEST_CASE("vTrain's form is read: every plan recomputes, its nodes have links of 100 Gb/s") {
+TEST_CASE("vTrain's form is read: every plan recomputes, its nodes have four NICs of 200 Gb/s") {
   const PlanFigures read = figures_of(
       "# source: a page\nParameters (billion),# GPUs,global batch,micro batch,hidden size,attention heads,# layers,"
       "sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)\n"
@@ -123,7 +123,8 @@ TEST_CASE("vTrain's form is read: every plan recomputes, its nodes have links of
   CHECK(row.recompute == "full");
   CHECK(row.data == 64);
   CHECK(row.card->card.ffn == 12'288);
-  CHECK(has(plan_scenario(row, stated_shares(row)), R"("bandwidth":"100 Gb/s")"));
+  CHECK(has(plan_scenario(row, stated_shares(row)), R"("bandwidth":"200 Gb/s")"));
+  CHECK(has(plan_scenario(row, stated_shares(row)), R"("node":"abci-a")"));
 }
 
 TEST_CASE("each plan that ringsim has no words for is named by them") {
@@ -300,7 +301,7 @@ TEST_CASE("the command scores tables of plans; every row is in csv and json, sco
   };
   const std::string text =
       head + fmt::format("a,tiny,A100-80,8,8,256,1,16,2,2,,,,2,none,none,0,fp16,none,{}\n", steps("a", 0.5)) +
-      fmt::format("b,tiny,A100-80,8,8,256,1,16,1,2,,,,4,none,none,0,fp16,none,{}\n", 2 * steps("b", 0.5)) +
+      fmt::format("b,tiny,A100-80,8,8,256,1,16,1,2,,,,4,none,none,0,fp16,none,{}\n", 4 * steps("b", 0.5)) +
       "c,latent,A100-80,8,8,256,1,16,1,1,,,8,,zero1,none,0,bf16,,1\n";
   const std::string csv = test::temporary_file("steps.csv", text);
   const std::filesystem::path folder = std::filesystem::path(csv).parent_path();
@@ -316,7 +317,7 @@ TEST_CASE("the command scores tables of plans; every row is in csv and json, sco
   REQUIRE(all["rows"].size() == 3);
   CHECK(all["rows"][0]["status"] == "input");
   CHECK(all["rows"][1]["status"] == "scored");
-  CHECK(all["rows"][1]["error"].get<double>() == doctest::Approx(-0.5).epsilon(0.01));
+  CHECK(all["rows"][1]["error"].get<double>() == doctest::Approx(-0.75).epsilon(0.01));
   CHECK(all["rows"][2]["because"] == "latent attention (mla)");
   const auto lines = run_command({"scorecard", "--training", folder.string(), "--format", "csv"});
   CHECK(lines.out.starts_with("id,table,source,system,model,gpu,gpus,precision,plan,status,because,measured_s,"));

@@ -208,13 +208,15 @@ PlanFigure figure_of(Cells& cells, const std::vector<PlanModel>& models) {
 }
 
 /// A row of vTrain's measurements. The plans are those of Megatron-DeepSpeed: fp16, attention that keeps its scores,
-/// each layer's forward pass again; 39.1B with micro-batches of 24 sequences fits in no other way.
+/// each layer's forward pass again; 39.1B with micro-batches of 24 sequences fits in no other way. Assumption: a node's
+/// 800 Gb/s (vTrain's configuration) are four HDR NICs for eight GPUs, as in ABCI's A100 nodes; no page says it.
 PlanFigure figure_of_vtrain(Cells& cells) {
   PlanFigure row;
   row.system = "nodes of 8 A100, 800 Gb/s a node";
   row.gpu = "A100-80";
   row.node = 8;
-  row.link_gbits = 100;
+  row.machine = "abci-a";
+  row.link_gbits = 200;
   row.gpus = cells.count("# gpus");
   row.global_batch = cells.count("global batch");
   row.micro_batch = cells.count("micro batch");

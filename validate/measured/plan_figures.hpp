@@ -36,6 +36,7 @@ struct PlanFigure {
   std::vector<std::string> overlap;  ///< in the row's words: "dp", "tp"
   double step = 0;                   ///< seconds
   std::optional<double> memory_gib;
+  std::string machine;          ///< a preset, if more is known of the nodes than their GPU
   std::int64_t link_gbits = 0;  ///< of a NIC's cable, if the table says it; 0: the machine's
   std::optional<PlanModel> card;
   std::string flaw;  ///< why the row cannot be read; empty: it can

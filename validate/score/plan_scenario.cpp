@@ -139,7 +139,7 @@ namespace {
 
 Json topology_json(const PlanFigure& row, const PlanGpu& gpu, Json& ranks) {
   const std::int64_t each = std::min(row.gpus, node_of(row, gpu)), nodes = (row.gpus + each - 1) / each;
-  Json topology{{"kind", "cluster"}, {"node", gpu.machine}, {"nodes", nodes}};
+  Json topology{{"kind", "cluster"}, {"node", row.machine.empty() ? gpu.machine : row.machine}, {"nodes", nodes}};
   if (nodes > 1)
     topology["fabric"] = {{"kind", "star"},
                           {"link",
@@ -149,6 +149,12 @@ Json topology_json(const PlanFigure& row, const PlanGpu& gpu, Json& ranks) {
   for (std::int64_t rank = 0; rank < row.gpus; ++rank)
     ranks.push_back(fmt::format("node{}.gpu{}", rank / each, rank % each));
   return topology;
+}
+
+/// Tables do not state it; the default of Megatron-LM before sequence_parallel (arguments.py of v2.6,
+/// --no-scatter-gather-tensors-in-pipeline) and of DeepSpeed (runtime/pipe/engine.py, pipe_partitioned).
+bool scatters(const PlanFigure& row) {
+  return row.tensor > 1 && row.pipeline > 1 && !row.sequence_parallel && row.card->card.experts == 0;
 }
 
 Json parallel_json(const PlanFigure& row) {
@@ -166,6 +172,7 @@ Json parallel_json(const PlanFigure& row) {
   }
   if (row.data && row.expert == 1) parallel["data"] = *row.data;
   if (row.sequence_parallel && row.tensor > 1) parallel["sequence_parallel"] = true;
+  if (scatters(row)) parallel["scatter_gather"] = true;
   if (row.recompute != "none") parallel["recompute"] = row.recompute;
   if (data_of(row) == 1 && row.context == 1) return parallel;
   if (row.shard != "none") parallel["shard"] = row.shard;
