@@ -316,4 +316,12 @@ TEST_CASE("each link of a report leads to who used it, and when") {
   CHECK(!has(spread, "Click a link"));
 }
 
+TEST_CASE("communication and computation of the critical rank have colors of their own") {
+  const std::string gantt =
+      svg_of(report(source_dir() + "/scenarios/examples/explain/exposed-bucket.json"), "the critical rank over time");
+  CHECK(has(gantt, ">computes</text>"));
+  CHECK(has(gantt, ">communicates</text>"));
+  CHECK(has(gantt, "<g class=\"s3\"><path class=\"mark\""));
+}
+
 }  // namespace pictures_test

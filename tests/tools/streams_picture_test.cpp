@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <pugixml.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
+#include "topologies/layout/text_width.hpp"
 
 namespace streams_picture_test {
 
@@ -160,6 +162,23 @@ TEST_CASE("only a training step that all ranks have in common has a picture") {
   const std::string async = scenario("", R"("name": "parameter_server", "servers": 1, "mode": "async")");
   CHECK(has(error_of(async, new_picture()), ": /training/regime/mode: expected the mode sync for a picture of a step"));
   CHECK(has(error_of(scenario(), "step.gif"), "expected a name that ends in .svg or .png, found \"step.gif\""));
+}
+
+TEST_CASE("a step's picture breaks its legend and notes into lines that end within it") {
+  const std::string svg = picture_of(
+      source_dir() + "/scenarios/examples/training/data-parallel.json",
+      {"--set", "topology.ranks=4", "--set", R"(training.regime={"name": "data_parallel", "loss": "1 ms"})"});
+  pugi::xml_document document;
+  REQUIRE(document.load_string(svg.c_str()));
+  const double width = document.child("svg").attribute("width").as_double();
+  int lines = 0;
+  for (const auto& each : document.select_nodes("//text[starts-with(@class, 'small') and not(@text-anchor)]")) {
+    const std::string text = each.node().text().get();
+    CAPTURE(text);
+    CHECK(each.node().attribute("x").as_double() + ringsim::layout::width_of(text, 11) < width);
+    ++lines;
+  }
+  CHECK(lines >= 6 + 5);  // the legend's names, and three notes of which two are too long for a line
 }
 
 }  // namespace streams_picture_test

@@ -1,6 +1,10 @@
 // ringsim trace of Flight Recorder's dumps: what a user sees of a job that hangs.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -37,6 +41,30 @@ std::string shown_in(const std::string& page, const std::string& first) {
     at = end + 1;
   }
   return out;
+}
+
+/// The fill of a class in the rules for light pages, or for dark ones, if those have another.
+std::string fill_of(const std::string& page, const std::string& of, bool dark) {
+  const std::string rule = ".chart " + of + " { fill: #";
+  const std::size_t at = dark ? page.rfind(rule) : page.find(rule);
+  REQUIRE(at != std::string::npos);
+  return page.substr(at + rule.size(), 6);
+}
+
+/// WCAG 2.1: the relative luminance of "rrggbb".
+double luminance(const std::string& color) {
+  constexpr std::array<double, 3> weights{0.2126, 0.7152, 0.0722};
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double part = static_cast<double>(std::strtol(color.substr(2 * i, 2).c_str(), nullptr, 16)) / 255;
+    sum += weights[i] * (part <= 0.04045 ? part / 12.92 : std::pow((part + 0.055) / 1.055, 2.4));
+  }
+  return sum;
+}
+
+double contrast(const std::string& a, const std::string& b) {
+  const double one = luminance(a) + 0.05, other = luminance(b) + 0.05;
+  return std::max(one, other) / std::min(one, other);
 }
 
 std::string dump_of_pair(int rank, const std::vector<MadeEntry>& entries) {
@@ -127,6 +155,24 @@ TEST_CASE("the page of a hang has the cause as its title, all findings, and each
   CHECK(!has(page, "Pending sends and receives"));
   CHECK(has(page, "ringsim trace show"));
   CHECK(!has(page, "<script"));
+}
+
+TEST_CASE("the numbers in the cells of a hang's grid have a contrast of at least 4.5, on light and on dark pages") {
+  const std::string page_file = temporary_file("hang.html", "");
+  REQUIRE(run_command(show_hung({"--report", page_file})).code == 0);
+  const std::string page = read_file(page_file);
+  CHECK(has(page, "<g class=\"l5\"><rect class=\"cell\""));
+  CHECK(has(page, "class=\"small dark-text\""));  // on not called
+  CHECK(has(page, "class=\"small bar-text\""));   // on scheduled
+  for (const bool dark : {false, true}) {
+    CAPTURE(dark);
+    for (const char* cell : {".l5 .cell", ".s1 .mark", ".s2 .mark", ".s4 .mark"})
+      CHECK(contrast(fill_of(page, cell, dark), fill_of(page, ".dark-text", dark)) >= 4.5);
+    for (const char* cell : {".s0 .mark", ".s3 .mark", ".s5 .mark"})
+      CHECK(contrast(fill_of(page, cell, dark), fill_of(page, ".bar-text", dark)) >= 4.5);
+    for (const char* cell : {".l0 .cell", ".l1 .cell"})
+      CHECK(contrast(fill_of(page, cell, dark), fill_of(page, "text", dark)) >= 4.5);
+  }
 }
 
 TEST_CASE("of many ranks the page draws those that the findings name") {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "tools/output/output.hpp"
@@ -39,8 +40,7 @@ std::string bars_svg_of(const GanttLane& lane, const TimeAxis& axis, double y) {
     if (bar.hatched)  // no line through the letters
       text += fmt::format("<g class=\"s{}\"><path class=\"mark\" d=\"{}\" pointer-events=\"none\"/></g>\n", bar.color,
                           bar_path(x + (width - room) / 2, room, y, bar_height));
-    text += svg_text(x + width / 2, y + 12, " class=\"small bar-text\" text-anchor=\"middle\" pointer-events=\"none\"",
-                     bar.label);
+    text += text_on_color(x + width / 2, y + 12, fmt::format("s{}", bar.color), bar.label);
   }
   return text;
 }
@@ -84,6 +84,40 @@ std::string joined_bars_svg(const GanttLane& lane, const TimeAxis& axis, double 
   return text;
 }
 
+/// The colors that bars have. If bars are joined, without hatches, names of one color share an entry.
+std::vector<LegendEntry> legend_of(const std::vector<GanttLane>& lanes, const std::vector<GanttColor>& colors,
+                                   bool drawn_one_by_one) {
+  std::set<std::pair<std::size_t, bool>> used;
+  for (const GanttLane& lane : lanes)
+    for (const GanttBar& bar : lane.bars) used.emplace(bar.color, bar.hatched);
+  std::vector<LegendEntry> legend;
+  for (const GanttColor& color : colors) {
+    if (!used.contains({color.color, color.hatched})) continue;
+    const std::string group = fmt::format("s{}", color.color);
+    const auto same =
+        std::find_if(legend.begin(), legend.end(), [&](const LegendEntry& each) { return each.group == group; });
+    if (drawn_one_by_one || same == legend.end())
+      legend.push_back(
+          {.group = group, .mark = "mark", .name = color.name, .hatched = color.hatched && drawn_one_by_one});
+    else
+      same->name += ", " + color.name;
+  }
+  return legend;
+}
+
+/// Lines of small text below the legend; moves `y` to the last one.
+std::string notes_svg(const std::vector<std::string>& notes, const TimeAxis& axis, double& y) {
+  std::string text;
+  for (const std::string& note : notes) {
+    double space = 22;
+    for (const std::string& line : svg_lines(safe_to_print(note), axis.right - axis.left, small_text_size)) {
+      y += std::exchange(space, 15);
+      text += svg_text(axis.left, y, " class=\"small soft\"", line);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& lanes,
@@ -111,24 +145,13 @@ std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& la
     y += lane_height;
   }
   y += 36;
-  std::vector<LegendEntry> legend;
-  for (const GanttColor& color : colors)
-    legend.push_back({.group = fmt::format("s{}", color.color),
-                      .mark = "mark",
-                      .name = color.name,
-                      .hatched = color.hatched && n_bars <= most_titles});
-  text += axis.legend_svg(legend, y);
-  if (n_bars > most_titles) {
-    y += 22;
-    text += svg_text(axis.left, y, " class=\"small soft\"",
-                     "There are too many bars to draw individually: the color shows the largest part, and the height "
-                     "shows the share of time in use.");
-  }
-  if (page)
-    for (const std::string& note : page->notes) {
-      y += 20;
-      text += svg_text(axis.left, y, " class=\"small soft\"", note);
-    }
+  text += axis.legend_svg(legend_of(lanes, colors, n_bars <= most_titles), y);
+  if (n_bars > most_titles)
+    text += notes_svg(
+        {"There are too many bars to draw individually: the color shows the largest part, and the height shows the "
+         "share of time in use."},
+        axis, y);
+  if (page) text += notes_svg(page->notes, axis, y);
   return svg_opened(gantt_width, y + 8, title, page.has_value(), picture_style()) + text + "</svg>\n";
 }
 

@@ -35,8 +35,8 @@ struct GanttPage {
 };
 
 /// Lanes below each other. Of more than 2000 bars each pixel column has the color that takes most of its time and the
-/// height of the share that is taken, and there are no titles, labels and hatches. Without `page` a part of a page that
-/// has svg_style() and picture_style(). Requires a lane.
+/// height of the share that is taken, and there are no titles, labels and hatches. The legend has those of `colors`
+/// that bars have. Without `page` a part of a page that has svg_style() and picture_style(). Requires a lane.
 std::string gantt_svg(const std::string& title, const std::vector<GanttLane>& lanes,
                       const std::vector<GanttColor>& colors, SimTime finish,
                       const std::optional<GanttPage>& page = std::nullopt);

@@ -19,7 +19,7 @@ namespace ringsim::tools {
 
 namespace {
 
-constexpr double heat_width = 940, row_height = 14, label_font = 11;
+constexpr double heat_width = 940, row_height = 14;
 
 /// A row's cells, one path for each class; equal neighbors are one cell.
 std::string cells_svg(const HeatRow& row, Picoseconds bin, const TimeAxis& axis, double y) {
@@ -47,7 +47,7 @@ std::string cells_svg(const HeatRow& row, Picoseconds bin, const TimeAxis& axis,
 
 std::string heat_map_svg(const std::string& title, const std::vector<HeatRow>& rows, Picoseconds bin, SimTime finish) {
   double label = 0;
-  for (const HeatRow& row : rows) label = std::max(label, layout::width_of(row.name, label_font));
+  for (const HeatRow& row : rows) label = std::max(label, layout::width_of(row.name, small_text_size));
   label = std::min(label + 6, 330.0);
   const TimeAxis axis{.left = label + 14, .right = heat_width - 62, .finish = finish};
   const double bottom = 4 + row_height * static_cast<double>(rows.size());
@@ -56,7 +56,7 @@ std::string heat_map_svg(const std::string& title, const std::vector<HeatRow>& r
   for (const HeatRow& row : rows) {
     text += fmt::format("<g><title>{}: {}</title>\n", escaped_xml(row.name), escaped_xml(row.figures)) +
             svg_text(label, y + 10.5, " class=\"small\" text-anchor=\"end\"",
-                     cut_text(safe_to_print(row.name), label, label_font)) +
+                     cut_text(safe_to_print(row.name), label, small_text_size)) +
             cells_svg(row, bin, axis, y + 1) +
             svg_text(axis.right + 6, y + 10.5, " class=\"small soft\"", row.figures) + "</g>\n";
     y += row_height;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/pictures/svg.hpp"
+
 namespace ringsim::tools {
 
 namespace {
@@ -39,6 +41,7 @@ constexpr const char* light_rules =
     ".chart a:focus-visible { outline: none }\n"
     ".chart .dashed .line { stroke-dasharray: 8 3 }\n"
     ".chart .bar-text { fill: #ffffff }\n"
+    ".chart .dark-text { fill: #16191d }\n"
     ".chart .hatch { fill: none; stroke: #ffffff; stroke-width: 1.4 }\n";
 
 constexpr const char* dark_rules =
@@ -68,6 +71,16 @@ const std::array<const char*, n_loads>& load_names() {
   static constexpr std::array<const char*, n_loads> names{"idle",       "below 20 %", "20 to 40 %",
                                                           "40 to 60 %", "60 to 80 %", "80 % and more"};
   return names;
+}
+
+std::string text_on_color(double x, double y, const std::string& color, const std::string& text) {
+  const bool as_the_page = color == "l0" || color == "l1";
+  const bool is_light_on_light_pages = color == "s0" || color == "s3" || color == "s5";
+  const std::string more = fmt::format(" class=\"small{}\" text-anchor=\"middle\" pointer-events=\"none\"",
+                                       as_the_page               ? ""
+                                       : is_light_on_light_pages ? " bar-text"
+                                                                 : " dark-text");
+  return svg_text(x, y, more.c_str(), text);
 }
 
 std::string picture_style() {

@@ -19,6 +19,10 @@ std::size_t load_class(double share);
 /// "idle", "up to 20 %", ...
 const std::array<const char*, n_loads>& load_names();
 
+/// Small text around `x` on an area of that color of plots ("s0" to "s5") or of loads ("l0", "l1", "l5"). Its contrast
+/// is at least 4.5, on light and dark pages.
+std::string text_on_color(double x, double y, const std::string& color, const std::string& text);
+
 /// Rules for <style>, after svg_style().
 std::string picture_style();
 

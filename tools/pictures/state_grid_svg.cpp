@@ -19,9 +19,8 @@ namespace {
 
 constexpr double most_grid_width = 940, grid_row_height = 24, grid_cell_height = 20, widest_grid_cell = 48,
                  grid_head_height = 40;
-constexpr double grid_label_size = 11;  // of class small
 
-double width_of_label(const std::string& label) { return layout::width_of(label, grid_label_size) + 6; }
+double width_of_label(const std::string& label) { return layout::width_of(label, small_text_size) + 6; }
 
 /// Every how many columns one has a name, so that none touches the next.
 std::size_t named_every(const std::vector<std::string>& columns, double cell) {
@@ -30,13 +29,13 @@ std::size_t named_every(const std::vector<std::string>& columns, double cell) {
   return static_cast<std::size_t>(std::max(1.0, std::ceil(widest / cell)));
 }
 
-/// No wider than what it has, so that small grids fit on small screens.
+/// No wider than its content, so that small grids fit on small screens.
 double width_of_grid(const StateGrid& grid, double left, double cell, const std::vector<LegendEntry>& legend) {
-  double keys = 0;  // as TimeAxis draws them
-  for (const LegendEntry& entry : legend) keys += 22 + layout::width_of(entry.name, grid_label_size) + 18;
+  double keys = 0;  // in one line, as TimeAxis draws them
+  for (const LegendEntry& entry : legend) keys += 22 + layout::width_of(entry.name, small_text_size) + 18;
   return left +
-         std::max({cell * static_cast<double>(grid.columns.size()), keys,
-                   layout::width_of(grid.columns_are, grid_label_size)}) +
+         std::max({cell * static_cast<double>(grid.columns.size()), std::min(keys, most_grid_width - 30 - left),
+                   layout::width_of(grid.columns_are, small_text_size)}) +
          12;
 }
 
@@ -50,11 +49,7 @@ std::string state_cell_svg(const StateGrid& grid, const StateCell& cell, double 
   if (state.hatched)
     text += hatch_svg(x, y, width - 1, grid_cell_height);
   else if (width_of_label(cell.label) <= width)
-    text += svg_text(x + (width - 1) / 2, y + 14,
-                     state.color.starts_with('l')
-                         ? " class=\"small\" text-anchor=\"middle\" pointer-events=\"none\""
-                         : " class=\"small bar-text\" text-anchor=\"middle\" pointer-events=\"none\"",
-                     cell.label);
+    text += text_on_color(x + (width - 1) / 2, y + 14, state.color, cell.label);
   return text;
 }
 

@@ -21,7 +21,7 @@ std::string svg_opened(double width, double height, const std::string& title, bo
 /// A line of text; `more`: attributes, each after a blank.
 std::string svg_text(double x, double y, const char* more, const std::string& text);
 
-inline constexpr double text_size = 13, title_size = 16;  ///< of letters; titles are bold
+inline constexpr double text_size = 13, small_text_size = 11, title_size = 16;  ///< of letters; titles are bold
 
 /// The text broken at blanks into lines of at most that width in pixels; a longer word is cut.
 std::vector<std::string> svg_lines(const std::string& text, double room, double size = text_size,
@@ -30,8 +30,9 @@ std::vector<std::string> svg_lines(const std::string& text, double room, double 
 std::string cut_text(const std::string& text, double room, double size = text_size,
                      layout::Weight weight = layout::Weight::normal);
 
-/// A picture, 720 px wide, on logarithmic axes, with title and legend. Marks tell series apart as colors do. Equal
-/// charts give equal bytes. `alone`: a file of its own; else a part of an HTML page that has svg_style().
+/// A picture, 720 px wide, on logarithmic axes, with title and legend. Marks tell series apart as colors do. If several
+/// predictions have one x, they are bars instead. Equal charts give equal bytes. `alone`: a file of its own; else a
+/// part of an HTML page that has svg_style().
 std::string chart_svg(const Chart& chart, bool alone);
 
 /// A bar of a bar chart: a share of the longest, in words besides.

@@ -55,16 +55,21 @@ std::string TimeAxis::svg(double top, double bottom) const {
   return fmt::format("<path class=\"grid\" d=\"{}\"/>\n", grid) + text;
 }
 
-std::string TimeAxis::legend_svg(const std::vector<LegendEntry>& entries, double y) const {
-  constexpr double font = 11;  // of class small
+std::string TimeAxis::legend_svg(const std::vector<LegendEntry>& entries, double& y) const {
+  constexpr double line_height = 18;
   std::string text;
   double x = left;
   for (const LegendEntry& entry : entries) {
+    const double room = 22 + layout::width_of(entry.name, small_text_size);
+    if (x > left && x + room > right) {
+      x = left;
+      y += line_height;
+    }
     text +=
         fmt::format("<g class=\"{}\"><rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"16\" height=\"12\"/></g>\n",
                     entry.group, entry.mark, x, y - 10) +
         (entry.hatched ? hatch_svg(x, y - 10, 16, 12) : "") + svg_text(x + 22, y, " class=\"small\"", entry.name);
-    x += 22 + layout::width_of(entry.name, font) + 18;
+    x += room + 18;
   }
   return text;
 }

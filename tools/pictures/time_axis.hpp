@@ -25,8 +25,9 @@ struct TimeAxis {
   double x_of(SimTime when) const;
   /// Lines from `top` to `bottom` at round times, with their labels below. At least one besides 0.
   std::string svg(double top, double bottom) const;
-  /// A line with a patch of color and a name for each entry.
-  std::string legend_svg(const std::vector<LegendEntry>& entries, double y) const;
+  /// A patch of color and a name for each entry, in lines between `left` and `right`. `y`: of the first line; moves to
+  /// the last one.
+  std::string legend_svg(const std::vector<LegendEntry>& entries, double& y) const;
 };
 
 }  // namespace ringsim::tools

@@ -128,14 +128,16 @@ std::string last_step(const Recording& recording) {
 
 // -------------------------------------------------------------------------------------------------------------- rank
 
-/// The color of a bar, and its name in the legend.
-GanttColor color_of(const Trace::Slice& slice) {
+/// The color of a bar on a track of that name, and its name in the legend; no two look alike.
+GanttColor color_of(const Trace::Slice& slice, const std::string& track) {
   if (slice.category == "message") return slice.flow_ends ? GanttColor{2, "receives"} : GanttColor{0, "sends"};
   if (slice.category == "link") return {1, "critical: a link"};
   if (slice.category == "latency") return {5, "critical: latency"};
-  if (slice.category == "staging") return {3, "critical: staging"};
-  if (slice.category == "task" || slice.category == "compute") return {4, "computes"};
-  return {3, "critical: waits"};
+  if (slice.category == "staging") return {1, "critical: staging", /*hatched=*/true};
+  if (slice.category == "compute") return {4, "computes"};
+  if (slice.category == "task")
+    return track.find("compute") != std::string::npos ? GanttColor{4, "computes"} : GanttColor{3, "communicates"};
+  return {5, "critical: waits", /*hatched=*/true};
 }
 
 std::string title_of(const Trace::Slice& slice) {
@@ -160,8 +162,13 @@ std::string rank_over_time(const Trace& trace, SimTime finish, Actor rank) {
     if (slice.category == "step" || (!is_path && !is_rank)) continue;
     GanttLane& lane = lanes[slice.track];
     lane.name = track.name;
-    const GanttColor color = color_of(slice);
-    lane.bars.push_back({slice.begin, slice.end, color.color, title_of(slice)});
+    const GanttColor color = color_of(slice, track.name);
+    lane.bars.push_back({.begin = slice.begin,
+                         .end = slice.end,
+                         .color = color.color,
+                         .title = title_of(slice),
+                         .label = "",
+                         .hatched = color.hatched});
     const auto same = [&](const GanttColor& each) { return each.name == color.name; };
     if (std::none_of(colors.begin(), colors.end(), same)) colors.push_back(color);
     if (is_rank && process != name) name = process;
