@@ -223,4 +223,17 @@ TEST_CASE("files that are no results are refused where they go wrong") {
   CHECK(has(refused({"/no/such/file.csv"}, 3).err, "found no file of that name"));
 }
 
+TEST_CASE("axes and series have names for people, not those of columns") {
+  const std::string decode = source_dir() + "/scenarios/examples/inference/llama3-70b-decode.csv";
+  const std::string svg = picture({decode, "--x", "time_per_token_us", "--y", "tokens_per_s_per_gpu", "--by", "tp"});
+  CHECK(has(svg, ">time per token</text>"));
+  CHECK(has(svg, ">tokens/s per GPU</text>"));
+  CHECK(has(svg, ">tp 2</text>"));
+  const std::string servers = source_dir() + "/scenarios/examples/training/server-or-ring.csv";
+  CHECK(
+      has(picture({servers, "--x", "ranks", "--y", "communication_us", "--by", "algorithm"}), ">communication</text>"));
+  // 102228128 B are 97.492 MiB.
+  CHECK(has(picture({servers, "--x", "ranks", "--y", "time_us"}), ", 97.492 MiB</text>"));
+}
+
 }  // namespace chart_svg_test

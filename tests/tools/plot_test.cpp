@@ -179,7 +179,10 @@ TEST_CASE("points without a place on logarithmic axes are counted") {
   const Outcome none =
       run_command({"run", scenario(), "--plot", "--set", R"(collective.bytes=["0 B", "1 KiB", "1 MiB"])"});
   CHECK(none.code == 0);
-  CHECK(has(none.out, "\nleft out: 2 values that are not above 0, because axes are logarithmic\n"));
+  CHECK(has(none.out, "\n2 values not above 0 left out: the axes are logarithmic\n"));
+  const Outcome one = run_command({"run", scenario(), "--plot", "--set", R"(collective.bytes=["0 B", "1 KiB"])",
+                                   "--set", "collective.algorithm=ring"});
+  CHECK(has(one.out, "\n1 value not above 0 left out: the axes are logarithmic\n"));
   const Outcome all = run_command({"run", scenario(), "--plot", "--set", "collective.bytes=0 B"});
   CHECK(all.code == 2);
   CHECK(has(all.err, "expected a value above 0 to plot"));

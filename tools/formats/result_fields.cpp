@@ -1,6 +1,7 @@
 #include "tools/formats/result_fields.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -24,6 +25,24 @@ std::string bare_name(const std::string& column) {
   return column.starts_with(of_varied) ? column.substr(of_varied.size()) : column;
 }
 
+/// An object as "parameter_server servers=2 buckets.size=25 MiB", a list with commas.
+std::string value_in_words(const Json& value, const std::string& path = "") {
+  std::vector<std::string> parts;
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items())
+      parts.push_back(value_in_words(member, path.empty() ? key : fmt::format("{}.{}", path, key)));
+    return fmt::format("{}", fmt::join(parts, " "));
+  }
+  const bool has_objects =
+      value.is_array() && std::any_of(value.begin(), value.end(), [](const Json& each) { return each.is_object(); });
+  if (value.is_array())
+    for (const Json& each : value) parts.push_back(value_in_words(each, has_objects ? path : ""));
+  const std::string text = !value.is_array() ? without_quotes(value.dump())
+                           : parts.empty()   ? "none"
+                                             : fmt::format("{}", fmt::join(parts, ", "));
+  return has_objects || path.empty() || path == "name" ? text : fmt::format("{}={}", path, text);
+}
+
 }  // namespace
 
 const Cell* field_of(const ResultRow& row, const std::string& name) {
@@ -42,15 +61,8 @@ std::string key_text(const Cell& cell) {
     return format(Bytes{*whole});
   std::string text = plain_text(cell);
   if (cell.column.starts_with(of_varied)) text = names_in_short(text);
-  if (!text.starts_with('{') || !cell.column.starts_with(of_varied)) return text;
-  std::string shown;
-  const Json object = Json::parse(text);
-  for (const auto& [key, value] : object.items()) {
-    const std::string word = without_quotes(value.dump());
-    if (!shown.empty()) shown += ' ';
-    shown += key == "name" ? word : fmt::format("{}={}", key, word);
-  }
-  return shown;
+  const bool is_json = text.starts_with('{') || text.starts_with('[');
+  return is_json && cell.column.starts_with(of_varied) && Json::accept(text) ? value_in_words(Json::parse(text)) : text;
 }
 
 std::string algorithm_text(const ResultRow& row) {

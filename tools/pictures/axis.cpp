@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "sim/base/error.hpp"
-#include "sim/base/quantity.hpp"
+#include "sim/text/figures.hpp"
 
 namespace ringsim::tools {
 
@@ -92,7 +92,7 @@ double LogAxis::place(double value) const { return std::log(value / low) / std::
 std::string axis_text(double value, AxisOf of) {
   switch (of) {
     case AxisOf::size:
-      return format(Bytes{std::llround(value)});
+      return size_text(Bytes{std::llround(value)});
     case AxisOf::time:
       if (value >= 1e12) return fmt::format("{:.4g} s", value / 1e12);
       return in_units<4>(value, {"ps", "ns", "us", "ms"}, 1000);

@@ -9,12 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "sim/base/quantity.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/json.hpp"
-#include "sim/text/wrap.hpp"
 #include "tools/exit.hpp"
 #include "tools/formats/result_fields.hpp"
+#include "validate/results/column_names.hpp"
 
 namespace ringsim::tools {
 
@@ -43,16 +46,44 @@ AxisOf axis_of(const std::string& name, const std::vector<ResultRow>& rows) {
   return whole ? AxisOf::count : AxisOf::number;
 }
 
+/// The name of a column for people, without its unit: "tokens/s per GPU" of tokens_per_s_per_gpu.
+std::string words_of(std::string column) {
+  const auto replace = [&](std::string_view part, std::string_view by) {
+    for (std::size_t at = 0; (at = column.find(part, at)) != std::string::npos; at += by.size())
+      column.replace(at, part.size(), by);
+  };
+  for (const char* unit : {"_us", "_GBps", "_bytes"})
+    if (column.ends_with(unit)) column.resize(column.size() - std::string_view(unit).size());
+  replace("split_us.", "");
+  replace("_per_s", "/s");
+  replace("_per_gpu", " per GPU");
+  replace(".", " ");
+  replace("_", " ");
+  return column;
+}
+
+/// A column of results in words; a path as it is.
 std::string label_of(const std::string& name, AxisOf of) {
   static const std::map<std::string, std::string> known{{"bytes", "message size"},
                                                         {"collective.bytes", "message size"},
-                                                        {"time_us", "time"},
                                                         {"busbw_GBps", "bus bandwidth (GB/s)"},
                                                         {"algbw_GBps", "algorithm bandwidth (GB/s)"},
                                                         {"of_bound", "share of what the machine allows"},
-                                                        {"samples_per_s", "samples per second"}};
+                                                        {"samples_per_s", "samples per second"},
+                                                        {"tflops_per_gpu", "TFLOP/s per GPU"},
+                                                        {"mfu", "MFU"},
+                                                        {"tp", "tensor parallel ranks"},
+                                                        {"pp", "pipeline stages"},
+                                                        {"cp", "context parallel ranks"},
+                                                        {"ep", "expert parallel ranks"},
+                                                        {"dp", "data parallel ranks"},
+                                                        {"inter_node.bytes", "bytes out of a node"},
+                                                        {"inter_node.GBps", "rate out of a node (GB/s)"}};
   if (const auto found = known.find(name); found != known.end()) return found->second;
-  return of == AxisOf::rate ? name + " (GB/s)" : name;
+  const std::vector<std::string> columns = column_names(/*compared=*/true);
+  const bool is_column = std::find(columns.begin(), columns.end(), name) != columns.end();
+  const std::string words = is_column ? words_of(name) : name;
+  return of == AxisOf::rate ? words + " (GB/s)" : words;
 }
 
 /// Paths that a column has the value of.
@@ -82,6 +113,21 @@ std::string text_in(const NamedTexts& fields, const std::string& name) {
   for (const auto& [field, text] : fields)
     if (field == name) return text;
   return "";
+}
+
+/// A value of a field for legends and titles: "ring", "tp 4", "8 ranks".
+std::string in_words(const std::string& name, const std::string& value) {
+  if (name == "ranks") return value + " ranks";
+  if (name == "bytes") return size_text(parse_bytes(value));
+  for (const char* bare :
+       {"file", "scenario.name", "collective", "training", "workload", "library", "algorithm", "protocol", "model"})
+    if (name == bare) return value;
+  return fmt::format("{} {}", name.substr(name.rfind('.') + 1), value);
+}
+
+/// "1 point", "2 points".
+std::string counted(std::size_t n, const std::string& what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 /// Identities of all rows, and which of their fields tell series apart.
@@ -114,7 +160,7 @@ class Splitting {
     return values.dump();
   }
 
-  /// "ring, nodes 4": the same for display, with long values cut.
+  /// "ring, nodes 4": the same for display.
   std::string name_of(std::size_t row) const {
     std::string text;
     for (const std::string& name : names_) {
@@ -145,18 +191,6 @@ class Splitting {
   }
 
  private:
-  static std::string in_words(const std::string& name, const std::string& value) {
-    if (name == "ranks") return value + " ranks";
-    if (name == "job") return "job " + value;
-    for (const char* bare : {"file", "scenario.name", "collective", "training", "workload", "library", "algorithm",
-                             "protocol", "model", "bytes"})
-      if (name == bare) return value;
-    constexpr std::size_t longest = 60;
-    const std::string last = name.substr(name.rfind('.') + 1);
-    if (characters(value) <= longest) return last + ' ' + value;
-    return last + ' ' + value.substr(0, value.find(' ', longest / 2)) + " ...";
-  }
-
   bool varies(const std::string& name) const {
     return std::any_of(identities_.begin(), identities_.end(), [&](const NamedTexts& fields) {
       return text_in(fields, name) != text_in(identities_.front(), name);
@@ -279,6 +313,13 @@ std::vector<double> all_of(const Chart& chart, double ChartPoint::*coordinate) {
 std::vector<double> Chart::xs() const { return all_of(*this, &ChartPoint::x); }
 std::vector<double> Chart::ys() const { return all_of(*this, &ChartPoint::y); }
 
+bool Chart::differs_in_names_alone() const {
+  const auto predicted = std::count_if(series.begin(), series.end(),
+                                       [](const ChartSeries& each) { return each.of == ChartSeries::Of::predicted; });
+  const std::vector<double> all = xs();
+  return predicted > 1 && std::all_of(all.begin(), all.end(), [&](double x) { return x == all.front(); });
+}
+
 void require_chart_fields(const ChartFields& fields, const std::vector<std::string>& varied, bool measured) {
   for (const auto& [option, name] :
        {std::pair<const char*, const std::string&>{"--x", fields.x}, {"--y", fields.y}, {"--by", fields.by}})
@@ -328,7 +369,8 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
     std::string name = splitting.name_of(i);
     if (!fields.by.empty()) {
       const Cell* by = field_of(row, fields.by);
-      name = by == nullptr ? "no " + fields.by : fields.by == "algorithm" ? algorithm_text(row) : key_text(*by);
+      name = by == nullptr ? "no " + fields.by
+                           : in_words(fields.by, fields.by == "algorithm" ? algorithm_text(row) : key_text(*by));
     }
     const std::string own = fields.by.empty() ? splitting.series_of(i) : name;
     if (const auto known = names.find(own); known != names.end()) {
@@ -380,11 +422,11 @@ Chart chart_of(const std::vector<ResultRow>& rows, const ChartFields& fields) {
   add_beside(chart, ChartSeries::Of::measured, "measured", measured);
   add_beside(chart, ChartSeries::Of::bound, "bound of the machine", bounds);
   add_beside(chart, ChartSeries::Of::bound, "ideal scaling", ideals);
-  if (rows.size() > done.size()) chart.notes.push_back(fmt::format("{} points failed", rows.size() - done.size()));
-  if (no_value > 0) chart.notes.push_back(fmt::format("left out: {} points without {} or {}", no_value, x, y));
+  if (rows.size() > done.size()) chart.notes.push_back(counted(rows.size() - done.size(), "point") + " failed");
+  if (no_value > 0)
+    chart.notes.push_back(fmt::format("{} without {} or {} left out", counted(no_value, "point"), x, y));
   if (no_place > 0)
-    chart.notes.push_back(
-        fmt::format("left out: {} values that are not above 0, because axes are logarithmic", no_place));
+    chart.notes.push_back(fmt::format("{} not above 0 left out: the axes are logarithmic", counted(no_place, "value")));
   return chart;
 }
 

@@ -29,6 +29,8 @@ struct Chart {
 
   std::vector<double> xs() const;
   std::vector<double> ys() const;
+  /// True if several predictions have one x: points would lie above each other.
+  bool differs_in_names_alone() const;
 };
 
 /// Throws UsageError for names that no result has. `varied`: the paths that vary.

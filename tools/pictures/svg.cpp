@@ -15,7 +15,7 @@ namespace ringsim::tools {
 
 namespace {
 
-constexpr double width = 720, field_height = 320, right = 700;
+constexpr double width = 720, field_height = 320, right = 700, line_height = 16;
 
 /// The palette of Okabe and Ito (2008), without yellow, which is too light on white; for dark pages the same hues,
 /// lighter.
@@ -127,14 +127,20 @@ std::string series_svg(const Layout& layout, std::size_t index) {
          (joined ? fmt::format("<path class=\"line\" d=\"{}\"/>\n", line) : "") + marks + "</g>\n";
 }
 
+double widest_of(const std::vector<std::string>& lines) {
+  double widest = 0;
+  for (const std::string& line : lines) widest = std::max(widest, layout::width_of(line, text_size));
+  return widest;
+}
+
 /// The legend, in lines as wide as the picture; moves `y` below it.
 std::string legend_svg(const Layout& layout, double& y) {
   std::string text;
   double x = 16;
   for (std::size_t i = 0; i < layout.chart.series.size(); ++i) {
     const ChartSeries& series = layout.chart.series[i];
-    const std::string name = cut_text(safe_to_print(series.name), width - 72);
-    const double room = 38 + layout::width_of(name, text_size) + 18;
+    const std::vector<std::string> name = svg_lines(safe_to_print(series.name), width - 72);
+    const double room = 38 + widest_of(name) + 18;
     if (x > 16 && x + room > width) {
       x = 16;
       y += 22;
@@ -144,11 +150,29 @@ std::string legend_svg(const Layout& layout, double& y) {
       text += fmt::format("<path class=\"line\" d=\"M{:.1f} {:.1f}h28\"/>", x, y);
     if (series.of != ChartSeries::Of::bound)
       text += fmt::format("<path class=\"mark\" d=\"{}\"/>", mark_path(i, x + 14, y));
-    text += "</g>\n" + svg_text(x + 36, y + 4.5, "", name);
-    x += room;
+    text += "</g>\n";
+    for (std::size_t line = 0; line < name.size(); ++line)
+      text += svg_text(x + 36, y + 4.5 + line_height * static_cast<double>(line), "", name[line]);
+    x = name.size() > 1 ? width : x + room;  // nothing next to several lines
+    y += line_height * static_cast<double>(std::max<std::size_t>(name.size(), 1) - 1);
   }
   y += 18;
   return text;
+}
+
+/// Of points of one x: a bar for each, from 0.
+std::string chart_of_bars(const Chart& chart, bool alone) {
+  std::vector<Bar> bars;
+  for (const ChartSeries& series : chart.series)
+    bars.push_back({.label = series.name,
+                    .value = axis_text(series.points.front().y, chart.y_of),
+                    .length = series.points.front().y,
+                    .strong = series.of == ChartSeries::Of::predicted});
+  BarsPage page{.alone = alone,
+                .notes = {fmt::format("{}; {} {}", chart.y_label, chart.x_label,
+                                      axis_text(chart.series.front().points.front().x, chart.x_of))}};
+  page.notes.insert(page.notes.end(), chart.notes.begin(), chart.notes.end());
+  return bars_svg(chart.title.empty() ? chart.y_label : chart.title, bars, {}, page);
 }
 
 }  // namespace
@@ -251,6 +275,7 @@ std::string svg_style() {
 }
 
 std::string chart_svg(const Chart& chart, bool alone) {
+  if (chart.differs_in_names_alone()) return chart_of_bars(chart, alone);
   const Layout layout = laid_out(chart);
   std::string body = axes_svg(layout);
   for (const bool measured : {false, true})  // measured points on top, then the first series
@@ -269,12 +294,13 @@ std::string chart_svg(const Chart& chart, bool alone) {
 std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, const std::vector<std::string>& parts,
                      const BarsPage& page) {
   double label = 0, value = 0, longest = 0;
+  std::vector<std::vector<std::string>> labels;  // [bar] lines
   for (const Bar& bar : bars) {
-    label = std::max(label, layout::width_of(bar.label, text_size) + 6);
+    labels.push_back(svg_lines(safe_to_print(bar.label), width / 2 - 6));
+    label = std::max(label, widest_of(labels.back()) + 6);
     value = std::max(value, layout::width_of(bar.value, text_size));
     longest = std::max(longest, bar.length);
   }
-  label = std::min(label, width / 2);
   const double left = label + 12, room = std::max(width - left - value - 16, 40.0);
   std::string body;
   double y = 4;
@@ -283,9 +309,12 @@ std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, con
                      cut_text(safe_to_print(title), width - 32, title_size, layout::Weight::bold));
     y = 40;
   }
-  for (const Bar& bar : bars) {
+  for (std::size_t at = 0; at < bars.size(); ++at) {
+    const Bar& bar = bars[at];
     const double length = longest > 0 ? bar.length / longest * room : 0;
-    body += svg_text(label, y + 15, " text-anchor=\"end\"", cut_text(safe_to_print(bar.label), width / 2));
+    for (std::size_t line = 0; line < labels[at].size(); ++line)
+      body +=
+          svg_text(label, y + 15 + line_height * static_cast<double>(line), " text-anchor=\"end\"", labels[at][line]);
     const auto rectangle = [&](std::size_t series, double x, double wide, const std::string& name) {
       body += fmt::format(
           "<g class=\"s{}\"><rect class=\"mark\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
@@ -303,7 +332,7 @@ std::string bars_svg(const std::string& title, const std::vector<Bar>& bars, con
       x += wide;
     }
     body += svg_text(left + std::max(length, 1.0) + 8, y + 15, "", safe_to_print(bar.value));
-    y += 22;
+    y += 22 + line_height * static_cast<double>(std::max<std::size_t>(labels[at].size(), 1) - 1);
   }
   if (!parts.empty()) y += 8;
   double x = left;
