@@ -66,6 +66,7 @@ TEST_CASE("the page of a sweep explains the point that the page of a run explain
     CHECK(section(sweep, same) == section(run, same));
   }
   CHECK(count(section(sweep, "Results"), "<tr>") == 7);  // the head, and 6 points
+  CHECK(section(sweep, "Results") == section(run, "Results"));
   CHECK(has(sweep, "ringsim sweep " + scenario + " --report "));
   // The rows of a file, those of a sweep that was resumed too, are the same.
   const std::string rows = temporary_file("rows.jsonl", "");
@@ -119,6 +120,17 @@ TEST_CASE("the page of two runs has both times and every cause that differs, sid
   CHECK(count(causes, ">A: ") == count(causes, ">B: "));
   CHECK(has(causes, ">A: staging</text>"));
   CHECK(has(section(page, "Differences"), "transport.gdr_level"));
+  // Columns stay in line: the box scrolls.
+  CHECK(has(section(page, "Differences"), "<pre class=\"wide\" tabindex=\"0\""));
+  CHECK(has(page, "pre.wide { --under: var(--box); white-space: pre;"));
+  // One file: its text is there once, and the change in words.
+  CHECK(has(page, "<p>B is A with transport.gpudirect=true.</p>"));
+  CHECK(count(page, "<h2>Scenario</h2>") == 1);
+  const std::string other = source_dir() + "/scenarios/examples/explain/late-rank.json";
+  const std::string two = page_of({"diff", scenario, other});
+  CHECK(has(two, "<p>A: " + scenario + ". B: " + other + ".</p>"));
+  CHECK(count(two, "<h2>" + scenario + "</h2>") == 1);
+  CHECK(count(two, "<h2>" + other + "</h2>") == 1);
 }
 
 TEST_CASE("pages that cannot be written are refused before anything runs") {
@@ -133,6 +145,20 @@ TEST_CASE("pages that cannot be written are refused before anything runs") {
     CHECK(refused.out == "");
     CHECK(read_file(theirs) == "<!doctype html><title>mine</title>");
   }
+}
+
+TEST_CASE("points that differ in no number are bars with their whole names") {
+  const std::string page = page_of({"run", source_dir() + "/scenarios/examples/faults/link-fails.json"});
+  const std::string plots = section(page, "Plots");
+  CHECK(count(plots, "<svg") == 2);
+  CHECK(!has(plots, "<path class=\"line\""));
+  CHECK(has(plots, ">faults none</text>"));
+  CHECK(has(plots, ">ms until=30 ms</text>"));  // the end of a name in two lines
+  CHECK(has(plots, ">bus bandwidth (GB/s); message size 256 MiB</text>"));
+  // The parts of steps are such bars already.
+  const std::string steps = page_of({"run", source_dir() + "/scenarios/examples/training/seven-regimes.json"});
+  CHECK(!has(steps, "<h2>Plots</h2>"));
+  CHECK(has(section(steps, "The parts of a step"), ">nodes 2, regime parameter_server servers=4</text>"));
 }
 
 }  // namespace report_pages_test

@@ -1,5 +1,6 @@
 // ringsim diff: two scenarios or results, what differs in them, and which causes account for it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 #include <string>
@@ -92,8 +93,8 @@ std::string bars_of_both(const ExplainedRun& a, const ExplainedRun& b) {
         .label = label, .value = short_time(time), .length = static_cast<double>(time.count()), .strong = strong};
   };
   std::string text = html_section(
-      "Times",
-      "<figure>\n" + bars_svg("time of A and B", {bar("A", a.time, false), bar("B", b.time, true)}) + "</figure>\n");
+      "Times", html_wide_figure("time of A and B",
+                                bars_svg("time of A and B", {bar("A", a.time, false), bar("B", b.time, true)})));
   if (!a.parts || !b.parts) return text;
   std::vector<Bar> bars;
   for (const PartChange& each : part_changes(a, b)) {
@@ -104,17 +105,26 @@ std::string bars_of_both(const ExplainedRun& a, const ExplainedRun& b) {
     bars.push_back(bar("B: " + name, each.b, true));
   }
   if (bars.empty()) return text;
-  return text +
-         html_section("Causes that differ", "<figure>\n" + bars_svg("time by cause, A and B", bars) + "</figure>\n");
+  return text + html_section("Causes that differ",
+                             html_wide_figure("time by cause, A and B", bars_svg("time by cause, A and B", bars)));
+}
+
+/// Which files A and B are, and what was changed in them.
+std::string sides_text(const DiffArguments& arguments, const ExplainedRun& a, const ExplainedRun& b, bool one_file) {
+  const std::string changes = fmt::format("{}", fmt::join(arguments.set_b, ", "));
+  const std::string both = arguments.set.empty() ? "" : fmt::format(" Both with {}.", fmt::join(arguments.set, ", "));
+  if (one_file) return (changes.empty() ? "A and B are the same." : fmt::format("B is A with {}.", changes)) + both;
+  return fmt::format("A: {}. B: {}{}.", a.name, b.name, changes.empty() ? "" : " with " + changes) + both;
 }
 
 std::string diff_page(const DiffArguments& arguments, const ExplainedRun& a, const ExplainedRun& b,
                       const std::vector<ScenarioText>& inputs) {
   const std::string command = command_of(arguments) + " --report " + shell_word(arguments.report);
+  const bool one_file = inputs[0].name == inputs[1].name;
   return html_page("A and B", fmt::format("<h1>{}</h1>\n", escaped_xml(diff_sentence(a, b))) +
-                                  html_paragraph(fmt::format("A: {}. B: {}.", a.name, b.name)) + bars_of_both(a, b) +
-                                  html_section("Differences", report_preformatted(diff_tables(a, b))) +
-                                  report_end(inputs, command, ""));
+                                  html_paragraph(sides_text(arguments, a, b, one_file)) + bars_of_both(a, b) +
+                                  html_section("Differences", html_wide_text("Differences", diff_tables(a, b))) +
+                                  report_end(one_file ? std::vector{inputs[0]} : inputs, command, ""));
 }
 
 int execute(const DiffArguments& arguments) {

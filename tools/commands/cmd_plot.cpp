@@ -77,7 +77,7 @@ int execute(const PlotArguments& arguments) {
   }
   Output output(arguments.output);
   if (arguments.output.ends_with(".html"))
-    output.write(html_page(chart.title, chart_svg(chart, /*alone=*/false)));
+    output.write(html_page(chart.title, html_wide_figure(chart.y_label, chart_svg(chart, /*alone=*/false))));
   else
     output.write_styled(plot_text(chart, surface_of(output.descriptor())));
   output.finish();

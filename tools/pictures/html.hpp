@@ -14,7 +14,10 @@ std::string html_section(const std::string& heading, const std::string& body);
 std::string html_paragraph(const std::string& text);
 /// A part that is seen only when a link to `#anchor` was followed.
 std::string html_choice(const std::string& anchor, const std::string& body);
-/// A picture that scrolls if it is wider than the page. `name`: for screen readers.
+/// A picture, a table (HTML) or a text in columns that scrolls if it is wider than the page. `name`: for screen
+/// readers.
 std::string html_wide_figure(const std::string& name, const std::string& svg);
+std::string html_wide_table(const std::string& name, const std::string& table);
+std::string html_wide_text(const std::string& name, const std::string& text);
 
 }  // namespace ringsim::tools

@@ -18,6 +18,7 @@
 #include "sim/base/version.hpp"
 #include "tools/explanations/explain_text.hpp"
 #include "tools/explanations/phases_text.hpp"
+#include "tools/formats/result_fields.hpp"
 #include "tools/memory.hpp"
 #include "tools/output/progress_line.hpp"
 #include "tools/pictures/html.hpp"
@@ -126,8 +127,9 @@ std::string what_if_bars(const Explained& one) {
                                 "classes 100 % faster, if one class alone gains little), with latencies 10 % lower and "
                                 "halved, with other routing, and without the features that its closed form does not "
                                 "cover. Shorter is faster.") +
-                     "<figure>\n" + bars_svg("the time of the point with each change", bars) + "</figure>\n" + notes +
-                     (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
+                     html_wide_figure("the time of the point with each change",
+                                      bars_svg("the time of the point with each change", bars)) +
+                     notes + (refused.empty() ? "" : "<ul>\n" + refused + "</ul>\n"));
 }
 
 /// "ranks 8, size 25 MiB": what tells the row from others, by the last words of the paths.
@@ -136,7 +138,7 @@ std::string short_label(const ResultRow& row) {
   for (const Cell& cell : row.cells)
     if (cell.column.starts_with("point."))
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cell.column.substr(cell.column.rfind('.') + 1),
-                          plain_text(cell));
+                          key_text(cell));
   return text.empty() ? "the step" : text;
 }
 
@@ -175,8 +177,8 @@ std::string step_bars(const std::vector<ResultRow>& rows) {
   }
   return html_section(
       "The parts of a step",
-      html_paragraph("For the rank that ends last. Communication is exposed while no kernel computes.") + "<figure>\n" +
-          bars_svg("time of a step by part", bars, names) + "</figure>\n" +
+      html_paragraph("For the rank that ends last. Communication is exposed while no kernel computes.") +
+          html_wide_figure("time of a step by part", bars_svg("time of a step by part", bars, names)) +
           (n > most ? html_paragraph(fmt::format("The first {} of {} points.", most, n)) : ""));
 }
 
@@ -227,8 +229,13 @@ std::string report_plots(const std::vector<ResultRow>& rows, ChartFields fields)
   std::vector<ResultRow> good;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(good), [](const ResultRow& row) { return !row.failed(); });
   if (good.size() < 2) return "";
+  const bool are_steps = good.front().find("split_us.compute") != nullptr;  // their parts are bars already
   std::string text;
-  const auto add = [&] { text += "<figure>\n" + chart_svg(chart_of(good, fields), /*alone=*/false) + "</figure>\n"; };
+  const auto add = [&] {
+    const Chart chart = chart_of(good, fields);
+    if (are_steps && chart.differs_in_names_alone()) return;
+    text += html_wide_figure(chart.y_label, chart_svg(chart, /*alone=*/false));
+  };
   add();
   const bool has_bandwidth = std::any_of(good.begin(), good.end(), [](const ResultRow& row) {
     const Cell* busbw = row.find("busbw_GBps");
@@ -238,7 +245,7 @@ std::string report_plots(const std::vector<ResultRow>& rows, ChartFields fields)
     fields.y = "time_us";
     add();
   }
-  return html_section("Plots", text);
+  return text.empty() ? "" : html_section("Plots", text);
 }
 
 std::string report_table(const std::string& heading, const TableCells& lines) {
@@ -249,8 +256,7 @@ std::string report_table(const std::string& heading, const TableCells& lines) {
       is_text[i] =
           is_text[i] || (!cell.empty() && (cell[0] < '0' || cell[0] > '9') && cell[0] != '-' && cell[0] != '+');
     }
-  std::string text =
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" + escaped_xml(heading) + "\">\n<table>\n";
+  std::string text = "<table>\n";
   for (std::size_t line = 0; line < lines.size(); ++line) {
     if (line < 2) text += line == 0 ? "<thead>\n" : "<tbody>\n";
     text += "<tr>";
@@ -260,7 +266,7 @@ std::string report_table(const std::string& heading, const TableCells& lines) {
     text += "</tr>\n";
     if (line == 0) text += "</thead>\n";
   }
-  return html_section(heading, text + "</tbody>\n</table>\n</div>\n");
+  return html_section(heading, html_wide_table(heading, text + "</tbody>\n</table>\n"));
 }
 
 std::string report_end(const std::vector<ScenarioText>& inputs, const std::string& command, const std::string& about) {
