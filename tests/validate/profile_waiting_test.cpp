@@ -99,6 +99,15 @@ TEST_CASE("wait is last arrival - own arrival, transfer is last end - last arriv
   CHECK(account.ranks[1].last == 1);
 }
 
+TEST_CASE("no rank is the last one if several arrive last together") {
+  const Account account = account_of(profile_of({{{.begin = 1000, .duration = 200, .elements = 64}},
+                                                 {{.begin = 1000, .duration = 200, .elements = 64}}}),
+                                     0);
+  CHECK(account.rows.at(0).split == 1);
+  CHECK(account.rows.at(0).last.empty());
+  for (const auto& rank : account.ranks) CHECK(rank.last == 0);
+}
+
 TEST_CASE("a broadcast, a send and one rank alone are not split") {
   const auto account_of_op = [](const std::string& op) {
     return account_of(profile_of({{{.begin = 0, .duration = 500, .op = op, .elements = 64}},

@@ -76,8 +76,9 @@ std::string size_text(const Row& row) {
 }
 
 std::string ms_text(double ns) {
-  const double ms = ns / 1e6;
-  return ms >= 100 ? fmt::format("{:.0f}", ms) : ms == 0 ? "0" : fmt::format("{:#.3g}", ms);
+  const double ms = ns / 1e6, least = 1e-4;  // from there on 3 digits have no exponent
+  if (std::abs(ms) < least) return "0";
+  return std::abs(ms) >= 100 ? fmt::format("{:.0f}", ms) : fmt::format("{:#.3g}", ms);
 }
 
 std::string waiting_text(const Row& row) {

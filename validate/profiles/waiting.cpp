@@ -114,7 +114,8 @@ Split split(const Profile& profile, const Hosts& hosts, const std::vector<Clock>
     last_end = std::max(last_end, on_one_clock ? clock.shift(call.end_ns) : 0);
   }
   const auto last = std::max_element(arrivals.begin(), arrivals.end());
-  out.last = static_cast<std::size_t>(last - arrivals.begin());
+  if (std::count(arrivals.begin(), arrivals.end(), *last) == 1)
+    out.last = static_cast<std::size_t>(last - arrivals.begin());
   out.transfer_ns = std::max<std::int64_t>(last_end - *last, 0);
   for (std::size_t i = 0; i < arrivals.size(); ++i)
     out.waits.push_back(std::min(*last - arrivals[i], profile.calls[meeting.calls[i]].duration_ns()));
@@ -190,7 +191,7 @@ Account account_of(const Profile& profile, std::uint32_t ranks_per_host, std::ui
     row.is_partial = row.is_partial || !found.all_there;
     row.is_by_shortest = row.is_by_shortest || found.by == SplitBy::shortest;
     sums.transfers.push_back(static_cast<double>(found.transfer_ns));
-    ++row.last[profile.calls[meeting.calls[found.last]].rank];
+    if (found.last) ++row.last[profile.calls[meeting.calls[*found.last]].rank];
     std::int64_t longest = 0, least_end = std::numeric_limits<std::int64_t>::max(), most_end = 0;
     // Compute next to any rank slows the collective for all.
     const Call* most_overlapped = &first;

@@ -30,7 +30,7 @@ struct Split {
   bool all_there = false;  ///< every rank of the group has a file; else waits are at least, the transfer at most that
   std::int64_t transfer_ns = 0;     ///< from the last arrival to the last end
   std::vector<std::int64_t> waits;  ///< [call of the meeting] from its arrival to the last one
-  std::size_t last = 0;             ///< the call that arrived last
+  std::optional<std::size_t> last;  ///< the call that arrived last; none if several did
 };
 
 /// Splits a meeting. transfer = last end - last arrival, wait = last arrival - own arrival.
@@ -58,7 +58,7 @@ struct Row {
   double longest_wait_ns = 0;       ///< mean over collectives of the longest wait
   double transfer_ns = 0;           ///< median
   double mean_transfer_ns = 0;
-  std::map<std::uint32_t, std::size_t> last;  ///< rank -> in how many it arrived last
+  std::map<std::uint32_t, std::size_t> last;  ///< rank -> in how many it arrived last, without others
   std::map<std::uint32_t, double> waits_ns;   ///< rank -> sum of its waits
 
   std::optional<double> overlap;  ///< mean share of the kernels' time in which other kernels ran
@@ -85,7 +85,7 @@ struct RankAccount {
   double kernel_ns = 0, wait_ns = 0;  ///< sums
   double exposed_ns = 0;              ///< of kernel_ns: no other kernel ran; only if has_compute
   bool has_compute = false;
-  std::size_t split = 0, last = 0;  ///< collectives that were split, and in how many it arrived last
+  std::size_t split = 0, last = 0;  ///< collectives that were split, and in how many it alone arrived last
 };
 
 struct Account {
