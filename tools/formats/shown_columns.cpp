@@ -1,5 +1,7 @@
 #include "tools/formats/shown_columns.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,18 +9,22 @@
 #include "sim/text/figures.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/names_in_short.hpp"
+#include "tools/formats/result_fields.hpp"
+#include "validate/results/cells.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {
 
+static bool has_own_column(std::string_view path) {
+  return path == "transport.protocol" || path == "collective.bytes" || path == "collective.op" ||
+         path == "network.model" || path.starts_with("collective.algorithm") || path == "topology.ranks";
+}
+
 std::vector<std::string> extra_columns(const std::vector<Result>& results) {
   std::vector<std::string> names;
   if (results.empty()) return names;
-  for (const auto& [path, value] : results.front().prediction.varied) {
-    const bool shown = path == "transport.protocol" || path == "collective.bytes" || path == "collective.op" ||
-                       path == "network.model" || path.starts_with("collective.algorithm") || path == "topology.ranks";
-    if (!shown) names.push_back(path);
-  }
+  for (const auto& [path, value] : results.front().prediction.varied)
+    if (!has_own_column(path)) names.push_back(path);
   return names;
 }
 
@@ -82,7 +88,70 @@ bool tells_apart(const std::string& heading, const std::string& path, const std:
   return true;
 }
 
+TableCell cell_of_row(const Column& column, const ResultRow& row) {
+  const Cell* cell = row.find(column.name);
+  if (column.name == "algorithm" && cell != nullptr) return algorithm_text(row);
+  if (column.name == "bottleneck.link" && cell == nullptr && row.find("bottleneck.latency") != nullptr)
+    return "latency";  // no link
+  if (cell == nullptr) return "";
+  const bool is_whole = std::holds_alternative<std::int64_t>(cell->value);
+  if (!is_whole && !std::holds_alternative<double>(cell->value)) return key_text(*cell);
+  const double number =
+      is_whole ? static_cast<double>(std::get<std::int64_t>(cell->value)) : std::get<double>(cell->value);
+  if (has_times(column)) return time_of_us(number);
+  if (column.unit == "share") return fmt::format("{:.1f} %", 100 * number);
+  if (column.name == "closed_form.ratio") return fmt::format("x {:.4f}", number);
+  return is_whole ? key_text(*cell) : figure(number);
+}
+
+/// The columns of rows that say something: no protocol if all have none, no ratio to a closed form that never holds.
+bool is_shown(const Column& column, const std::vector<ResultRow>& rows) {
+  if (column.heading.empty() || column.name == "inter_node.GBps") return false;  // the latter only with --explain
+  return std::any_of(rows.begin(), rows.end(), [&](const ResultRow& row) {
+    const Cell* cell = row.find(column.name);
+    if (cell == nullptr || (column.name == "protocol" && plain_text(*cell) == "none")) return false;
+    if (column.name != "closed_form.ratio") return true;
+    const Cell* holds = row.find("closed_form.holds");
+    return holds != nullptr && plain_text(*holds) == "true";
+  });
+}
+
 }  // namespace
+
+Table table_of_rows(const std::vector<ResultRow>& rows) {
+  std::vector<std::string> head;
+  std::vector<std::function<TableCell(const ResultRow&)>> cells;
+  for (const Column& column : result_columns()) {
+    if (column.name != "point.*") {
+      if (!is_shown(column, rows)) continue;
+      head.push_back(heading_of(column));
+      cells.emplace_back([&column](const ResultRow& row) { return cell_of_row(column, row); });
+      continue;
+    }
+    std::vector<std::string> seen;
+    for (const ResultRow& row : rows) see_columns(row, seen);
+    for (const std::string& name : seen) {
+      if (!name.starts_with(of_point) || has_own_column(std::string_view(name).substr(of_point.size()))) continue;
+      head.push_back(name.substr(name.rfind('.') + 1));
+      cells.emplace_back([name](const ResultRow& row) -> TableCell {
+        const Cell* cell = row.find(name);
+        return cell == nullptr ? "" : key_text(*cell);
+      });
+    }
+  }
+  const bool any_failed = std::any_of(rows.begin(), rows.end(), [](const ResultRow& row) { return row.failed(); });
+  if (any_failed) {
+    head.emplace_back("error");
+    cells.emplace_back([](const ResultRow& row) -> TableCell { return row.failed() ? row.error() : ""; });
+  }
+  Table table(std::move(head));
+  for (const ResultRow& row : rows) {
+    std::vector<TableCell> line;
+    for (const auto& cell : cells) line.push_back(cell(row));
+    table.add(std::move(line));
+  }
+  return table;
+}
 
 std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool explain, bool& closed_forms) {
   std::vector<ShownColumn> columns;

@@ -8,6 +8,7 @@
 
 #include "sim/text/table.hpp"
 #include "validate/results/result.hpp"
+#include "validate/results/results.hpp"
 
 namespace ringsim::tools {
 
@@ -23,6 +24,10 @@ struct ShownColumn {
 std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool explain, bool& closed_forms);
 
 Table table_of_columns(const std::vector<ShownColumn>& columns, const std::vector<Result>& results);
+
+/// The same for rows of a file, which have no Result: what it shows are the values of the file. At the end errors, if
+/// there are any.
+Table table_of_rows(const std::vector<ResultRow>& rows);
 
 /// The paths that vary and have no column of their own.
 std::vector<std::string> extra_columns(const std::vector<Result>& results);
