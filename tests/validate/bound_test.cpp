@@ -396,7 +396,7 @@ TEST_CASE("compare --bound adds the shares of measured and of predicted times") 
   const auto outcome = run_command({"compare", path, measured, "--collective", "all_reduce", "--bound"});
   REQUIRE(outcome.code == 0);
   // 2 * 3/4 MB at 10 GB/s take 150 us: 15 % of what was measured, all of what the ring takes.
-  CHECK(outcome.out.find("measured of bound") != std::string::npos);
+  CHECK(outcome.out.find("latency floor us  bandwidth bound us  measured of bound") != std::string::npos);
   CHECK(outcome.out.find("15.0 %") != std::string::npos);
   CHECK(outcome.out.find("100.0 %") != std::string::npos);
 }

@@ -89,13 +89,15 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 std::string with_sign(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::string points_text(const Curve& curve) {
-  const bool bounded =
-      std::any_of(curve.points.begin(), curve.points.end(), [](const Result* p) { return p->bound.has_value(); });
+  const auto any = [&](auto&& has) { return std::any_of(curve.points.begin(), curve.points.end(), has); };
+  const bool bounded = any([](const Result* p) { return p->bound.has_value(); });
+  const bool has_floor = any([](const Result* p) { return p->latency_floor.has_value(); });
   const bool planned = !curve.points.front()->prediction.library.empty();
   std::vector<std::string> head{"bytes"};
   if (planned) head.insert(head.end(), {"algorithm", "protocol", "ch"});
   head.insert(head.end(), {"measured us", "predicted us", "error"});
-  if (bounded) head.insert(head.end(), {"bound us", "measured of bound", "predicted of bound"});
+  if (has_floor) head.emplace_back("latency floor us");
+  if (bounded) head.insert(head.end(), {"bandwidth bound us", "measured of bound", "predicted of bound"});
   Table table(head);
   for (const Result* p : curve.points) {
     std::vector<std::string> row{format(p->prediction.request.bytes)};
@@ -104,8 +106,12 @@ std::string points_text(const Curve& curve) {
                              fmt::to_string(p->prediction.request.channels)});
     row.insert(row.end(), {fmt::format("{:.2f}", *p->measured_us),
                            fmt::format("{:.2f}", microseconds(p->prediction.time)), with_sign(error_of(*p))});
+    const auto bound_text = [](const std::optional<Picoseconds>& bound) {
+      return bound ? fmt::format("{:.2f}", microseconds(*bound)) : "";
+    };
+    if (has_floor) row.push_back(bound_text(p->latency_floor));
     if (bounded) {
-      row.push_back(p->bound ? fmt::format("{:.2f}", microseconds(*p->bound)) : "");
+      row.push_back(bound_text(p->bound));
       for (const auto& share : {measured_of_bound(*p), of_bound(*p)}) row.push_back(share ? percent(*share) : "");
     }
     table.add(row);
@@ -257,7 +263,8 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
   const std::string body =
       fmt::format("<h1>{}</h1>\n", escaped_xml(sentence)) + report_plots(rows, {.bound = arguments.bound}) +
       html_section("Predicted and measured",
-                   report_preformatted(comparison_text(table, curves) + broken_bound_text(curves) + launch)) +
+                   html_wide_text("Predicted and measured",
+                                  comparison_text(table, curves) + broken_bound_text(curves) + launch)) +
       report_table("Results", table_cells(results)) +
       report_end({input}, command, fmt::format(", scenario {}", file.hash()));
   return html_page(file.name(), body);
