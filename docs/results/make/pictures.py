@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """Draws the pictures of docs/pictures that ringsim makes itself: a topology, a schedule, plots, plans and training steps.
 
-Usage: docs/results/make/pictures.py path/to/ringsim [--check]      (--check compares, exit code 1 where one differs)
+Usage: docs/results/make/pictures.py path/to/ringsim [--check | --reports]
+
+--check compares, exit code 1 where one differs. --reports draws the parts of reports (PNG) instead: by hand, as it needs
+a Chromium; look at each.
 """
+import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -42,8 +47,48 @@ pictures = {
     "regime-model_parallel.svg": step("model-parallel.json", 4, '{"name": "model_parallel", "microbatches": 8}'),
 }
 
-if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
+hung = sorted((root / "tests/data/profiles").glob("hung-rank-*.json"))
+# Of each report the commands, of which the last one writes it, and the headings of the parts that are shown; "": its top.
+reports = {
+    "report-step.png": ([["run", scenarios / "examples/explain/exposed-bucket.json"]],
+                        ["Links over time", "The critical rank over time"]),
+    "report-why.png": ([["run", scenarios / "examples/explain/degraded-nic.json"]], ["", "What if"]),
+    "report-job.png": ([["trace", "export", training / "llama3-8b.json", "step.rank{rank}.json.gz", "--set",
+                         'training.slow=[{"rank": 3, "factor": 1.05}]'],
+                        ["trace", "show", *(f"step.rank{rank}.json.gz" for rank in range(8))]], ["", "Ranks over time"]),
+    "report-hang.png": ([["trace", "show", *hung]],
+                        ["", "Findings, causes first", "Ranks in the groups that do not make progress"]),
+}
+KEEP_PARTS = """(parts => {
+  let part = ''
+  for (const each of [...document.body.children]) {
+    if (each.tagName === 'H2') part = each.textContent
+    if (!parts.includes(part)) each.remove()
+  }
+  return document.documentElement.scrollHeight
+})"""
+
+
+def draw_reports(ringsim):
+    sys.path.insert(0, str(root / "tests/scripts"))
+    from browser import Browser, find_chromium
+    with Browser(find_chromium() or sys.exit("expected a Chromium (Debian: chromium-headless-shell), found none")) as browser:
+        browser.call("Emulation.setDeviceMetricsOverride", width=1012, height=100, deviceScaleFactor=1, mobile=False)
+        for name, (commands, parts) in reports.items():
+            with tempfile.TemporaryDirectory() as folder:
+                for words in [*commands[:-1], [*commands[-1], "--report", "page.html"]]:
+                    subprocess.run([ringsim, *words], check=True, cwd=folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+                browser.open(pathlib.Path(folder, "page.html").as_uri())
+                height = browser.evaluate(f"{KEEP_PARTS}({json.dumps(parts)})")
+                (root / "docs/pictures" / name).write_bytes(browser.picture([0, 0, 1012, height]))
+
+
+if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"], ["--reports"]):
     sys.exit(__doc__)
+if sys.argv[2:] == ["--reports"]:
+    draw_reports(os.path.abspath(sys.argv[1]))
+    sys.exit()
 differ = []
 for name, words in pictures.items():
     with tempfile.TemporaryDirectory() as folder:
