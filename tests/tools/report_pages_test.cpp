@@ -67,6 +67,8 @@ TEST_CASE("the page of a sweep explains the point that the page of a run explain
   }
   CHECK(count(section(sweep, "Results"), "<tr>") == 7);  // the head, and 6 points
   CHECK(section(sweep, "Results") == section(run, "Results"));
+  CHECK(has(section(sweep, "Results"), "<p>In all rows: collective all_reduce, model fair, ranks 4"));
+  CHECK(!has(section(sweep, "Results"), ">collective</th>"));
   CHECK(has(sweep, "ringsim sweep " + scenario + " --report "));
   // The rows of a file, those of a sweep that was resumed too, are the same.
   const std::string rows = temporary_file("rows.jsonl", "");

@@ -265,8 +265,7 @@ std::string compare_page(const CompareArguments& arguments, const MeasuredTable&
       html_section("Predicted and measured",
                    html_wide_text("Predicted and measured",
                                   comparison_text(table, curves) + broken_bound_text(curves) + launch)) +
-      report_table("Results", table_cells(results)) +
-      report_end({input}, command, fmt::format(", scenario {}", file.hash()));
+      report_results(table_cells(results)) + report_end({input}, command, fmt::format(", scenario {}", file.hash()));
   return html_page(file.name(), body);
 }
 

@@ -269,6 +269,24 @@ std::string report_table(const std::string& heading, const TableCells& lines) {
   return html_section(heading, html_wide_table(heading, text + "</tbody>\n</table>\n"));
 }
 
+std::string report_results(const TableCells& lines) {
+  constexpr std::size_t head = 1;
+  if (lines.size() < head + 2) return report_table("Results", lines);
+  TableCells differ(lines.size());
+  std::string agree;
+  for (std::size_t i = 0; i < lines.front().size(); ++i) {
+    const std::string& first = lines[head][i];
+    const bool all_have_it = !first.empty() && std::all_of(lines.begin() + head, lines.end(),
+                                                           [&](const auto& line) { return line[i] == first; });
+    if (all_have_it)
+      agree += fmt::format("{}{} {}", agree.empty() ? "" : ", ", lines.front()[i], first);
+    else
+      for (std::size_t line = 0; line < lines.size(); ++line) differ[line].push_back(lines[line][i]);
+  }
+  if (agree.empty() || differ.front().empty()) return report_table("Results", lines);
+  return report_table("Results", differ) + html_paragraph("In all rows: " + agree + ".");
+}
+
 std::string report_end(const std::vector<ScenarioText>& inputs, const std::string& command, const std::string& about) {
   std::string body;
   for (const ScenarioText& input : inputs)
@@ -294,8 +312,8 @@ std::string report_page(const RunForReport& run) {
     body += report_plots(run.rows, run.chart) + step_bars(run.rows) + phases_section(one.result.prediction) +
             what_if_bars(one) + run_pictures(one.scenario, one.result.prediction, one.recording);
   }
-  body += report_table("Results", run.table) +
-          report_end({run.input}, run.command, fmt::format(", scenario {}", run.file.hash()));
+  body +=
+      report_results(run.table) + report_end({run.input}, run.command, fmt::format(", scenario {}", run.file.hash()));
   return html_page(run.file.name().empty() ? "ringsim" : run.file.name(), body);
 }
 

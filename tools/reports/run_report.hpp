@@ -53,6 +53,8 @@ std::string report_page(const RunForReport& run);
 /// The parts that pages share: plots of rows, empty for less than two; a table; the end of a page.
 std::string report_plots(const std::vector<ResultRow>& rows, ChartFields fields);
 std::string report_table(const std::string& heading, const TableCells& lines);
+/// The table of results: columns in which all rows agree are a sentence below it.
+std::string report_results(const TableCells& lines);
 /// The end of a page, with the name and text of each file.
 std::string report_end(const std::vector<ScenarioText>& inputs, const std::string& command, const std::string& about);
 std::string report_preformatted(const std::string& text);

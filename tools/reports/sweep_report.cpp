@@ -26,9 +26,9 @@ std::string sweep_page(const SweepForReport& sweep) {
   TableCells table = table_of_rows(rows).cells();
   if (!point) {
     const std::string name = sweep.file.name().empty() ? "ringsim" : sweep.file.name();
-    return html_page(
-        name, fmt::format("<h1>{}: every point failed</h1>\n", escaped_xml(name)) + report_table("Results", table) +
-                  report_end({sweep.input}, sweep.command, fmt::format(", scenario {}", sweep.file.hash())));
+    return html_page(name,
+                     fmt::format("<h1>{}: every point failed</h1>\n", escaped_xml(name)) + report_results(table) +
+                         report_end({sweep.input}, sweep.command, fmt::format(", scenario {}", sweep.file.hash())));
   }
   return report_page({.file = sweep.file,
                       .input = sweep.input,
