@@ -79,7 +79,7 @@ def write_page():
     return f"""# How GPUs train together
 
 `docs/results/make/regimes.py build/tools/ringsim` generates this page from `ringsim list regimes` and the
-[examples](../../scenarios/examples/training), and a test checks that it is up to date. The tables show the first point for each
+[examples](../../scenarios/README.md#the-examples), and a test checks that it is up to date. The tables show the first point for each
 combination of scenario, regime and closed form. f, B and u are the times of the forward pass, the backward pass and the update. K is the
 number of GPUs, p the size of the gradients in bytes, b the rate of a port, and a the latency of a path. [The guide](../guide/training.md)
 explains the closed forms and their assumptions. The pictures show simulated runs and were drawn with `ringsim run SCENARIO --picture`.
