@@ -65,6 +65,10 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
   CHECK(offered({"ringsim", "list", "a"}) == Set{"algorithms", "all"});
   CHECK(offered({"ringsim", "compare", "a", "b", "--collective", "all_r"}) == Set{"all_reduce"});
   CHECK(offered({"ringsim", "help", "to"}) == Set{"topology"});
+  CHECK(offered({"ringsim", "predict", "all_reduce", "--node", "dgx-h"}) == Set{"dgx-h100", "dgx-h200"});
+  CHECK(offered({"ringsim", "predict", "all_reduce", "--node", "scen"}) == Set{"scenarios"});  // it may be a file
+  CHECK(offered({"ringsim", "plan", "llama3_70b", "--node", "p5.4"}) == Set{"p5.48xlarge"});
+  CHECK(offered({"ringsim", "plan", "llama3_70b", "--node", "scen"}).empty());
   CHECK(offered({"ringsim", "completion", "z"}) == Set{"zsh"});
 }
 

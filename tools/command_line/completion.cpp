@@ -54,9 +54,10 @@ Words words_of(const std::vector<std::pair<std::string, std::string>>& names) {
 /// What may follow an option that takes a value, as a line of `case $previous in`.
 std::string bash_value(const Option& option) {
   const std::string names = option.letter.empty() ? option.name : option.letter + '|' + option.name;
-  if (!values_of(option).empty())
-    return fmt::format("        {}) words='{}' kind=words ;;\n", names, fmt::join(values_of(option), " "));
-  return fmt::format("        {}) kind={} ;;\n", names, option.file ? "files" : "none");
+  if (option.file || !values_of(option).empty())
+    return fmt::format("        {}) words='{}' kind={} ;;\n", names, fmt::join(values_of(option), " "),
+                       option.file ? "files" : "words");
+  return fmt::format("        {}) kind=none ;;\n", names);
 }
 
 std::string bash_command(const Command& command) {
@@ -111,7 +112,7 @@ std::string bash_script(const std::vector<Command>& table) {
          "    words) mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\") ;;\n"
          "    files)\n"
          "      compopt -o filenames 2> /dev/null\n"
-         "      mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
+         "      mapfile -t COMPREPLY < <(compgen -W \"$words\" -f -- \"$current\")\n"
          "      ;;\n"
          "    none) COMPREPLY=() ;;\n"
          "  esac\n"
@@ -214,7 +215,8 @@ std::string zsh_script(const std::vector<Command>& table) {
 
 std::string fish_values(const Option& option) {
   if (values_of(option).empty()) return option.file ? " -F" : " -f";
-  return fmt::format(" -f -a '{}'", for_fish(fmt::format("{}", fmt::join(values_of(option), " "))));
+  return fmt::format(" {} -a '{}'", option.file ? "-F" : "-f",
+                     for_fish(fmt::format("{}", fmt::join(values_of(option), " "))));
 }
 
 std::string fish_script(const std::vector<Command>& table) {

@@ -294,6 +294,14 @@ FabricWord parse_fabric(const std::string& word) {
   return fabric;
 }
 
+void suggest_machines(Option& node) {
+  for (const PresetNames& preset : preset_names()) {
+    node.suggested.push_back(preset.name);
+    for (const std::string& alias : preset.also)
+      if (alias.find(' ') == std::string::npos) node.suggested.push_back(alias);  // shells divide words at spaces
+  }
+}
+
 void declare_nodes(Options& options, MachineWords& machine) {
   options.whole("--nodes", "N", 1, most_nodes, machine.nodes, "the number of nodes").fallback = "1";
   Option& fabric = options.read(

@@ -27,6 +27,8 @@ struct MachineWords {
   int gpus = 0;  ///< the first so many of each node take part; 0: all
 };
 
+/// Lets shells offer the names of machines, with their aliases, for this option.
+void suggest_machines(Option& node);
 /// --nodes and --fabric.
 void declare_nodes(Options& options, MachineWords& machine);
 /// " --nodes 4 --fabric leaf_spine:2", as they are typed; empty if neither is given.

@@ -26,7 +26,6 @@
 #include "tools/reports/best_plans_picture.hpp"
 #include "tools/stop.hpp"
 #include "tools/sweep/workers.hpp"
-#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::tools {
 
@@ -64,7 +63,7 @@ void declare(Options& options, PlanArguments& plan) {
   Option& node = options.text("--node", "NAME", plan.words.machine.node,
                               "search plans for a model on this machine, without a scenario file: dgx-h100, dgx-a100, "
                               "hgx-b200 ... (`ringsim list nodes` lists all)");
-  for (const PresetNames& preset : preset_names()) node.suggested.push_back(preset.name);
+  suggest_machines(node);
   declare_nodes(options, plan.words.machine);
   options.whole("--batch", "N", 1, most_batch, plan.words.batch, "the number of sequences per step, over all GPUs")
       .fallback = "about 4 million tokens";

@@ -27,7 +27,6 @@
 #include "tools/output/shell_words.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/sweep/points.hpp"
-#include "topologies/machines/preset_names.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {
@@ -83,7 +82,7 @@ void declare(Options& options, PredictArguments& predict) {
                               "a3-megagpu-8g (`ringsim list nodes` lists all), a machine file (.json, made by `ringsim "
                               "topology import`) or an NCCL topology file (.xml)");
   node.required = true;
-  for (const PresetNames& preset : preset_names()) node.suggested.push_back(preset.name);
+  suggest_machines(node);
   declare_nodes(options, predict.machine);
   options.whole("--gpus", "N", 1, most_gpus, predict.machine.gpus, "use only the first N GPUs of each node").fallback =
       "all";
