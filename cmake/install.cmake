@@ -62,8 +62,14 @@ endif()
 configure_file(cmake/ringsim.pc.in ${PROJECT_BINARY_DIR}/ringsim.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ringsim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/scenarios COMPONENT command FILES_MATCHING
-  PATTERN "*.json" PATTERN "*.xml" PATTERN "*.et")
+# The examples, and the measurements that they are compared with, at the paths of the repository. File by file, because
+# install(DIRECTORY) would also create the folders that have only sources.
+file(GLOB_RECURSE ringsim_examples RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS scenarios/*.json scenarios/*.json.gz scenarios/*.xml
+  scenarios/*.et validate/measured/tables/*.csv validate/measured/tables/*.json)
+foreach(file IN LISTS ringsim_examples)
+  get_filename_component(folder ${file} DIRECTORY)
+  install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/ringsim/${folder} COMPONENT command)
+endforeach()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 
 include(cmake/packages.cmake)
