@@ -1,5 +1,6 @@
 """Builds the wheel. If the environment variable RINGSIM_BINARY is the path of a ringsim command, the wheel contains this command
-and works only on this platform. Otherwise, it contains only Python code and uses the command that it finds."""
+and works only on this platform. If the command comes from a tarball, the wheel also contains its shared libraries, which the
+command finds at ../lib/ringsim, and their licenses. Otherwise, it contains only Python code and uses the command that it finds."""
 import os
 import pathlib
 import shutil
@@ -8,7 +9,11 @@ import sys
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
-from wheel.bdist_wheel import bdist_wheel
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # setuptools before version 70
+    from wheel.bdist_wheel import bdist_wheel
 
 BINARY = os.environ.get("RINGSIM_BINARY", "")
 COMMAND = pathlib.Path("ringsim", "bin", "ringsim")
@@ -26,6 +31,10 @@ class BuildWithCommand(build_py):
         inside.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(BINARY, inside)
         inside.chmod(0o755)
+        unpacked = pathlib.Path(BINARY).parent.parent
+        if unpacked.joinpath("lib/ringsim").is_dir():
+            shutil.copytree(unpacked / "lib/ringsim", inside.parent.parent / "lib/ringsim", dirs_exist_ok=True)
+            shutil.copytree(unpacked / "share/doc/ringsim/licenses", inside.parent.parent / "licenses", dirs_exist_ok=True)
 
 
 class Package(Distribution):

@@ -155,6 +155,10 @@ def _error(exit_code: int, said: List[List[str]], places: Sequence[str]) -> Erro
         return Error(f"the ringsim command was ended by {name}", hint=hint, exit_code=exit_code)
     if not own:
         text = "".join(text for kind, text in said if kind == "").strip()
+        library = re.search(r"error while loading shared libraries: ([^\s:]+)", text)
+        if library and exit_code == 127:  # from the dynamic linker
+            return Error(text, exit_code=LACKING, hint=f"install the package that contains {library.group(1)}, or use a wheel with all "
+                         "libraries, which tools/package.sh wheel builds")
         return Error(text or f"the ringsim command ended with exit code {exit_code} and no message", exit_code=exit_code)
     kind, text = own[-1]
     text, _, hint = text.partition("\n  hint: ")

@@ -55,6 +55,14 @@ class Errors(Case):
         self.assertEqual((error.where, error.expected, error.found), ("dgx-h101", "a scenario file or the name of a machine", "neither"))
         self.assertIn("ringsim list nodes", error.hint)
 
+    def test_a_command_without_one_of_its_shared_libraries_says_what_to_install(self):
+        linker = "ringsim: error while loading shared libraries: libfmt.so.9: cannot open shared object file: No such file or directory"
+        with tempfile.TemporaryDirectory() as folder:
+            error = self.refused(ringsim.version, command=script(folder, f"echo '{linker}' >&2\nexit 127\n"))
+        self.assertEqual(error.exit_code, 5)
+        self.assertIn("libfmt.so.9: cannot open", error.message)
+        self.assertIn("install the package that contains libfmt.so.9", error.hint)
+
     def test_a_message_of_another_form_has_neither_half(self):
         error = self.refused(ringsim.run, STAR, set={"topology.ranks": 6, "collective.algorithm": "swing"})
         self.assertEqual((error.where, error.expected), ("scenario: /collective", None))

@@ -1,6 +1,7 @@
 """Tests of the wheels with and without the command. Both can be installed without a network."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -28,11 +29,11 @@ class Wheel(Case):
         self.addCleanup(self.holder.cleanup)
         self.folder = pathlib.Path(self.holder.name)
 
-    def build(self, **variables):
+    def build(self, copy="source", **variables):
         """Builds a wheel from a copy of the sources, because pip leaves files in them. Returns the path of the wheel."""
-        source = self.folder / "source"
+        source = self.folder / copy
         shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"), dirs_exist_ok=True)
-        wheels = self.folder / f"wheels-{len(variables)}"
+        wheels = self.folder / f"wheels-of-{copy}-{len(variables)}"
         done = subprocess.run([PYTHON, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", wheels, source],
                               env={**os.environ, **variables}, text=True, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -68,6 +69,24 @@ class Wheel(Case):
         self.assertEqual([name for name in names if "bin/" in name], [])
         printed = self.installed(wheel, "import ringsim\ntry:\n    ringsim.version()\nexcept ringsim.Error as error:\n    print(error)")
         self.assertIn("expected the ringsim command, found none", printed)
+
+    def test_a_wheel_of_an_unpacked_tarball_has_its_libraries_and_licenses_and_always_the_same_bytes(self):
+        tarball = self.folder / "tarball"
+        for name in ("bin/ringsim", "lib/ringsim/libfmt.so.9", "share/doc/ringsim/licenses/libfmt9"):
+            (tarball / name).parent.mkdir(parents=True, exist_ok=True)
+            (tarball / name).write_bytes(name.encode())
+        shutil.copy(os.environ["RINGSIM"], tarball / "bin/ringsim")
+        variables = {"RINGSIM_BINARY": str(tarball / "bin/ringsim"), "SOURCE_DATE_EPOCH": "1700000000"}
+        wheel = self.build(copy="one", **variables)
+        with zipfile.ZipFile(wheel) as files:
+            names = files.namelist()
+        # The command looks for libraries in ../lib/ringsim.
+        for name in ("ringsim/bin/ringsim", "ringsim/lib/ringsim/libfmt.so.9", "ringsim/licenses/libfmt9"):
+            self.assertIn(name, names)
+        license_file = [name for name in names if re.fullmatch(r"ringsim-[^/]*\.dist-info/(licenses/)?LICENSE", name)]
+        self.assertEqual(len(license_file), 1, names)
+        os.utime(tarball / "lib/ringsim/libfmt.so.9", (1, 1))
+        self.assertEqual(wheel.read_bytes(), self.build(copy="two", **variables).read_bytes())
 
     def test_a_binary_that_is_not_ringsim_builds_no_wheel(self):
         with self.assertRaises(AssertionError) as caught:
