@@ -71,8 +71,8 @@ constexpr const char* exit_status =
     ".SH EXIT STATUS\n.TP\n0\nsuccess\n.TP\n1\na check or a threshold failed, or points of a sweep failed\n.TP\n2\nan "
     "error on the command line\n.TP\n3\nan error in the input: a file is missing or malformed, or describes something "
     "impossible\n.TP\n4\nthe simulation violated one of its own invariants; please report this as a bug\n.TP\n5\nthis "
-    "machine lacks something that the command needs, such as a GPU, a permission or disk "
-    "space\n.TP\n130\ninterrupted\n";
+    "machine lacks something that the command needs, such as a GPU, disk space or the permission to "
+    "write\n.TP\n130\ninterrupted\n";
 
 }  // namespace
 
