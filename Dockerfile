@@ -3,8 +3,7 @@ FROM debian:bookworm-slim AS build
 COPY . /ringsim
 WORKDIR /ringsim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates dpkg-dev file git librsvg2-dev pkg-config \
- && tools/install-deps.sh \
+ && apt-get install -y --no-install-recommends ca-certificates git \
  && tools/package.sh deb
 
 FROM debian:bookworm-slim

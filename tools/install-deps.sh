@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what ringsim is built with, as Debian 12 packages; nothing is touched where all is there already.
-# `tools/install-deps.sh ci` adds what .ci/run needs.
+# `tools/install-deps.sh package` adds what tools/package.sh needs, and `tools/install-deps.sh ci` what .ci/run needs.
 set -euo pipefail
 
 missing=()
@@ -28,6 +28,20 @@ need libnlopt-dev "/usr/*/nlopt.h"
 need libpugixml-dev "/usr/*/pugixml.hpp"
 need libssl-dev "/usr/include/openssl/hmac.h"
 need doctest-dev "/usr/*/doctest/doctest.h"
+if [[ ${1:-} == ci || ${1:-} == package ]]; then
+  need librsvg2-dev "/usr/include/librsvg-2.0/librsvg/rsvg.h"
+  need pkg-config pkg-config
+  need libprotobuf-dev "/usr/include/google/protobuf/message_lite.h"
+  need protobuf-compiler protoc
+  need python3-pip "/usr/lib/python3/dist-packages/pip/__init__.py"
+  need python3-setuptools "/usr/lib/python3/dist-packages/setuptools/__init__.py"
+  need python3-wheel "/usr/lib/python3/dist-packages/wheel/__init__.py"
+fi
+if [[ ${1:-} == package ]]; then
+  need dpkg-dev dpkg-shlibdeps
+  need file file
+  need git git
+fi
 if [[ ${1:-} == ci ]]; then
   need clang clang++
   need libclang-rt-14-dev "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.asan-*.a"
@@ -39,15 +53,9 @@ if [[ ${1:-} == ci ]]; then
   need openmpi-bin mpirun
   need iproute2 tc
   need chromium-headless-shell chromium-headless-shell
-  need librsvg2-dev "/usr/include/librsvg-2.0/librsvg/rsvg.h"
-  need pkg-config pkg-config
-  need libprotobuf-dev "/usr/include/google/protobuf/message_lite.h"
-  need protobuf-compiler protoc
   need fonts-dejavu-core "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
   need python3-jsonschema "/usr/lib/python3/dist-packages/jsonschema/__init__.py"
-  need python3-pip "/usr/lib/python3/dist-packages/pip/__init__.py"
   need python3-venv "/usr/lib/python3.*/ensurepip/__init__.py"
-  need python3-wheel "/usr/lib/python3/dist-packages/wheel/__init__.py"
 fi
 
 if [[ ${#missing[@]} -eq 0 ]]; then
