@@ -219,6 +219,7 @@ struct Scenario {
   std::optional<LibraryRun> library;     ///< then jobs[0] is what it does; others have their own
   std::vector<Job> jobs;  ///< [0] the scenario's own collective, "main"; then others that run at the same time
   Transport transport;
+  std::optional<bool> said_gpudirect;         ///< transport.gpudirect as the file has it; nothing: it has none
   const Protocol* protocol = &no_protocol();  ///< of the simulator's, or the library's
   std::optional<Picoseconds> launch;          ///< before the first step; none: the protocol's
   NetworkModel model = NetworkModel::fair;

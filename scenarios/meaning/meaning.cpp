@@ -328,16 +328,12 @@ void warn_of_one_way_for_all(const Blame& blame, Scenario& scenario) {
 void expect_no_flow_spray(const Scenario& scenario, const Blame& blame) {
   if (!scenario.library || scenario.routing.policy != Routing::Policy::flow_spray) return;
   const std::vector<const LibraryCall*> calls = calls_of(scenario);
-  if (calls.size() > 1)
-    blame.fail(
-        "/network/routing",
-        "expected a policy other than flow_spray for calls with different protocols, found flow_spray",
-        "flow_spray distinguishes messages of a pair by their number, but calls are distinguished by their channels");
-  if (calls.front()->channel.bytes_per_second > 0)
-    blame.fail("/network/routing",
-               "expected a policy other than flow_spray for the channels of this library, found flow_spray",
-               "flow_spray distinguishes messages of a pair by their number, but thread blocks are distinguished by "
-               "their channel");
+  if (scenario.transport.nics != Transport::Nics::per_channel && calls.size() == 1 &&
+      calls.front()->channel.bytes_per_second == 0)
+    return;
+  blame.fail("/network/routing", "expected a policy other than flow_spray with a library, found flow_spray",
+             "flow_spray distinguishes messages of a pair by their number, but a library's NICs, protocols and thread "
+             "blocks are distinguished by its channels; packet_spray spreads every message over all paths");
 }
 
 }  // namespace
@@ -440,6 +436,8 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   check_spellings(written, blame);
   out.transport =
       out.library ? out.library->call.transport : transport_of(canonical["transport"], out.main().request.op);
+  if (written.contains("transport") && written["transport"].contains("gpudirect"))
+    out.said_gpudirect = written["transport"]["gpudirect"].get<bool>();
   out.protocol = out.library ? out.library->call.protocol.get()
                              : find_protocol(canonical["transport"]["protocol"].get<std::string>());
   if (canonical["transport"].contains("launch"))
@@ -447,10 +445,10 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   out.routing = routing_of(canonical["network"], out.topology, blame, out.warnings);
   read_members(field_at("network"), canonical["network"], out);
   if (moves_packets(out.model)) check_buffer(out.packet, blame);
+  expect_no_flow_spray(out, blame);
   if (out.transport.nics == Transport::Nics::per_channel && out.routing.policy == Routing::Policy::flow_spray)
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
                "flow_spray distinguishes messages of a pair by their number, per_channel by their channel");
-  expect_no_flow_spray(out, blame);
   warn_of_denied_gpudirect(blame, out);
   warn_of_unequal_nics(blame, out);
   warn_of_one_way_for_all(blame, out);

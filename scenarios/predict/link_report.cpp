@@ -1,6 +1,10 @@
 #include "scenarios/predict/link_report.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -64,6 +68,37 @@ std::vector<LinkGroup> link_groups(const Topology& topology, const Timeline& tim
   std::stable_sort(result.begin(), result.end(),
                    [](const LinkGroup& a, const LinkGroup& b) { return a.utilization > b.utilization; });
   return result;
+}
+
+namespace {
+/// Chosen: links are as busy as others if their utilizations differ by no more than this. At the begin and the end of a
+/// collective messages cross only some of the links of their path, so equally loaded links differ a little.
+constexpr double as_busy = 0.01;
+}  // namespace
+
+std::vector<std::string> classes_as_busy(const Prediction& prediction, const std::set<std::string>& own) {
+  double most = 1;
+  for (const LinkGroup& group : prediction.links)
+    if (own.contains(group.link_class)) {
+      most = group.utilization;
+      break;  // groups are in order of utilization
+    }
+  std::vector<std::string> found;
+  for (const LinkGroup& group : prediction.links)
+    if (!own.contains(group.link_class) && std::abs(group.utilization - most) <= as_busy &&
+        std::find(found.begin(), found.end(), group.link_class) == found.end())
+      found.push_back(group.link_class);
+  return found;
+}
+
+std::string equally_busy_text(const std::vector<std::string>& classes) {
+  if (classes.empty()) return "";
+  std::vector<std::string> words;
+  for (const std::string& each : classes)
+    if (each != to_string(LinkKind::channel)) words.push_back(each);
+  if (!words.empty()) words.back() += " links";
+  if (words.size() < classes.size()) words.emplace_back("thread blocks of the GPUs");
+  return fmt::format("{} are equally busy", fmt::join(words, " and "));
 }
 
 }  // namespace ringsim

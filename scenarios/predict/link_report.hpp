@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "scenarios/predict/predict.hpp"
@@ -15,5 +17,11 @@ BottleneckReport bottleneck_report(const Topology& topology, const Bottleneck& f
 std::optional<Bytes> most_leaving_a_host(const Topology& topology, const Timeline& timeline);
 /// Links that carried data, grouped by their names without numbers; the highest utilization first.
 std::vector<LinkGroup> link_groups(const Topology& topology, const Timeline& timeline);
+
+/// Classes of links, other than `own`, that are as busy as the busiest link of these classes; the busiest first. A
+/// bandwidth that a fault changes does not count: utilizations are shares of what links could carry without.
+std::vector<std::string> classes_as_busy(const Prediction& prediction, const std::set<std::string>& own);
+/// "nic and pcie links are equally busy": classes_as_busy() in words. Empty if there are none.
+std::string equally_busy_text(const std::vector<std::string>& classes);
 
 }  // namespace ringsim

@@ -64,11 +64,33 @@ class Settings : public scenarios::RunFacts {
     for (std::size_t i = 0; i < scenario_.background.size(); ++i) look_at_background(i);
     look_at_fabric();
     if (options_.routing.policy != Routing::Policy::fixed && !scenario_.routing.is_auto) look_at_routing();
+    look_at_gpudirect();
     look_at_rows("transport", scenario_.transport);
     look_at_rows("transport.staging", scenario_.transport.staging);
     if (scenario_.devices.gpu) look_at_devices("gpu", *scenario_.devices.gpu);
     if (scenario_.devices.cpu) look_at_devices("cpu", *scenario_.devices.cpu);
     return std::move(found_);
+  }
+
+  /// beyond_gpudirect() with that level.
+  std::string beyond_gpudirect(PathType level) {
+    std::set<PathType> found;
+    const auto look = [&](NodeId gpu, std::optional<NodeId> nic, PathType type) {
+      if (!is_gpu(gpu) || !nic || type <= level) return;
+      const Node &one = topology_.node(gpu), &other = topology_.node(*nic);
+      if (scenario_.transport.assumes_gpudirect || (one.gpudirect && other.gpudirect)) found.insert(type);
+    };
+    each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
+      if (!topology_.joins_hosts(place(from), place(to))) return true;
+      for (const Path& path : paths(from, to, channel, channel)) {
+        look(place(from), first_nic(topology_, path), path.out == PathType::pxn ? PathType::loc : path.out);
+        look(place(to), last_nic(topology_, path), path.in);
+      }
+      return true;
+    });
+    if (found.empty()) return "";
+    const std::string nearest(to_string(*found.begin()));
+    return found.size() == 1 ? nearest : fmt::format("{} to {}", nearest, to_string(*found.rbegin()));
   }
 
   bool works_within(bool gpus, LinkKind kind) override {
@@ -356,6 +378,27 @@ class Settings : public scenarios::RunFacts {
 
   // --- the transport ---------------------------------------------------------------------------------------------
 
+  void look_at_gpudirect() {
+    if (!scenario_.said_gpudirect) return;
+    const bool on = *scenario_.said_gpudirect;
+    tell("/transport/gpudirect", on ? "true" : "false", why_gpudirect_is_idle(on));
+  }
+
+  std::string why_gpudirect_is_idle(bool on) {
+    const PathType level = on ? scenario_.transport.gdr_level : Transport().gdr_level;
+    const std::string distance = beyond_gpudirect(level);
+    const auto with = [&](Transport& transport) { transport.gdr_level = on ? PathType::loc : level; };
+    if (distance.empty() || !same_paths(with) || !same_rings(with)) return "";
+    if (on)
+      return fmt::format(
+          "GPUDirect reaches up to {}, but the distance between GPUs and their NICs is {}; with NCCL_NET_GDR_LEVEL "
+          "SYS, it reaches any distance",
+          to_string(level), distance);
+    return fmt::format(
+        "GPUDirect is not used anyway: it reaches up to {}, but the distance between GPUs and their NICs is {}",
+        to_string(level), distance);
+  }
+
   /// True if every message takes the same links with a transport that is changed as well.
   bool same_paths(const std::function<void(Transport&)>& change) {
     std::vector<Routes> others;
@@ -420,6 +463,11 @@ std::vector<SettingEffect> effects_of_settings(const Scenario& scenario, const T
                                                const RunOptions& options, const CheckedSchedule& schedule,
                                                const Timeline& timeline) {
   return Settings(scenario, topology, options, schedule, timeline).effects();
+}
+
+std::string beyond_gpudirect(const Scenario& scenario, const Topology& topology, const RunOptions& options,
+                             const CheckedSchedule& schedule, const Timeline& timeline) {
+  return Settings(scenario, topology, options, schedule, timeline).beyond_gpudirect(scenario.transport.gdr_level);
 }
 
 }  // namespace ringsim

@@ -28,7 +28,8 @@ struct SettingEffect {
 ///  - cables of the fabric with figures of their own that no message crosses, unless the figure itself may be why;
 ///  - oversubscription and figures of the cables between switches, if no message crosses any;
 ///  - routing that chooses, and its seed, if every message has one way;
-///  - PXN switched off, if no message would go by it; the depth of staging, if no message is staged.
+///  - PXN switched off, if no message would go by it; the depth of staging, if no message is staged;
+///  - GPUDirect switched on or off, if GPUs are too far from their NICs for it either way.
 ///
 /// A setting that had an effect is never called idle, nor one that would take long to look into: a schedule without a
 /// proved symmetry is followed for 2^20 steps, and 2^16 pairs of ranks.
@@ -36,5 +37,11 @@ struct SettingEffect {
 std::vector<SettingEffect> effects_of_settings(const Scenario& scenario, const Topology& topology,
                                                const RunOptions& options, const CheckedSchedule& schedule,
                                                const Timeline& timeline);
+
+/// How far GPUs are from their NICs, if data between them rests in host memory because that is beyond
+/// Transport::gdr_level: "PHB", "PHB to SYS" for the nearest and the farthest. Empty if there are none. The parameters
+/// are those of effects_of_settings().
+std::string beyond_gpudirect(const Scenario& scenario, const Topology& topology, const RunOptions& options,
+                             const CheckedSchedule& schedule, const Timeline& timeline);
 
 }  // namespace ringsim

@@ -526,6 +526,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   if (phases) result.phases = phases_with_rest(phases->finish(timeline), launch, own_pass, result.time);
   if (options.explain) {
     Prediction& explained = scenario.has_total() ? result.jobs.back() : result;
+    explained.beyond_gpudirect = beyond_gpudirect(scenario, topology, run_options, work.whole(), timeline);
     explained.explanation = explanation_of_run(scenario, topology, timeline, run_options, work,
                                                {.launch = launch, .own_pass = own_pass}, explained.time);
   }

@@ -88,6 +88,8 @@ struct Prediction {
       warnings;  ///< of the whole run, such as a model that GPUs have no room for; the first job's only
   /// Settings that may have had no effect, for the whole run. Set only on the first job.
   std::vector<SettingEffect> settings;
+  /// As the function of that name (no_effect.hpp). Set only with PredictOptions::explain, on what is explained.
+  std::string beyond_gpudirect;
 };
 
 struct PredictOptions {

@@ -147,6 +147,28 @@ TEST_CASE("PXN that no message would take, and rooms in which none rests, are sa
   CHECK(on_a100(of_two, R"({"staging": {"depth": 4}, "gpudirect": false})", nccl).empty());
 }
 
+TEST_CASE("GPUDirect switched on or off is said if GPUs are too far from their NICs for it") {
+  const auto on_two = [](const std::string& node, const std::string& transport, const std::string& library) {
+    return no_effect(R"({"version": 1, "topology": {"kind": "cluster", "node": ")" + node + R"(", "nodes": 2,
+      "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "1 us"}}}, )" +
+                     library + R"("collective": {"op": "all_reduce", "bytes": "1 MB"}, "transport": )" + transport +
+                     "}");
+  };
+  const std::string nccl = R"("library": "nccl", )", on = R"({"gpudirect": true})", off = R"({"gpudirect": false})";
+  const Texts idle_on{
+      "s.json: /transport/gpudirect: true: GPUDirect reaches up to P2C, but the distance between GPUs and their NICs "
+      "is PHB to SYS; with NCCL_NET_GDR_LEVEL SYS, it reaches any distance"};
+  const Texts idle_off{
+      "s.json: /transport/gpudirect: false: GPUDirect is not used anyway: it reaches up to P2C, but the distance "
+      "between GPUs and their NICs is PHB to SYS"};
+  CHECK(on_two("polaris", on, nccl) == idle_on);
+  CHECK(on_two("polaris", off, nccl) == idle_off);
+  CHECK(on_two("polaris", "{}", nccl).empty());
+  CHECK(on_two("polaris", R"({"gpudirect": true, "gdr_level": "SYS"})", nccl).empty());
+  CHECK(on_two("dgx-a100", on, nccl).empty());
+  CHECK(on_two("dgx-a100", off, nccl).empty());
+}
+
 TEST_CASE("ACS that no message meets is said") {
   const auto ring = [](const std::string& node, const std::string& ranks) {
     return no_effect(R"({"version": 1, "topology": {"kind": "cluster", "node": ")" + node + R"(", "nodes": 2,

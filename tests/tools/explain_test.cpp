@@ -124,6 +124,12 @@ const std::string slow_nic = R"({"version": 1, "name": "slow",
   "library": "nccl", "faults": [{"link": "node1.nic5", "bandwidth": "50%"}],
   "collective": {"op": "all_reduce", "bytes": "256 MiB"}})";
 
+// GPUs and NICs are PHB or SYS apart, so data between nodes is staged in host memory.
+const std::string polaris = R"({"version": 1, "name": "polaris",
+  "topology": {"kind": "cluster", "node": "polaris", "nodes": 2,
+               "fabric": {"kind": "star", "link": {"bandwidth": "24 GB/s", "latency": "150 ns"}}},
+  "library": "nccl", "collective": {"op": "all_reduce", "bytes": "64 MiB"}})";
+
 // a = 2 us a path, b = 10 GB/s: a ring of 4 takes 6 steps of 2 us and 10 MB / 10 GB/s = 1000 us: 6012 us.
 const std::string star = R"({"version": 1, "name": "four",
   "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
@@ -348,6 +354,64 @@ TEST_CASE("a change of one's own is run, and if it does nothing the reason is sa
   CHECK(has((*what_if(document, own[3]))["idle"].get<std::string>(), "starts after the end of the run"));
   CHECK((*what_if(document, "topology.ranks=4"))["idle"] == "the scenario already has this setting");
   CHECK(has(command("explain", file, own).out, "this change does nothing because the scenario already has this"));
+}
+
+TEST_CASE("a change after which NCCL decides otherwise says so, in its line and in the advice") {
+  const std::string file = temporary_file("polaris.json", polaris);
+  const Words own{"--whatif", "library.env.NCCL_ALGO=Tree", "--whatif", "library.env.NCCL_MAX_NCHANNELS=1",
+                  "--whatif", "library.env.NCCL_PROTO=LL"};
+  const json document = explained(file, own);
+  const auto plan = [&](const std::string& label) { return what_if(document, label)->value("plan", ""); };
+  CHECK(plan("socket 2x") == "NCCL then finds 2 rings instead of 4");
+  CHECK(plan("memory and socket 2x") == "NCCL then finds 2 rings instead of 4");
+  CHECK(plan("memory 2x") == "");
+  CHECK(plan(own[1]) == "NCCL then uses Tree instead of Ring");
+  CHECK(plan(own[3]) == "NCCL then uses 1 channel instead of 2");
+  CHECK(plan(own[5]) == "NCCL then uses LL instead of Simple");
+  const std::string text = command("explain", file, {}).out;
+  CHECK(has(text,
+            "\nOf the changes below, \"memory and socket 2x\" helps the most: -58.9 % (NCCL then finds 2 rings\n  "
+            "instead of 4)\n"));
+  CHECK(has(text, "\nmemory and socket 2x, socket 2x: NCCL then finds 2 rings instead of 4\n"));
+}
+
+TEST_CASE("where GPUs are too far from their NICs for GPUDirect, that is said, and run again at any distance") {
+  const std::string file = temporary_file("polaris.json", polaris);
+  const Words own{"--whatif", "transport.gpudirect=true",          "--whatif", "transport.gpudirect=false",
+                  "--whatif", "library.env.NCCL_NET_GDR_LEVEL=SYS"};
+  const json document = explained(file, own);
+  CHECK((*what_if(document, own[1]))["idle"] ==
+        "GPUDirect reaches up to P2C, but the distance between GPUs and their NICs is PHB to SYS; with "
+        "NCCL_NET_GDR_LEVEL SYS, it reaches any distance");
+  CHECK((*what_if(document, own[3]))["idle"] ==
+        "GPUDirect is not used anyway: it reaches up to P2C, but the distance between GPUs and their NICs is PHB to "
+        "SYS");
+  CHECK(change(document, "GPUDirect at any distance") < -0.4);
+  CHECK(change(document, "GPUDirect at any distance") == change(document, own[5]));
+  const Outcome both = command("run", file, {"--set", "transport.gpudirect=[true,false]"});
+  CHECK(has(both.err, "/transport/gpudirect: true: it has no effect, because GPUDirect reaches up to P2C, but "));
+  CHECK(has(both.err, "/transport/gpudirect: false: it has no effect, because GPUDirect is not used anyway: "));
+  const Outcome far =
+      command("run", file, {"--set", "transport.gpudirect=true", "--set", "library.env.NCCL_NET_GDR_LEVEL=SYS"});
+  CHECK(far.code == 0);
+  CHECK(far.err == "");
+  const json reached = explained(file, {"--set", "library.env.NCCL_NET_GDR_LEVEL=SYS"});
+  CHECK(what_if(reached, "GPUDirect at any distance") == nullptr);
+}
+
+TEST_CASE("links that are as busy as those that limit are named in the first sentence, and as the reason of a change") {
+  // NICs, their PCIe links and, at 2:1 with two nodes per leaf, the cables between switches carry the same rings.
+  const std::string file = temporary_file("leaves.json", R"({"version": 1, "name": "leaves",
+    "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 4, "fabric": {"kind": "leaf_spine",
+      "nodes_per_leaf": 2, "oversubscription": 2, "link": {"bandwidth": "48 GB/s", "latency": "150 ns"}}},
+    "library": {"name": "nccl", "env": {"NCCL_ALGO": "Ring"}}, "collective": {"op": "all_reduce", "bytes": "8 GiB"}})");
+  const std::string wide = "topology.fabric.oversubscription=1";
+  const Outcome outcome = command("explain", file, {"--whatif", wide});
+  std::string text = outcome.out;
+  for (std::size_t broken; (broken = text.find("\n  ")) != std::string::npos;) text.replace(broken, 3, " ");
+  CHECK(has(text.substr(0, text.find('\n')), " links are equally busy"));
+  CHECK(has(text, wide + ": this change does "));
+  CHECK(has(text, " links are equally busy and then limit the time"));
 }
 
 TEST_CASE("a change of links that does nothing names the reason, at the top") {

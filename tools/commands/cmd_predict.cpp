@@ -10,6 +10,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "scenarios/fields/fields.hpp"
+#include "scenarios/predict/link_report.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/figures.hpp"
@@ -117,41 +118,15 @@ struct Limit {
 
 constexpr const char* latency_words = "latency, because each message waits for the previous one";
 
-/// Chosen: links are as busy as others if their utilization is at most this much lower. At the begin and the end of a
-/// collective messages cross only some of the links of their path, so equally loaded links differ a little.
-constexpr double as_busy = 0.01;
-
-/// Classes of links, other than `link_class`, that are as busy as the busiest of that class; the busiest first.
-std::vector<std::string> others_as_busy(const Prediction& r, const std::string& link_class) {
-  double own = 1;
-  for (const LinkGroup& group : r.links)
-    if (group.link_class == link_class) {
-      own = group.utilization;
-      break;  // groups are in order of utilization
-    }
-  std::vector<std::string> found;
-  for (const LinkGroup& group : r.links)
-    if (group.link_class != link_class && group.utilization >= own - as_busy &&
-        std::find(found.begin(), found.end(), group.link_class) == found.end())
-      found.push_back(group.link_class);
-  return found;
-}
-
 Limit limit_of(const Prediction& r, const ExplainedPart& part) {
   const double share = microseconds(part.time) / microseconds(r.time);
   if (!part.link.empty()) {
-    const std::vector<std::string> others = others_as_busy(r, part.kind);
-    const std::string links =
-        !part.fault.empty() ? fmt::format("the {} link {}, where {}", part.kind, part.link, part.fault)
-                            : fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
+    if (!part.fault.empty())
+      return {part.kind, fmt::format("the {} link {}, where {}", part.kind, part.link, part.fault), share};
+    const std::vector<std::string> others = classes_as_busy(r, {part.kind});
+    const std::string links = fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
     if (others.empty()) return {part.kind, links, share};
-    std::vector<std::string> words;
-    for (const std::string& other : others)
-      if (other != to_string(LinkKind::channel)) words.push_back(other);
-    if (!words.empty()) words.back() += " links";
-    if (words.size() < others.size()) words.emplace_back("thread blocks of the GPUs");
-    return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share,
-            fmt::format("; {} are equally busy", fmt::join(words, " and "))};
+    return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share, "; " + equally_busy_text(others)};
   }
   if (part.cause == "latency") return {part.cause, latency_words, share};
   if (part.cause == "launch") return {part.cause, "the launch of the collective", share};

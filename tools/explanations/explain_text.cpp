@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "scenarios/predict/link_report.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/base/version.hpp"
@@ -213,6 +214,23 @@ std::string notes_text(const Prediction& p) {
   return text.empty() ? text : '\n' + text;
 }
 
+/// The decisions of a library that some of these changed: a line for each decision.
+std::string plans_text(const std::vector<const WhatIf*>& what_ifs) {
+  std::vector<std::pair<std::string, std::string>> lines;  // decision, labels
+  for (const WhatIf* each : what_ifs) {
+    if (each->plan.empty()) continue;
+    const auto same =
+        std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == each->plan; });
+    if (same == lines.end())
+      lines.emplace_back(each->plan, each->label);
+    else
+      same->second += ", " + each->label;
+  }
+  std::string text;
+  for (const auto& [plan, labels] : lines) text += wrapped(fmt::format("{}: {}", labels, plan)) + '\n';
+  return text;
+}
+
 std::string form_state(const Result& result) {
   if (!result.form) return "";
   if (result.form->holds()) return "all hold";
@@ -231,15 +249,17 @@ std::string form_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   for (const std::string& because : result.form->because) text += wrapped("- " + because) + '\n';
   Table table({"run again", "time", "difference", "change", "assumptions"});
   table.parts_of(time);
+  std::vector<const WhatIf*> shown;
   for (const WhatIf& each : what_ifs) {
     if (each.of != WhatIf::Of::assumption) continue;
+    shown.push_back(&each);
     if (each.result)
       table.add({each.label, each.result->prediction.time, TableCell::with_sign(each.result->prediction.time - time),
                  signed_percent(change_of(each, result)), form_state(*each.result)});
     else
       table.add({each.label, "refused", "", "", ""});
   }
-  return table.size() > 0 ? text + table.fitted() : text;
+  return table.size() > 0 ? text + table.fitted() + plans_text(shown) : text;
 }
 
 /// Which what-ifs the text lists. Other seeds are no changes that somebody makes: routing_text() sums them up.
@@ -266,13 +286,15 @@ std::string best_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   if (best.of_all == nullptr) return "";
   const auto gain = [&](const WhatIf& what_if) { return signed_percent(change_of(what_if, result)); };
   if (best.of_part != nullptr && gain(*best.of_part) == gain(*best.of_all)) best.of_all = best.of_part;
-  std::string text =
-      fmt::format("Of the changes below, \"{}\" helps the most: {}", best.of_all->label, gain(*best.of_all));
+  const auto helps = [&](const WhatIf& what_if) {
+    return fmt::format("\"{}\" helps the most: {}{}", what_if.label, gain(what_if),
+                       what_if.plan.empty() ? "" : fmt::format(" ({})", what_if.plan));
+  };
+  std::string text = "Of the changes below, " + helps(*best.of_all);
   if (best.of_part == nullptr)
     text += ". No change to a single part of the machine or scenario helps";
   else if (best.of_part != best.of_all)
-    text += fmt::format(". Of the changes to a single part of the machine or scenario, \"{}\" helps the most: {}",
-                        best.of_part->label, gain(*best.of_part));
+    text += ". Of the changes to a single part of the machine or scenario, " + helps(*best.of_part);
   return wrapped(text) + '\n';
 }
 
@@ -316,6 +338,7 @@ std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_i
   }
   for (const WhatIf& each : what_ifs)
     if (!each.refused.empty()) notes += wrapped(fmt::format("{}: refused: {}", each.label, each.refused)) + '\n';
+  notes = plans_text(all) + notes;
   if (!unchanged.empty()) notes = wrapped("These changes have no effect: " + unchanged) + '\n' + notes;
   return "\nSimulated again with one change:\n" + (table.size() > 0 ? table.fitted() : "") + notes;
 }
@@ -374,6 +397,7 @@ Json what_if_json(const WhatIf& what_if, const Result& base) {
   } else {
     json["refused"] = what_if.refused;
   }
+  if (!what_if.plan.empty()) json["plan"] = what_if.plan;
   if (!what_if.idle.empty()) json["idle"] = what_if.idle;
   return json;
 }
@@ -420,8 +444,12 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
   if (p.groups > 0) text += fmt::format(" in each of {} group{}", p.groups, p.groups == 1 ? "" : "s");
   if (p.busbw > 0) text += fmt::format(", {:.4g} GB/s bus", p.busbw);
   if (const auto share = of_bound(result)) text += fmt::format(", {:.0f} % of what the links allow", 100 * *share);
-  if (!p.explanation->parts.empty()) text += "; " + blame_text(p.explanation->parts.front(), p.time);
-  return text;
+  if (p.explanation->parts.empty()) return text;
+  const ExplainedPart& first = p.explanation->parts.front();
+  text += "; " + blame_text(first, p.time);
+  if (first.link.empty() || !first.fault.empty()) return text;
+  const std::string others = equally_busy_text(classes_as_busy(p, {first.kind}));
+  return others.empty() ? text : text + "; " + others;
 }
 
 std::string explain_text(const Scenario& scenario, const Result& result, const std::vector<WhatIf>& what_ifs) {

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "scenarios/predict/link_report.hpp"
 #include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -30,10 +33,35 @@ struct ChangedLinks {
   bool latencies = false;      ///< some have another latency
 };
 
-/// Nothing if the two have other devices or cables, or only some of like links change: results have like links
-/// together.
+/// The links of each group, as bandwidths and latencies in ascending order.
+std::map<std::string, std::vector<std::pair<Bandwidth, Picoseconds>>> figures_of_groups(const Topology& topology) {
+  std::map<std::string, std::vector<std::pair<Bandwidth, Picoseconds>>> groups;
+  for (const Link& link : topology.links())
+    groups[without_numbers(topology.resource_name(link.resource))].emplace_back(link.bandwidth, link.latency);
+  for (auto& [group, figures] : groups) std::sort(figures.begin(), figures.end());
+  return groups;
+}
+
+/// Links of fabrics that join the same hosts by other switches: groups with more links, or fewer, have changed.
+std::optional<ChangedLinks> changed_fabric(const Topology& before, const Topology& after) {
+  if (before.ranks().size() != after.ranks().size() || before.hosts().size() != after.hosts().size())
+    return std::nullopt;
+  const auto old_groups = figures_of_groups(before);
+  const auto new_groups = figures_of_groups(after);
+  ChangedLinks found;
+  for (const auto& [group, figures] : old_groups) {
+    const auto now = new_groups.find(group);
+    if (now != new_groups.end() && now->second.size() == figures.size() && now->second != figures) return std::nullopt;
+    if (now == new_groups.end() || now->second != figures) found.groups.insert(group);
+  }
+  for (const auto& [group, figures] : new_groups)
+    if (!old_groups.contains(group)) found.groups.insert(group);
+  return found.groups.empty() ? std::nullopt : std::optional(found);
+}
+
+/// Nothing if the two have other hosts, or only some of like links change: results have like links together.
 std::optional<ChangedLinks> changed_links(const Topology& before, const Topology& after) {
-  if (before.n_links() != after.n_links() || before.n_nodes() != after.n_nodes()) return std::nullopt;
+  if (before.n_links() != after.n_links() || before.n_nodes() != after.n_nodes()) return changed_fabric(before, after);
   ChangedLinks found;
   std::set<std::string> unchanged;
   for (std::uint32_t i = 0; i < before.n_links(); ++i) {
@@ -118,12 +146,15 @@ std::string why_links_are_idle(const Scenario& scenario, const Prediction& befor
     return fmt::format("the links that it changes ({}) {} the critical path, although their utilization is {}; {}",
                        which, on_path == 0 ? "are not on" : fmt::format("take {} of", share_of_time(on_path)),
                        share_of_time(busy.value_or(0)), other);
-  if (before.time == after.time && scenario.faults.empty())  // a fault may fix the rate of a link
-    return fmt::format(
-        "the links that it changes ({}) take {} of the critical path, but other links or messages take equally long "
-        "and then limit the time",
-        which, share_of_time(on_path));
-  return "";
+  if (!scenario.faults.empty()) return "";  // a fault may fix the rate of a link
+  std::set<std::string> classes;
+  for (const LinkGroup& group : before.links)
+    if (links->groups.contains(group.links)) classes.insert(group.link_class);
+  const std::string others = equally_busy_text(classes_as_busy(before, classes));
+  if (before.time != after.time && others.empty()) return "";
+  return fmt::format("the links that it changes ({}) take {} of the critical path, but {} and then limit the time",
+                     which, share_of_time(on_path),
+                     others.empty() ? "other links or messages take equally long" : others);
 }
 
 }  // namespace ringsim

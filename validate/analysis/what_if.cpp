@@ -1,6 +1,7 @@
 #include "validate/analysis/what_if.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -87,7 +88,8 @@ void add_rates(const std::string& kind, const std::optional<DeviceRates>& rates,
   twice("channel", rates->channel);
 }
 
-std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Explanation& explanation) {
+std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Prediction& base) {
+  const Explanation& explanation = *base.explanation;
   std::vector<WhatIf> found;
   const auto without = [&](const std::string& label, std::vector<std::string> set) {
     found.push_back({.of = WhatIf::Of::assumption, .label = label, .set = std::move(set)});
@@ -106,6 +108,11 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Explanation& 
   if (uses_nics && (denied || scenario.transport.gdr_level == PathType::loc))
     without("with GPUDirect",
             {"transport.NCCL_NET_GDR_LEVEL=null", "transport.gdr_level=null", "transport.gpudirect=true"});
+  else if (!base.beyond_gpudirect.empty() && scenario.library)
+    without("GPUDirect at any distance",
+            {"transport.NCCL_NET_GDR_LEVEL=null", "transport.gdr_level=null", "library.env.NCCL_NET_GDR_LEVEL=SYS"});
+  else if (!base.beyond_gpudirect.empty())
+    without("GPUDirect at any distance", {"transport.NCCL_NET_GDR_LEVEL=null", "transport.gdr_level=SYS"});
   if (scenario.transport.acs) without("without ACS", {"transport.acs=null"});
   if (shares_all_links(scenario.model)) {
     without("only ports shared", {"network.model=ideal"});
@@ -130,18 +137,54 @@ std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scena
     return why_links_are_idle(base_scenario, before, changed, after, what_if.label.starts_with("topology"));
   };
   if (before.time != after.time) return of_links();
-  if (changed.hash == base_scenario.hash) return "the scenario already has this setting";
   for (const SettingEffect& each : after.settings)
-    if (!each.idle.empty() && std::find(before.settings.begin(), before.settings.end(), each) == before.settings.end())
-      return each.setting.substr(each.setting.rfind(": ") + 2) + ": " + each.idle;
+    if (!each.idle.empty() &&
+        std::find(before.settings.begin(), before.settings.end(), each) == before.settings.end()) {
+      const std::string value = each.setting.substr(each.setting.rfind(": ") + 2);
+      return what_if.label.ends_with('=' + value) ? each.idle : value + ": " + each.idle;
+    }
   for (const std::string& warning : changed.warnings)
     if (std::find(base_scenario.warnings.begin(), base_scenario.warnings.end(), warning) ==
         base_scenario.warnings.end())
       return warning;
+  if (changed.hash == base_scenario.hash) return "the scenario already has this setting";
   return of_links();
 }
 
+/// Algorithm and protocol: "uses Tree instead of Ring", "uses Tree with LL128 instead of Ring with Simple".
+std::string changed_algorithm(const Prediction& before, const Prediction& after) {
+  const bool algorithm = before.library_algorithm != after.library_algorithm;
+  const bool protocol = before.library_protocol != after.library_protocol;
+  if (!algorithm && !protocol) return "";
+  const auto name = [&](const Prediction& p) {
+    if (algorithm && protocol) return p.library_algorithm + " with " + p.library_protocol;
+    return algorithm ? p.library_algorithm : p.library_protocol;
+  };
+  return fmt::format("uses {} instead of {}", name(after), name(before));
+}
+
+/// Rings, and channels unless rings tell their number: "finds 4 rings instead of 8".
+std::string changed_channels(const CollectiveRequest& before, const CollectiveRequest& after) {
+  const auto differ = [](auto now, auto then, const char* verb, const char* what) {
+    return fmt::format("{} {} {}{} instead of {}", verb, now, what, now == 1 ? "" : "s", then);
+  };
+  const bool rings = !before.orders.empty() && !after.orders.empty();
+  if (rings && before.orders.size() != after.orders.size())
+    return differ(after.orders.size(), before.orders.size(), "finds", "ring");
+  if (before.channels != after.channels) return differ(after.channels, before.channels, "uses", "channel");
+  const bool same_ranks = before.ranks == after.ranks;  // else their orders differ anyway
+  return rings && same_ranks && before.orders != after.orders ? "finds other rings" : "";
+}
+
 }  // namespace
+
+std::string changed_plan(const Prediction& before, const Prediction& after) {
+  if (before.library.empty() || after.library.empty()) return "";
+  std::vector<std::string> changes{changed_algorithm(before, after), changed_channels(before.request, after.request)};
+  std::erase(changes, "");
+  if (changes.empty()) return "";
+  return fmt::format("{} then {}", after.library.starts_with("rccl") ? "RCCL" : "NCCL", fmt::join(changes, " and "));
+}
 
 std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   ensure(base.prediction.explanation.has_value(), "what-ifs are made for a prediction that was explained");
@@ -175,7 +218,7 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
                      .set = {fmt::format("training.host.launch={}", format(launch / 2))}});
   }
   if (base.form)
-    for (WhatIf& each : assumptions_of(scenario, explanation)) all.push_back(std::move(each));
+    for (WhatIf& each : assumptions_of(scenario, base.prediction)) all.push_back(std::move(each));
   add_routings(scenario, base, all);
   return all;
 }
@@ -280,6 +323,7 @@ void run_what_if(WhatIf& what_if, const std::string& text, const std::string& na
                        "repeat --whatif for several values");
     const Scenario changed = file.point(0);
     what_if.result = whole_of(results_of(changed, options));
+    what_if.plan = changed_plan(base.prediction, what_if.result->prediction);
     what_if.idle = why_idle(what_if, changed, base_scenario, base);
   } catch (const InputError& error) {
     // The scenario with `set` alone was read before, so that an error of an option is one of this change.

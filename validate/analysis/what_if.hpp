@@ -25,10 +25,16 @@ struct WhatIf {
   std::optional<Result> result;  ///< nothing if the change cannot be made
   std::string refused;           ///< then: why
   std::string idle;              ///< why it changes nothing, or next_to_nothing, if that is known
+  std::string plan;              ///< changed_plan() of the base's prediction and its own
 };
 
 /// A change of the time by less than this share is no change for somebody who hoped for one.
 inline constexpr double next_to_nothing = 0.001;
+
+/// A library's decisions that differ between two predictions: "NCCL then finds 4 rings instead of 8". A library
+/// searches again on links of other speeds, so a faster link may make a collective slower. Empty if the decisions are
+/// equal, or if either prediction is without a library.
+std::string changed_plan(const Prediction& before, const Prediction& after);
 
 /// What to run besides `base`, whose prediction has an explanation: each class of links that carries data, and all
 /// latencies, a tenth and twice as fast, of training also the computation; the scenario without each thing that its
