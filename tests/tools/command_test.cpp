@@ -243,8 +243,34 @@ TEST_CASE("topology rings shows a ring per NIC of two DGX A100, and the six ways
   CHECK(each.out.find("node1  nic9 (PXB)  gpu7 gpu0") != std::string::npos);
   const Outcome mesh =
       run_command({"topology", "rings", ringsim::test::source_dir() + "/scenarios/examples/algorithms/best-ring.json"});
-  CHECK(mesh.out.find("6 rings of 24.24 GB/s each, 145.44 GB/s in total, over 8 GPUs") == 0);
+  CHECK(mesh.out.find("6 rings of 24.24 GB/s each, 145.4 GB/s in total, over 8 GPUs") == 0);
   CHECK(mesh.out.find("node") == std::string::npos);
+}
+
+TEST_CASE("a machine is written without the links that are down at the start, and NCCL finds rings without them") {
+  const std::string file = ringsim::test::temporary_file("dead.json", R"({"version": 1, "name": "dead",
+    "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 1}, "library": "nccl",
+    "collective": {"op": "all_reduce", "bytes": "256 MiB"},
+    "faults": [{"link": "node0.gpu0 -> node0.gpu1", "state": "down"},
+               {"link": "node0.gpu1 -> node0.gpu0", "state": "down"}]})");
+  const Outcome warned = run_command({"run", file});
+  CHECK(warned.err.find("`ringsim topology export SCENARIO --without-dead-links -o machine.json`") !=
+        std::string::npos);
+  const Outcome with = run_command({"topology", "export", file, "--to", "machine"});
+  CHECK(with.err.find("; --without-dead-links leaves out the links that are down at the start") != std::string::npos);
+  const Outcome without = run_command({"topology", "export", file, "--to", "machine", "--without-dead-links"});
+  REQUIRE(without.code == 0);
+  CHECK(without.err.find("faults: the exported topology") == std::string::npos);
+  CHECK(with.out.find(R"("from":"gpu0","to":"gpu1")") != std::string::npos);
+  CHECK(without.out.find(R"("from":"gpu0","to":"gpu1")") == std::string::npos);
+  const std::string machine = ringsim::test::temporary_file("machine.json", without.out);
+  const Outcome rings = run_command({"topology", "rings", machine});
+  CHECK(rings.out.starts_with("5 rings of 22.79 GB/s each, 113.9 GB/s in total, over 8 GPUs"));
+  const Outcome picture = run_command({"topology", "export", file, "--to", "dot", "--without-dead-links"});
+  CHECK(picture.code == 2);
+  const Outcome none = run_command({"topology", "export", file, "--to", "machine", "--without-dead-links", "--set",
+                                    R"(faults=[{"link": "node0.nic0", "bandwidth": "50%"}])"});
+  CHECK(none.err.find("--without-dead-links: it has no effect") != std::string::npos);
 }
 
 TEST_CASE("topology paths explains a path leg by leg") {

@@ -131,7 +131,10 @@ struct ExportArguments {
   std::optional<TopologyFormat> said_to;
   TopologyFormat to = TopologyFormat::dot;  ///< `said_to`, or what the ending of `output` says
   bool bound = false;                       ///< marks the bottleneck of the collective
+  bool without_dead_links = false;
   std::string output;
+
+  bool is_machine() const { return to == TopologyFormat::machine || to == TopologyFormat::nccl_xml; }
 
   void settle() {
     using enum TopologyFormat;
@@ -153,6 +156,9 @@ void declare(Options& options, ExportArguments& export_) {
       .fallback = "taken from the extension of FILE.xml, FILE.graphml, FILE.dot or FILE.json";
   options.replaced("--format", "--to");
   options.flag("--bound", export_.bound, "mark the links that limit the collective; for dot and graphml");
+  options.flag("--without-dead-links", export_.without_dead_links,
+               "leave out links that faults take down at the start, as a job that starts then sees the machine; for "
+               "machine and nccl-xml");
   options.output(export_.output, "the topology");
 }
 
@@ -219,6 +225,45 @@ const Machine& machine_of(const Scenario& scenario) {
                    "--to graphml and --to dot support any topology");
 }
 
+/// The machine of the first node without the links that faults take down at the start. A NIC whose cable is down has no
+/// port. Warns of such links elsewhere, and if there are none.
+Machine without_dead_links(const Scenario& scenario) {
+  Machine machine = machine_of(scenario);
+  const Topology topology = topology_of(scenario);
+  constexpr std::uint32_t first_node = 0;
+  int elsewhere = 0, dead = 0;
+  const auto index_of = [&](NodeId id) {
+    const auto has_name = [&](const Machine::Device& device) {
+      return device.name == local_name(topology.node(id).name);
+    };
+    return static_cast<std::size_t>(std::find_if(machine.devices.begin(), machine.devices.end(), has_name) -
+                                    machine.devices.begin());
+  };
+  const auto leave_out = [&](const Link& link) {
+    const bool leaves = topology.node(link.from).host == first_node, enters = topology.node(link.to).host == first_node;
+    if (!leaves && !enters) {
+      ++elsewhere;
+    } else if (leaves && enters) {
+      const std::size_t from = index_of(link.from), to = index_of(link.to);
+      std::erase_if(machine.cables, [&](const Machine::Cable& cable) {
+        return (cable.from == from && cable.to == to) || (cable.from == to && cable.to == from);
+      });
+    } else {
+      machine.devices.at(index_of(leaves ? link.from : link.to)).port.reset();
+    }
+    ++dead;
+  };
+  for (const LinkChange& change : faults_of(topology, scenario))
+    if (change.to == LinkChange::To::down && change.at == SimTime{})
+      for (const LinkId id : change.links) leave_out(topology.link(id));
+  if (dead == 0) warn("--without-dead-links: it has no effect, because no fault takes a link down at the start");
+  if (elsewhere > 0)
+    warn(fmt::format(
+        "--without-dead-links: {} of {} dead links are not links of the first node, whose machine is written",
+        elsewhere, dead));
+  return machine;
+}
+
 /// The header of topologies/formats/nccl_xml_export.hpp as far as this machine is concerned.
 void say_what_is_lost(const Machine& machine) {
   const Machine back = import_nccl_xml(to_nccl_xml(machine), "export");
@@ -239,15 +284,32 @@ std::vector<bool> bottleneck_of(const Scenario& scenario, const Topology& topolo
   return marked;
 }
 
-std::string topology_as(const Scenario& scenario, TopologyFormat to, bool bound) {
-  if (to == TopologyFormat::nccl_xml) {
-    say_what_is_lost(machine_of(scenario));
-    return to_nccl_xml(machine_of(scenario));
-  }
-  if (to == TopologyFormat::machine) return to_machine_file(machine_of(scenario));
+std::string machine_as(const Machine& machine, TopologyFormat to) {
+  if (to == TopologyFormat::machine) return to_machine_file(machine);
+  say_what_is_lost(machine);
+  return to_nccl_xml(machine);
+}
+
+std::string topology_as(const Scenario& scenario, const ExportArguments& arguments) {
+  if (arguments.is_machine())
+    return machine_as(arguments.without_dead_links ? without_dead_links(scenario) : machine_of(scenario), arguments.to);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
-  const std::vector<bool> marked = bound ? bottleneck_of(scenario, topology) : std::vector<bool>{};
-  return to == TopologyFormat::dot ? to_dot(topology, marked) : to_graphml(topology, marked);
+  const std::vector<bool> marked = arguments.bound ? bottleneck_of(scenario, topology) : std::vector<bool>{};
+  return arguments.to == TopologyFormat::dot ? to_dot(topology, marked) : to_graphml(topology, marked);
+}
+
+/// What the exported topology lacks of the scenario's faults.
+void warn_of_lost_faults(const Scenario& scenario, const ExportArguments& arguments) {
+  const auto is_dead = [](const FaultSpec& fault) {
+    return fault.change.to == LinkChange::To::down && fault.change.at == SimTime{};
+  };
+  const auto n = std::count_if(scenario.faults.begin(), scenario.faults.end(), is_dead);
+  if (arguments.without_dead_links && n == std::ssize(scenario.faults)) return;
+  std::string text = "faults: the exported topology does not contain them";
+  if (n > 0 && arguments.is_machine())
+    text += arguments.without_dead_links ? ", except for the links that are down at the start"
+                                         : "; --without-dead-links leaves out the links that are down at the start";
+  warn(text);
 }
 
 int execute(const ImportArguments& arguments) {
@@ -276,14 +338,16 @@ int execute(const ImportArguments& arguments) {
 }
 
 int execute(const ExportArguments& arguments) {
-  if (arguments.bound && arguments.to != TopologyFormat::dot && arguments.to != TopologyFormat::graphml)
+  if (arguments.bound && arguments.is_machine())
     throw UsageError("--bound", "expected --to dot or --to graphml as well, found a machine format");
+  if (arguments.without_dead_links && !arguments.is_machine())
+    throw UsageError("--without-dead-links", "expected --to machine or --to nccl-xml as well, found another format");
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Scenario scenario = first_point(file);
-  if (!scenario.faults.empty()) warn("faults: the exported topology does not contain them");
-  const std::string text = topology_as(scenario, arguments.to, arguments.bound);
+  if (!scenario.faults.empty()) warn_of_lost_faults(scenario, arguments);
+  const std::string text = topology_as(scenario, arguments);
   nothing_to_lose.reset();
   Output output(arguments.output);
   output.write(text);
