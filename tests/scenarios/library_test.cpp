@@ -135,8 +135,8 @@ TEST_CASE("one channel brings what its thread block sends, and all of them what 
   CHECK(slope({}) == slope(faster));
   CHECK(slope({}) < a_further_GiB(24 * 20e9) * 1.4);
   CHECK(has(predicted(h100, one).bottleneck.value().link, "(channel"));
-  CHECK(
-      has(refusal(h100, {"network.routing=flow_spray"}), "/network/routing: expected a policy other than flow_spray"));
+  CHECK(has(refusal(h100, {"network.routing=flow_spray"}),
+            "/network/routing: expected a policy other than flow_spray with a library, found flow_spray"));
   CHECK(slope({"devices.gpu.channel=999999 TB/s"}) == slope(faster));  // no more than links may have
   CHECK(has(predicted(h100).bottleneck.value().link, "nvswitch"));
 }

@@ -80,7 +80,7 @@ TEST_CASE("the variables of real command lines run, with a warning for what is n
   CHECK(scenario.warnings[0].ends_with(
       "/library/env/NCCL_IB_QPS_PER_CONNECTION: its effect is not modeled: the number of queue pairs per connection "
       "between two ranks, and with it the number of fabric paths that its messages use; \"network\": {\"routing\": "
-      "\"flow_spray\"} spreads messages over all paths"));
+      "\"packet_spray\"} spreads every message over all paths"));
   CHECK(scenario.warnings[1].ends_with(
       "/library/env/NCCL_IB_DISABLE: its effect is not modeled: sockets instead of InfiniBand and RoCE"));
   CHECK(predict(scenario).time == predict(point()).time);

@@ -79,7 +79,7 @@ constexpr OtherVariable variables[] = {
     {"NCCL_IBEXT_DISABLE", "disabling nccl-rdma-sharp-plugins", true, "1"},
     {"NCCL_IBVERBS_LIB", "how packets are marked, addressed and retransmitted on the fabric"},
     {"NCCL_IB_ADAPTIVE_ROUTING", "adaptive routing on InfiniBand and RoCE", true, "",
-     "network.routing spreads messages: \"flow_spray\", \"packet_spray\""},
+     "\"network\": {\"routing\": \"packet_spray\"} spreads every message over all paths"},
     {"NCCL_IB_ADDR_FAMILY", "how packets are marked, addressed and retransmitted on the fabric"},
     {"NCCL_IB_ADDR_RANGE", "how packets are marked, addressed and retransmitted on the fabric"},
     {"NCCL_IB_AR_THRESHOLD", "the minimum message size for adaptive routing", true},
@@ -104,7 +104,7 @@ constexpr OtherVariable variables[] = {
     {"NCCL_IB_QPS_PER_CONNECTION",
      "the number of queue pairs per connection between two ranks, and with it the number of fabric paths that its "
      "messages use",
-     true, "1", "\"network\": {\"routing\": \"flow_spray\"} spreads messages over all paths"},
+     true, "1", "\"network\": {\"routing\": \"packet_spray\"} spreads every message over all paths"},
     {"NCCL_IB_QUERY_PORT_SPEED", "how packets are marked, addressed and retransmitted on the fabric"},
     {"NCCL_IB_RECEIVER_SIDE_MATCHING_SCHEME", "how a receiver matches messages", true},
     {"NCCL_IB_RESILIENCY_PORT_FAILOVER", "how packets are marked, addressed and retransmitted on the fabric"},
