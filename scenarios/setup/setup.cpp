@@ -11,6 +11,7 @@
 #include "algorithms/stored_schedule.hpp"
 #include "scenarios/setup/blaming.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/figures.hpp"
 #include "topologies/nccl/graph_use.hpp"
 #include "topologies/search/channel_rings.hpp"
 #include "topologies/search/reduction_tree.hpp"
@@ -82,7 +83,7 @@ std::string take_channel_rings(const Topology& links, const Scenario& scenario, 
                            ? channel_rings(links, ranks, scenario.transport, stop)
                            : rings_of_call(links, *by.library, *by.call, ranks, by.call->transport, stop);
   std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
-  if (ranks.size() > 1) text += fmt::format(" of {} each", format(rings.each));
+  if (ranks.size() > 1) text += fmt::format(" of {} each", rate_text(rings.each));
   for (std::size_t k = 0; k < rings.orders.size(); ++k) {
     text += fmt::format("; {}:", k);
     for (const Actor rank : rings.orders[k]) text += ' ' + fmt::to_string(rank);

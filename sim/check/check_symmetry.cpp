@@ -302,7 +302,7 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
     refuse(schedule,
            fmt::format("a symmetry is claimed, but {} does not do what rank 0 does, relative to its own rank",
                        name_of(schedule, actor)),
-           "fix the algorithm, or do not set Schedule::symmetry");
+           "fix the algorithm, or remove its symmetry (in a schedule file, the key \"symmetry\")");
   };
   if (const Actor actor = unlike(schedule, actors, complete ? touches * n : 0, options); actor >= 0)
     refuse_unlike(actor);

@@ -38,6 +38,10 @@ std::string time_text(Picoseconds time) {
   return fmt::format("{} {}", unit.number(time), unit.name());
 }
 
+std::string rate_text(Bandwidth rate) {
+  return fmt::format("{:.4g} GB/s", static_cast<double>(rate.bytes_per_second) / 1e9);
+}
+
 std::string size_text(Bytes size) {
   std::string exact = format(size);
   constexpr std::ptrdiff_t most_digits = 5;

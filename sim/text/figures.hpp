@@ -35,6 +35,9 @@ Picoseconds time_of_us(double us);
 /// A time with its own unit: "1072.2 ms".
 std::string time_text(Picoseconds time);
 
+/// A rate in four significant digits, in one unit, so that rates can be compared: "45.73 GB/s", "113.9 GB/s".
+std::string rate_text(Bandwidth rate);
+
 /// A size: as format() if that has at most five digits ("64 MiB", "1125 MB"), else rounded in the binary unit: "14.958
 /// GiB".
 std::string size_text(Bytes size);

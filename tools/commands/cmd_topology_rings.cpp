@@ -11,7 +11,7 @@
 #include "scenarios/scenario.hpp"
 #include "scenarios/setup/searched_graph.hpp"
 #include "scenarios/setup/setup.hpp"
-#include "sim/base/quantity.hpp"
+#include "sim/text/figures.hpp"
 #include "sim/text/table.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/commands/commands.hpp"
@@ -114,9 +114,9 @@ int execute(const RingsArguments& arguments) {
     return good;
   }
   const auto n = static_cast<std::int64_t>(rings.orders.size());
-  output.write(n == 1 ? fmt::format("1 ring of {} over {} GPUs\n\n", format(rings.each), ranks.size())
-                      : fmt::format("{} rings of {} each, {} in total, over {} GPUs\n\n", n, format(rings.each),
-                                    format(Bandwidth{rings.each.bytes_per_second * n}), ranks.size()));
+  output.write(n == 1 ? fmt::format("1 ring of {} over {} GPUs\n\n", rate_text(rings.each), ranks.size())
+                      : fmt::format("{} rings of {} each, {} in total, over {} GPUs\n\n", n, rate_text(rings.each),
+                                    rate_text({rings.each.bytes_per_second * n}), ranks.size()));
   Routes routes(topology, transport, routing_of(topology, scenario));
   const bool one_node = in_nodes(topology, routes, ranks, rings.orders.front(), 0).size() == 1;
   Table table(one_node ? std::vector<std::string>{"ring", "GPUs in order"}

@@ -279,7 +279,11 @@ class SynthesisRun {
     } catch (const InputError&) {
       return;  // no candidate: no ring joins the ranks
     }
-    try_one(changed, fmt::format(", order channel_rings, {} channels", job.request.channels));
+    // As for collective.order: rings are searched for as if no link was down, unlike trees.
+    const bool any_down = std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
+                                      [](const FaultSpec& fault) { return fault.change.to == LinkChange::To::down; });
+    try_one(changed, fmt::format(", order channel_rings, {} channels{}", job.request.channels,
+                                 any_down ? " (rings of the machine without faults)" : ""));
   }
   void try_one(const Scenario& scenario, const std::string& more = "") {
     breathe();
