@@ -399,21 +399,6 @@ TEST_CASE("where GPUs are too far from their NICs for GPUDirect, that is said, a
   CHECK(what_if(reached, "GPUDirect at any distance") == nullptr);
 }
 
-TEST_CASE("links that are as busy as those that limit are named in the first sentence, and as the reason of a change") {
-  // NICs, their PCIe links and, at 2:1 with two nodes per leaf, the cables between switches carry the same rings.
-  const std::string file = temporary_file("leaves.json", R"({"version": 1, "name": "leaves",
-    "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 4, "fabric": {"kind": "leaf_spine",
-      "nodes_per_leaf": 2, "oversubscription": 2, "link": {"bandwidth": "48 GB/s", "latency": "150 ns"}}},
-    "library": {"name": "nccl", "env": {"NCCL_ALGO": "Ring"}}, "collective": {"op": "all_reduce", "bytes": "8 GiB"}})");
-  const std::string wide = "topology.fabric.oversubscription=1";
-  const Outcome outcome = command("explain", file, {"--whatif", wide});
-  std::string text = outcome.out;
-  for (std::size_t broken; (broken = text.find("\n  ")) != std::string::npos;) text.replace(broken, 3, " ");
-  CHECK(has(text.substr(0, text.find('\n')), " links are equally busy"));
-  CHECK(has(text, wide + ": this change does "));
-  CHECK(has(text, " links are equally busy and then limit the time"));
-}
-
 TEST_CASE("a change of links that does nothing names the reason, at the top") {
   // DGX-1V read GPUs at 85 % of the PCIe links' 12 GB/s, so that these hold the ring, and neither the NICs' ports nor
   // NVLink.
@@ -467,9 +452,17 @@ TEST_CASE("where two links of a way are equally slow, one of them made faster le
               {"from": "s", "to": "t", "bandwidth": "10 GB/s", "latency": "0 us"},
               {"from": "t", "to": "g1", "bandwidth": "10 GB/s", "latency": "0 us"}]},
     "collective": {"op": "all_reduce", "algorithm": "ring", "bytes": "40 MB"}})");
-  const json document = explained(file, {"--whatif", "topology.links.0.bandwidth=20 GB/s"});
-  CHECK(has((*what_if(document, "topology.links.0.bandwidth=20 GB/s"))["idle"].get<std::string>(),
-            "% of the critical path, but other links or messages take equally long and then limit the time"));
+  const std::string wide = "topology.links.0.bandwidth=20 GB/s";
+  // Two steps take 1 us more, of 4 ms.
+  const std::string late = R"(topology.links.0={"from": "g0", "to": "s", "bandwidth": "20 GB/s", "latency": "0.5 us"})";
+  const Words own{"--whatif", wide, "--whatif", late};
+  const json document = explained(file, own);
+  for (const std::string& change : {wide, late})
+    CHECK(has((*what_if(document, change))["idle"].get<std::string>(),
+              "% of the critical path, but fabric links are equally busy and then limit the time"));
+  const std::string text = command("explain", file, own).out;
+  CHECK(has(text, "; fabric links are equally busy\n"));
+  CHECK(has(text, wide + ": this change does nothing because "));
 }
 
 TEST_CASE("a wrong change of one's own is an error of the input, several points one of the command line") {
