@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "algorithms/training/plan_program.hpp"
+#include "tests/support/command.hpp"
 #include "tests/support/small_training.hpp"
 #include "tests/support/verdict.hpp"
 #include "validate/closed_forms/closed_form_plans.hpp"

@@ -223,7 +223,7 @@ TEST_CASE("files that are no results are refused where they go wrong") {
   CHECK(has(refused({"/no/such/file.csv"}, 3).err, "found no file of that name"));
 }
 
-TEST_CASE("axes and series have names for people, not those of columns") {
+TEST_CASE("axes and series have names in words, not those of columns") {
   const std::string decode = source_dir() + "/scenarios/examples/inference/llama3-70b-decode.csv";
   const std::string svg = picture({decode, "--x", "time_per_token_us", "--y", "tokens_per_s_per_gpu", "--by", "tp"});
   CHECK(has(svg, ">time per token</text>"));

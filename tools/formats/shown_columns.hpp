@@ -25,8 +25,8 @@ std::vector<ShownColumn> shown_columns(const std::vector<Result>& results, bool 
 
 Table table_of_columns(const std::vector<ShownColumn>& columns, const std::vector<Result>& results);
 
-/// The same for rows of a file, which have no Result: what it shows are the values of the file. At the end errors, if
-/// there are any.
+/// Those columns of the rows of a file, which have no Result: values as the file has them. At the end errors, if there
+/// are any.
 Table table_of_rows(const std::vector<ResultRow>& rows);
 
 /// The paths that vary and have no column of their own.

@@ -46,7 +46,7 @@ AxisOf axis_of(const std::string& name, const std::vector<ResultRow>& rows) {
   return whole ? AxisOf::count : AxisOf::number;
 }
 
-/// The name of a column for people, without its unit: "tokens/s per GPU" of tokens_per_s_per_gpu.
+/// The name of a column in words, without its unit: "tokens/s per GPU" of tokens_per_s_per_gpu.
 std::string words_of(std::string column) {
   const auto replace = [&](std::string_view part, std::string_view by) {
     for (std::size_t at = 0; (at = column.find(part, at)) != std::string::npos; at += by.size())

@@ -23,9 +23,10 @@ TEST_CASE("a claimed symmetry that is untrue at one rank is refused, and so is a
     right(r, lane, i, out);
     if (r == 5 && i == 3) out.ops[1].what = Do::receive;
   };
-  CHECK(verdict(untrue) ==
-        "schedule ring all_reduce of 8 ranks: a symmetry is claimed, but rank 5 does not do what rank 0 does, relative "
-        "to its own rank\n  hint: fix the algorithm, or remove its symmetry (in a schedule file, the key \"symmetry\")");
+  CHECK(
+      verdict(untrue) ==
+      "schedule ring all_reduce of 8 ranks: a symmetry is claimed, but rank 5 does not do what rank 0 does, relative "
+      "to its own rank\n  hint: fix the algorithm, or remove its symmetry (in a schedule file, the key \"symmetry\")");
   CHECK(verdict(without_symmetry(untrue)) ==
         "schedule ring all_reduce of 8 ranks: rank 0, data[1]: the contribution of rank 5 is missing, last "
         "changed by rank 0, lane 0, step 6, operation 1 (receive_add data[1] from actor 7)");
@@ -112,7 +113,8 @@ TEST_CASE("a claimed symmetry is held against every rank's promise of every chun
   };
   CHECK(verdict(schedule) ==
         "schedule ring all_reduce of 16 ranks: a symmetry is claimed, but rank 3 does not do what rank 0 does, "
-        "relative to its own rank\n  hint: fix the algorithm, or remove its symmetry (in a schedule file, the key \"symmetry\")");
+        "relative to its own rank\n  hint: fix the algorithm, or remove its symmetry (in a schedule file, the key "
+        "\"symmetry\")");
 }
 
 TEST_CASE(
@@ -165,7 +167,8 @@ TEST_CASE("promises in the ranks' order are compared with a symmetry whose chunk
   };
   CHECK(verdict(renamed) ==
         "schedule ring reduce_scatter of 12 ranks: a symmetry is claimed, but rank 1 does not do what rank 0 does, "
-        "relative to its own rank\n  hint: fix the algorithm, or remove its symmetry (in a schedule file, the key \"symmetry\")");
+        "relative to its own rank\n  hint: fix the algorithm, or remove its symmetry (in a schedule file, the key "
+        "\"symmetry\")");
   CHECK(verdict(without_symmetry(renamed)) != "accepted");
   renamed.collective.after = [group](Actor rank, Buffer buffer, std::uint32_t c) {
     const bool own = buffer == Buffer::data && static_cast<int>(c) == group.chunk_of(rank);
