@@ -122,8 +122,8 @@ Field preset_field(std::string name, std::string doc, bool required = false) {
   for (const PresetNames& preset : preset_names()) {
     field.choices.push_back(preset.name);
     for (const PresetNames::Memory& memory : preset.memories) field.choices.push_back(memory.name());
-    const auto chosen_by = [&](const std::string& name) {
-      const PresetNames::Memory* memory = preset.memory_of(name);
+    const auto chosen_by = [&](const std::string& word) {
+      const PresetNames::Memory* memory = preset.memory_of(word);
       return memory == nullptr ? preset.name : memory->name();
     };
     for (const std::string& name_of_it : preset.also)

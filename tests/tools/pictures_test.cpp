@@ -233,6 +233,14 @@ TEST_CASE("of a long schedule 16 steps are drawn, of one with many ranks none") 
   CHECK(has(many.err, "try --set topology.ranks=8"));
 }
 
+// NCCL on a DGX A100: a ring of 8 in 12 channels, each with a chunk for each rank.
+TEST_CASE("an arrow of many chunks says how many") {
+  const std::string svg = picture("schedule", "dgx-a100");
+  CHECK(has(svg, ">12 chunks</text>"));
+  CHECK_FALSE(has(svg, ", ...</text>"));
+  CHECK(has(svg, "<title>0 to 1: 0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, added</title>"));
+}
+
 TEST_CASE("helpers are drawn as h0, and schedule files as well") {
   const std::string servers = picture("schedule", scenario(star(3), R"({"name": "parameter_server", "servers": 1})"));
   CHECK(has(servers, "<title>0 to h0: 0, added</title>"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <numbers>
 #include <tuple>
@@ -31,21 +32,28 @@ struct Arrow {
   Actor from = 0, to = 0;
   bool adds = false;
   std::string chunks;  // "0, 4-7"
+  std::string label;   // likewise, or how many there are
 };
 
 std::vector<Arrow> arrows_of(const Schedule& schedule, const std::vector<RoundMessage>& messages, int round) {
-  std::map<std::tuple<Actor, Actor, bool>, std::string> arrows;
+  struct Chunks {
+    std::string names;
+    std::uint64_t count = 0;
+  };
+  std::map<std::tuple<Actor, Actor, bool>, Chunks> arrows;
   for (const RoundMessage& message : messages) {
     if (message.round != round) continue;
-    std::string& chunks = arrows[{message.from, message.to, message.adds}];
-    if (!chunks.empty()) chunks += ", ";
-    chunks += chunks_text(schedule, message.region);
+    auto& [names, count] = arrows[{message.from, message.to, message.adds}];
+    if (!names.empty()) names += ", ";
+    names += chunks_text(schedule, message.region);
+    count += schedule.names_regions ? message.region.count : 1;
   }
+  constexpr std::size_t longest = 20;  // characters of a label
   std::vector<Arrow> result;
   for (auto& [key, chunks] : arrows) {
-    const std::size_t comma = chunks.find_last_of(',', 17);
-    if (chunks.size() > 20 && comma != std::string::npos) chunks = chunks.substr(0, comma) + ", ...";
-    result.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::move(chunks)});
+    const char* const unit = schedule.names_regions ? "chunks" : "messages";
+    std::string label = chunks.names.size() > longest ? fmt::format("{} {}", chunks.count, unit) : chunks.names;
+    result.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::move(chunks.names), std::move(label)});
   }
   return result;
 }
@@ -143,15 +151,15 @@ class SchedulePanels {
     std::string text = svg_text(left + 4, top + 14, " class=\"strong\"", fmt::format("step {}", round + 1)), labels;
     for (std::size_t i = 0; i < arrows.size(); ++i) text += arrow_svg(arrows[i], curves[i]);
     for (std::size_t i = 0; i < arrows.size(); ++i) {
-      const double width = layout::width_of(arrows[i].chunks, label_size) + 4;
+      const double width = layout::width_of(arrows[i].label, label_size) + 4;
       auto at = room.place(curves[i], width, 14, /*clear=*/true);
       if (!at) at = room.place(curves[i], width, 14, /*clear=*/false);
-      if (!at)
+      if (!at || at->x - width / 2 < left || at->x + width / 2 > left + panel_)
         ++left_out_;
       else
         labels += fmt::format("<rect class=\"page\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"12\"/>\n",
                               at->x - width / 2 + 2, at->y - 6, width - 4) +
-                  svg_text(at->x, at->y + 4, " class=\"small\" text-anchor=\"middle\"", arrows[i].chunks);
+                  svg_text(at->x, at->y + 4, " class=\"small\" text-anchor=\"middle\"", arrows[i].label);
     }
     for (Actor actor = 0; actor < schedule_.actors; ++actor)
       text += actor_svg(actor, boxes[static_cast<std::size_t>(actor)]);
