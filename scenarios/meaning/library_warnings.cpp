@@ -256,7 +256,8 @@ void warn_of_faults(const Canonical& faults, const char* library, const Blame& b
     if (fault.value("state", "") != "down" || fault.value("at", std::int64_t{0}) > 0) continue;
     scenario.warnings.push_back(fmt::format(
         "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is running when the link goes "
-        "down; a job that starts later avoids the link: for that, write the machine without it (`ringsim topology "
+        "down and that survives it, though a real one may end with an error; a job that starts later avoids the link: "
+        "for that, write the machine without it (`ringsim topology "
         "export SCENARIO --without-dead-links -o machine.json`) and use that as topology.node_file without the fault, "
         "or exclude a NIC with NCCL_IB_HCA",
         blame.where(fmt::format("/faults/{}", i)), library));

@@ -109,6 +109,7 @@ TEST_CASE("plan says that no plan fits, and what each would need") {
   CHECK(outcome.code == 1);
   CHECK(has(outcome.out, "Too large for GPU memory: 6; the smallest needs "));
   CHECK(has(outcome.out, "No plan fits. Use more GPUs"));
+  CHECK(has(outcome.out, "training.parallel.context=[1,2,4,8]"));
 }
 
 // The tied embedding lies on two stages or four: two reasons that differ in a number.

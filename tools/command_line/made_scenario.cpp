@@ -34,8 +34,8 @@ void note_assumed(const std::vector<Assumption>& assumed) {
   for (const Assumption& each : assumed) say(fmt::format("ringsim: note: assumed: {} ({})\n", each.text, each.path));
 }
 
-std::string shown_scenario(const Json& document, const std::string& save) {
-  return fmt::format("\nThe equivalent scenario for `ringsim run`, `explain` and others; {}:\n",
+std::string shown_scenario(const Json& document, const std::string& save, const std::string& commands) {
+  return fmt::format("\nThe equivalent scenario for {}; {}:\n", commands,
                      save.empty() ? "to save it, add --save FILE.json" : "it was saved to " + save) +
          json_in_lines(document, text_width) + '\n';
 }

@@ -18,7 +18,8 @@ std::string assumed_text(const std::vector<Assumption>& assumed);
 void note_assumed(const std::vector<Assumption>& assumed);
 
 /// The scenario, and where it is: `save` is the file of --save, empty without.
-std::string shown_scenario(const Json& document, const std::string& save);
+std::string shown_scenario(const Json& document, const std::string& save,
+                           const std::string& commands = "`ringsim run`, `explain` and others");
 
 /// Throws UsageError if the name of --save does not end in .json.
 void require_json_name(const std::string& save);

@@ -135,6 +135,7 @@ MachineScenario scenario_of(const PlanWords& words) {
          fmt::format(
              "matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %; memory-limited kernels {} % of {:g} GB/s",
              products.share, gpu.peak16, products.source, attention_share, memory_share, gpu.hbm));
+  assume("training.workload.attention", "flash attention, which keeps no scores");
   assume("training.optimizer", "Adam");
   out.document["name"] = fmt::format("{} on {}", words.model, out.document["name"].get<std::string>());
   out.document["training"] = {{"workload", std::move(workload)},

@@ -200,7 +200,8 @@ int execute(const PlanArguments& arguments) {
     if (arguments.format == Format::table)
       text +=
           assumed_text(assumed) +
-          shown_scenario(parse_json(with_overrides(input.text, input.name, arguments.set), input.name), arguments.save);
+          shown_scenario(parse_json(with_overrides(input.text, input.name, arguments.set), input.name), arguments.save,
+                         "`ringsim plan`, and, with the options of a plan, for `run` and `explain`");
     else
       note_assumed(assumed);
   }

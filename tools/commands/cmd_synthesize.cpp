@@ -131,7 +131,7 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
                               request.op == CollectiveOp::all_reduce ? "optimum of a reduce-scatter and an all-gather"
                               : made.bound.is_optimum                ? "optimum"
                                                                      : "lower bound",
-                              time_text(made.target), made.bound.why));
+                              time_text(made.target), made.target_why));
   if (made.turned)
     text += '\n' + wrapped(fmt::format("one tree rotated to all roots: depth {}; {:.2f} % of the optimal rate",
                                        std::max(made.turned->down ? made.turned->down->height : 0,

@@ -257,6 +257,12 @@ Machine without_dead_links(const Scenario& scenario) {
     if (change.to == LinkChange::To::down && change.at == SimTime{})
       for (const LinkId id : change.links) leave_out(topology.link(id));
   if (dead == 0) warn("--without-dead-links: it has no effect, because no fault takes a link down at the start");
+  if (dead > 0 && elsewhere == dead)
+    throw InputError(
+        "--without-dead-links",
+        fmt::format("expected a dead link of the first node, whose machine is written, found {} elsewhere", dead),
+        "the nodes of a cluster are alike: exclude a NIC of one of them with library.env.NCCL_IB_HCA, or "
+        "write the fault for node0");
   if (elsewhere > 0)
     warn(fmt::format(
         "--without-dead-links: {} of {} dead links are not links of the first node, whose machine is written",

@@ -208,14 +208,28 @@ std::string little_room_text(const PlanSearch& found, const RankedPlan& plan) {
 
 }  // namespace
 
+namespace {
+
+/// What else to try, but for what was tried.
+std::string no_plan_text(const OpenPlans& plans) {
+  const auto is_searched = [&](std::string_view path) {
+    return std::any_of(plans.keys().begin(), plans.keys().end(),
+                       [&](const SearchedKey& key) { return key.path == path && key.values.size() > 1; });
+  };
+  std::string text = "No plan fits. Use more GPUs";
+  if (!is_searched("training.workload.micro_batch_size")) text += " or a smaller micro_batch_size";
+  if (!is_searched("training.parallel.context"))
+    text +=
+        ", or also try context ranks: --set training.parallel.context=[1,2,4,8] --set "
+        "training.parallel.cp_comm=all_gather";
+  return wrapped(text) + "\n";
+}
+
+}  // namespace
+
 std::string best_plans_text(const OpenPlans& plans, const PlanSearch& found, std::size_t top,
                             const std::string& scenario) {
-  if (found.ranked.empty())
-    return counts_text(found, top) + "\n" +
-           wrapped(
-               "No plan fits. Use more GPUs or a smaller micro_batch_size, or also try context ranks: --set "
-               "training.parallel.context=[1,2,4,8] --set training.parallel.cp_comm=all_gather") +
-           "\n";
+  if (found.ranked.empty()) return counts_text(found, top) + "\n" + no_plan_text(plans);
   const RankedPlan* first = first_simulated(found);
   const RankedPlan& best = first != nullptr ? *first : found.ranked.front();
   const std::string set = set_words("--set", plans.set_of(best.plan));

@@ -345,6 +345,7 @@ std::string job_text(const Profile& profile, const JobComparison& comparison) {
       {"collective", "bytes", "ranks", "calls", "wait ms", "transfer", "predicted", "allowed", "lost ms", "verdict"});
   table.pull_out("ranks", "{} ranks");
   double lost = 0, waiting = 0;
+  bool is_known = false, is_whole = true;  // of some calls it is known how long ranks waited; of all
   for (const ComparedCalls& calls : comparison.rows) {
     const Row& row = calls.row;
     const auto time = [](const std::optional<double>& ns) { return ns ? ms_text(*ns) : std::string(); };
@@ -352,15 +353,21 @@ std::string job_text(const Profile& profile, const JobComparison& comparison) {
     table.add({std::string(to_string(row.op)), size_text(row), ranks_of_text(row), fmt::to_string(row.collectives),
                waiting_text(row), transfer_text(row), time(calls.predicted_ns), time(calls.allowed_ns),
                counts ? ms_text(calls.lost_ns) : "", verdict_text(calls)});
-    if (counts) lost += calls.lost_ns, waiting += calls.lost_waiting_ns;
+    if (!counts) continue;
+    lost += calls.lost_ns;
+    waiting += calls.lost_waiting_ns;
+    is_known = is_known || row.split > 0;
+    is_whole = is_whole && row.split == row.collectives && !row.is_partial;
   }
   if (comparison.rows.empty()) return text;
   text += '\n' + table.fitted() + ranks_text(comparison.account);
   text += other_launches(comparison);
   if (lost > 0)
     text += '\n' +
-            wrapped(fmt::format("per rank, {} ms more than predicted, including {} ms of waiting", ms_text(lost),
-                                ms_text(waiting))) +
+            wrapped(fmt::format(
+                "per rank, {} ms more than predicted, {}", ms_text(lost),
+                is_known ? fmt::format("including {}{} ms of waiting", is_whole ? "" : "at least ", ms_text(waiting))
+                         : "of which it is not known how much is waiting")) +
             '\n';
   return text;
 }

@@ -140,9 +140,12 @@ class SynthesisRun {
       return *machine_.of({.op = op, .root = has_root(op) ? request_.root : 0}, request_.bytes);
     };
     out_.bound = of(request_.op);
-    out_.target = request_.op == CollectiveOp::all_reduce
-                      ? of(CollectiveOp::reduce_scatter).time + of(CollectiveOp::all_gather).time
-                      : out_.bound.time;
+    out_.target = out_.bound.time;
+    out_.target_why = out_.bound.why;
+    if (request_.op != CollectiveOp::all_reduce) return;
+    const Bound in = of(CollectiveOp::reduce_scatter), out = of(CollectiveOp::all_gather);
+    out_.target = in.time + out.time;
+    out_.target_why = in.why == out.why ? in.why : in.why + "; then " + out.why;
   }
 
   Synthesis::Trees attempt(const Fraction& enough) {

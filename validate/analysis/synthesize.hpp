@@ -61,6 +61,7 @@ struct Synthesis {
   };
   /// What bandwidth allows at best with trees: the bound of the op; of an all_reduce that of a reduce_scatter and an
   /// all_gather, one after the other.
+  std::string target_why;  ///< what limits it, in words
   Picoseconds target{0};
   Bound bound;  ///< of the op itself
   Trees trees;
