@@ -319,6 +319,27 @@ TEST_CASE("algorithm and protocol of Inspector's log are what is predicted") {
   CHECK(comparison.rows[0].protocol == "Simple");
 }
 
+// Eight ranks call 1 MiB, one of them also 2 MiB: 100 us each.
+TEST_CASE("time lost is the mean over the ranks with a file, also of a call that one file alone has") {
+  std::vector<std::pair<std::string, std::string>> files;
+  const auto line = [](int rank, int number, int bytes) {
+    return fmt::format(
+        R"({{"header": {{"id": "0x1", "rank": {}, "n_ranks": 8, "nnodes": 1}}, "metadata": {{"inspector_output_format_version": "v4.2", "hostname": "h", "pid": {}}}, "coll_perf": {{"coll": "AllReduce", "coll_sn": {}, "coll_msg_size_bytes": {}, "coll_exec_time_us": 100}}}})"
+        "\n",
+        rank, rank, number, bytes);
+  };
+  for (int rank = 0; rank < 8; ++rank)
+    files.emplace_back(fmt::format("{}.log", rank), line(rank, 1, 1 << 20) + (rank == 3 ? line(3, 2, 2 << 20) : ""));
+  const JobComparison comparison = compare_job(read_texts(files), dgx, "dgx", {.set = {}, .nccl = "2.21.5"});
+  REQUIRE(comparison.rows.size() == 2);
+  for (const ComparedCalls& calls : comparison.rows) {
+    CAPTURE(calls.row.bytes);
+    REQUIRE(calls.predicted_ns);
+    const double ranks_with_it = calls.row.bytes == 1 << 20 ? 8 : 1;
+    CHECK(calls.lost_ns == doctest::Approx((100'000 - *calls.predicted_ns) * ranks_with_it / 8));
+  }
+}
+
 TEST_CASE("hosts that do not have the ranks of the scenario's nodes are another machine") {
   MadeJob job{.n = 8, .per_host = 2, .steps = 4, .collectives = {Planted{}}};
   std::mt19937 random(1);
@@ -351,6 +372,11 @@ TEST_CASE("a job that takes what is predicted, but for a late rank, a slow link 
   job.collectives[3].slowed = 1.3;
   const Profile profile = profile_of(job, random);
   const JobComparison second = compare_job(profile, abci, "abci", {});
+  double waiting = 0, of_ranks = 0;
+  for (const ComparedCalls& calls : second.rows) waiting += calls.lost_waiting_ns;
+  for (const profiles::RankAccount& rank : second.account.ranks) of_ranks += rank.wait_ns;
+  CHECK(waiting > 0);
+  CHECK(waiting == doctest::Approx(of_ranks / static_cast<double>(second.account.ranks.size())));
   CHECK(second.other_machine.empty());
   const auto of = [&](const Planted& planted) -> const ComparedCalls& {
     for (const ComparedCalls& calls : second.rows)

@@ -233,12 +233,13 @@ std::string other_hosts(const Account& account, const Predictor& predictor) {
   return "";
 }
 
-void sum_up_lost_time(ComparedCalls& calls) {
-  if (!calls.predicted_ns) return;
+/// `ranks`: that have a file.
+void sum_up_lost_time(ComparedCalls& calls, std::size_t ranks) {
+  if (!calls.predicted_ns || ranks == 0) return;
   const Row& row = calls.row;
-  const auto n = static_cast<double>(row.collectives);
-  calls.lost_ns = n * (row.kernel_ns - *calls.predicted_ns);
-  calls.lost_waiting_ns = row.split > 0 ? static_cast<double>(row.split) * row.wait_ns : 0;
+  const auto of_each = [&](std::size_t kernels) { return static_cast<double>(kernels) / static_cast<double>(ranks); };
+  calls.lost_ns = of_each(row.kernels) * (row.kernel_ns - *calls.predicted_ns);
+  calls.lost_waiting_ns = of_each(row.split_kernels) * row.wait_ns;
 }
 
 /// Times as long as without compute, with that share in 1/1000.
@@ -383,7 +384,7 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
       calls.verdicts = {Verdict::cannot_say};
       calls.because = "not this machine";
     }
-    sum_up_lost_time(calls);
+    sum_up_lost_time(calls, out.account.ranks.size());
   }
   std::stable_sort(out.rows.begin(), out.rows.end(),
                    [](const ComparedCalls& a, const ComparedCalls& b) { return a.lost_ns > b.lost_ns; });

@@ -38,7 +38,7 @@ struct ComparedCalls {
   std::vector<Verdict> verdicts;       ///< at least one
   std::string because;                 ///< of cannot_say, and what more there is to say
   double lost_ns = 0,
-         lost_waiting_ns = 0;  ///< per rank, sum over the row's collectives: kernel time - predicted; of it waiting
+         lost_waiting_ns = 0;  ///< of the row's calls, mean over ranks with a file: kernel time - predicted; waiting
 
   bool blocks_differ() const;  ///< the launch has other blocks than the plan, by more than a quarter
   /// A block's threads are not those of the plan's algorithm and protocol: LL up to 512, LL128 and trees of Simple 640,

@@ -55,6 +55,7 @@ Row finished(Sums& sums) {
   Row row = sums.row;
   row.kernel_ns = sums.kernel / static_cast<double>(row.kernels);
   if (row.split > 0) {
+    row.split_kernels = sums.waits;
     row.wait_ns = sums.wait / static_cast<double>(sums.waits);
     row.split_kernel_ns = sums.split_kernel / static_cast<double>(sums.waits);
     row.longest_wait_ns = sums.longest_wait / static_cast<double>(row.split);

@@ -50,6 +50,7 @@ struct Row {
   std::int64_t shortest_ns = 0, longest_ns = 0;
 
   std::size_t split = 0;            ///< how many collectives could be split
+  std::size_t split_kernels = 0;    ///< calls in them
   bool is_partial = false;          ///< ranks are missing in some: waits are at least, transfers at most that
   bool is_by_shortest = false;      ///< some are split by the shortest kernel
   bool clock_is_too_rough = false;  ///< residual of the clocks above 10 % of the transfer: not split
