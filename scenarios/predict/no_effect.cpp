@@ -382,8 +382,6 @@ class Settings : public scenarios::RunFacts {
     if (!scenario_.said_gpudirect) return;
     const bool on = *scenario_.said_gpudirect;
     tell("/transport/gpudirect", on ? "true" : "false", why_gpudirect_is_idle(on));
-    const auto* cluster = std::get_if<Cluster>(&scenario_.topology);
-    if (cluster != nullptr && cluster->parts.size() == 1) found_.back().machine = cluster->parts.front().machine->name;
   }
 
   std::string why_gpudirect_is_idle(bool on) {

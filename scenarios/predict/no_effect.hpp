@@ -17,7 +17,6 @@ struct SettingEffect {
   std::string
       setting;       ///< its place and what it says: "s.json: /faults/0: node0.nic8", equal at all points that have it
   std::string idle;  ///< why it changed nothing; empty if it changed something, or if that is not known
-  std::string machine = {};  ///< its nodes are why the setting is idle; empty: the machine does not matter
 
   bool operator==(const SettingEffect&) const = default;
 };

@@ -389,10 +389,8 @@ TEST_CASE("where GPUs are too far from their NICs for GPUDirect, that is said, a
   CHECK(change(document, "GPUDirect at any distance") < -0.4);
   CHECK(change(document, "GPUDirect at any distance") == change(document, own[5]));
   const Outcome both = command("run", file, {"--set", "transport.gpudirect=[true,false]"});
-  CHECK(has(both.err,
-            "/transport/gpudirect: true on polaris: it has no effect, because GPUDirect reaches up to P2C, but "));
-  CHECK(has(both.err,
-            "/transport/gpudirect: false on polaris: it has no effect, because GPUDirect is not used anyway: "));
+  CHECK(has(both.err, "/transport/gpudirect: true: it has no effect, because GPUDirect reaches up to P2C, but "));
+  CHECK(has(both.err, "/transport/gpudirect: false: it has no effect, because GPUDirect is not used anyway: "));
   const Outcome far =
       command("run", file, {"--set", "transport.gpudirect=true", "--set", "library.env.NCCL_NET_GDR_LEVEL=SYS"});
   CHECK(far.code == 0);

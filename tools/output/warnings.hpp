@@ -61,9 +61,8 @@ class PointWarnings {
   std::size_t points_ = 0;
 };
 
-/// Settings that changed nothing at any point of a command that has them, or of those with a machine that decides it:
-/// each is said once, at the end. A sweep over faults may have one per point, so only the first `most` are said, and
-/// the number of the others.
+/// Settings that changed nothing at any point of a command that has them: each is said once, at the end. A sweep over
+/// faults may have one per point, so only the first `most` are said, and the number of the others.
 class IdleSettings {
  public:
   static constexpr std::size_t most = 20;
@@ -71,9 +70,8 @@ class IdleSettings {
   /// The settings of one more point.
   void add(const std::vector<SettingEffect>& settings) {
     for (const SettingEffect& each : settings) {
-      const std::string setting = each.setting + (each.machine.empty() ? "" : " on " + each.machine);
-      const auto [known, is_new] = idle_.try_emplace(setting, each.idle);
-      if (is_new) in_order_.push_back(setting);
+      const auto [known, is_new] = idle_.try_emplace(each.setting, each.idle);
+      if (is_new) in_order_.push_back(each.setting);
       if (each.idle.empty()) known->second.clear();
     }
   }

@@ -82,7 +82,7 @@ PointOutcome sweep_point(const ScenarioFile& file, const std::string& scenario_p
 
 std::string packed(const PointOutcome& outcome) {
   nlohmann::json settings = nlohmann::json::array();
-  for (const SettingEffect& each : outcome.settings) settings.push_back({each.setting, each.idle, each.machine});
+  for (const SettingEffect& each : outcome.settings) settings.push_back({each.setting, each.idle});
   return nlohmann::json{static_cast<int>(outcome.kind), outcome.text, outcome.warnings, settings}.dump();
 }
 
@@ -93,8 +93,7 @@ PointOutcome unpacked(const std::string& bytes) {
                        parts.at(2).get<std::vector<std::string>>(),
                        {}};
   for (const nlohmann::json& each : parts.at(3))
-    outcome.settings.push_back(
-        {each.at(0).get<std::string>(), each.at(1).get<std::string>(), each.at(2).get<std::string>()});
+    outcome.settings.push_back({each.at(0).get<std::string>(), each.at(1).get<std::string>()});
   return outcome;
 }
 
