@@ -35,7 +35,8 @@ bool is_reduced(const PlanSpec& spec, const PlanBucket& bucket);
 bool updates_parts(const PlanSpec& spec, const PlanBucket& bucket);
 PlanExchange reduce_of(const PlanSpec& spec, int stage, std::int64_t parameters, bool experts = false);
 PlanExchange gather_of(const PlanSpec& spec, int stage, std::int64_t parameters, bool experts = false);
-/// What tensor ranks gather of activations, or of their gradients, that have come to a stage in parts.
+/// The all_gather by which the tensor ranks of a stage put together activations, or their gradients, that were sent in
+/// parts.
 PlanExchange gather_of_cut(const PlanSpec& spec, int stage);
 /// The sum of a reduced part over the ranks that keep the same part.
 PlanExchange replica_sum_of(const PlanSpec& spec, int stage, std::int64_t parameters);

@@ -46,7 +46,7 @@ class PlanFrame {
   Stream stream_of(PlanUse use) const;
 
   int cut_variable(Pass pass, int cut, int m) const;
-  /// What tensor ranks have gathered of what has come last; -1: all of it comes.
+  /// The variable of the activations, or of their gradients, that tensor ranks gathered last; -1: without `scatters`.
   int gathered(Pass pass) const { return gathered_[pass == Pass::forward ? 0 : 1]; }
   int saved(int chunk, int m) const { return first_saved_ + chunk * spec_.micro_batches + m; }
   int left(int m) const { return first_left_ + m; }

@@ -201,8 +201,8 @@ class StageWriter {
       return;
     }
     const int whole = frame_.gathered(pass);
-    const int call = frame_.add_call(gather_of_cut(spec_, stage_), "gather what has come",
-                                     {frame_.cut_variable(pass, cut, m)}, 1, {whole});
+    const int call =
+        frame_.add_call(gather_of_cut(spec_, stage_), "gather parts", {frame_.cut_variable(pass, cut, m)}, 1, {whole});
     const Stream tensor = frame_.streams().tensor;
     Task& gather = write_call(tensor, call);
     gather.after.push_back({from, n_tasks(from), 0});

@@ -121,16 +121,13 @@ Field preset_field(std::string name, std::string doc, bool required = false) {
               .examples = {R"("dgx-a100")"}};
   for (const PresetNames& preset : preset_names()) {
     field.choices.push_back(preset.name);
-    for (const PresetNames::Memory& memory : preset.memories) field.choices.push_back(memory.name());
-    const auto chosen_by = [&](const std::string& word) {
-      const PresetNames::Memory* memory = preset.memory_of(word);
-      return memory == nullptr ? preset.name : memory->name();
-    };
+    for (const PresetNames::Memory& memory : preset.memories)
+      field.choices.push_back(preset.choice_of(memory.names.front()));
     for (const std::string& name_of_it : preset.also)
-      if (const std::string choice = chosen_by(name_of_it); choice != plain_machine_name(name_of_it))
+      if (const std::string choice = preset.choice_of(name_of_it); choice != plain_machine_name(name_of_it))
         field.aliases.push_back({name_of_it, choice, ""});
     for (const std::string& open : preset.taken_for)
-      field.aliases.push_back({open, chosen_by(open), preset_note(open)});
+      field.aliases.push_back({open, preset.choice_of(open), preset_note(open)});
   }
   return field;
 }

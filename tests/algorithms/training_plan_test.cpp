@@ -418,7 +418,7 @@ TEST_CASE("mutations of a plan that sends activations in parts are refused by na
   Program program = small_plan_program(spec).program;
   REQUIRE(verdict_of(program) == "accepted");
   std::vector<Program::Task>& tensor = program.roles[1].streams[1];
-  REQUIRE(program.name_of(tensor[0]) == "gather what has come");
+  REQUIRE(program.name_of(tensor[0]) == "gather parts");
   Program::Task& first = program.roles[1].streams[0][0];
   REQUIRE(program.name_of(first) == "forward layers.1 of micro-batch 0");
 
@@ -434,7 +434,7 @@ TEST_CASE("mutations of a plan that sends activations in parts are refused by na
   }
   SUBCASE("a pass that reads what the one before it has gathered") {
     const auto second = std::find_if(tensor.begin() + 1, tensor.end(), [&](const Program::Task& task) {
-      return program.name_of(task) == "gather what has come";
+      return program.name_of(task) == "gather parts";
     });
     REQUIRE(second != tensor.end());
     Program::Call& call = program.calls[static_cast<std::size_t>(second->call)];

@@ -57,12 +57,12 @@ TEST_CASE("a machine by any of its names is the same question, and results have 
     for (const Texts& names : {preset.also, preset.taken_for})
       for (const std::string& name : names) {
         CAPTURE(name);
-        const PresetNames::Memory* memory = preset.memory_of(name);
         const ScenarioFile file = parsed({cluster(name), all_reduce}),
-                           same = parsed({cluster(memory == nullptr ? preset.name : memory->name()), all_reduce});
+                           same = parsed({cluster(preset.choice_of(name)), all_reduce});
         CHECK(file.hash() == same.hash());
         CHECK(file.point(0).hash == same.point(0).hash);
-        CHECK((file.hash() == parsed({cluster(preset.name), all_reduce}).hash()) == (memory == nullptr));
+        CHECK((file.hash() == parsed({cluster(preset.name), all_reduce}).hash()) ==
+              (preset.memory_of(name) == nullptr));
         const bool open = std::find(preset.taken_for.begin(), preset.taken_for.end(), name) != preset.taken_for.end();
         const Texts warnings = file.point(0).warnings;
         CHECK(std::any_of(warnings.begin(), warnings.end(), [&](const std::string& warning) {

@@ -173,11 +173,15 @@ TEST_CASE("a name that says the memory of the GPUs gives them that memory") {
       if (device.kind == NodeKind::gpu) CHECK(device.memory == Bytes{std::int64_t{row.gib} << 30});
   }
   for (const PresetNames& preset : preset_names())
-    for (const PresetNames::Memory& memory : preset.memories)
+    for (const PresetNames::Memory& memory : preset.memories) {
+      // The first one stands for the others in scenarios, so it must leave nothing open.
+      CHECK(preset_note(memory.names.at(0)) == "");
       for (const std::string& name : memory.names) {
         CAPTURE(name);
         CHECK(preset_named(name) == &preset);
+        CHECK(preset.choice_of(name) == plain_machine_name(memory.names.front()));
       }
+    }
 }
 
 TEST_CASE("a name that leaves something open is answered with what is taken, and with what else it may be") {

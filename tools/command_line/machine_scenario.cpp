@@ -81,11 +81,7 @@ Json node_of(const std::string& node, std::vector<Assumption>& assumptions) {
   if (const PresetNames* preset = preset_named(node); preset != nullptr) {
     const std::string note = preset_note(node);
     if (!note.empty()) assumptions.push_back({"topology.node", fmt::format("{} is {}", node, note)});
-    const PresetNames::Memory* memory = preset->memory_of(node);
-    return {{"kind", "cluster"},
-            {"node", note.empty()        ? plain_machine_name(node)
-                     : memory == nullptr ? preset->name
-                                         : memory->name()}};
+    return {{"kind", "cluster"}, {"node", note.empty() ? plain_machine_name(node) : preset->choice_of(node)}};
   }
   std::error_code error;
   const std::filesystem::path path(node);

@@ -157,8 +157,8 @@ void declare(Options& options, ExportArguments& export_) {
   options.replaced("--format", "--to");
   options.flag("--bound", export_.bound, "mark the links that limit the collective; for dot and graphml");
   options.flag("--without-dead-links", export_.without_dead_links,
-               "leave out links that faults take down at the start, as a job that starts then sees the machine; for "
-               "machine and nccl-xml");
+               "leave out links that faults take down at the start, both ways, as a job that starts then sees the "
+               "machine; for machine and nccl-xml");
   options.output(export_.output, "the topology");
 }
 
@@ -226,7 +226,8 @@ const Machine& machine_of(const Scenario& scenario) {
 }
 
 /// The machine of the first node without the links that faults take down at the start. A NIC whose cable is down has no
-/// port. Warns of such links elsewhere, and if there are none.
+/// port; a cable that is down one way is left out whole, because machine files have no one-way cables. Warns if some of
+/// these links are on other nodes, or if there are none. Throws InputError if all are on other nodes.
 Machine without_dead_links(const Scenario& scenario) {
   Machine machine = machine_of(scenario);
   const Topology topology = topology_of(scenario);
@@ -304,7 +305,7 @@ std::string topology_as(const Scenario& scenario, const ExportArguments& argumen
   return arguments.to == TopologyFormat::dot ? to_dot(topology, marked) : to_graphml(topology, marked);
 }
 
-/// What the exported topology lacks of the scenario's faults.
+/// Faults of the scenario that the exported topology does not show.
 void warn_of_lost_faults(const Scenario& scenario, const ExportArguments& arguments) {
   const auto is_dead = [](const FaultSpec& fault) {
     return fault.change.to == LinkChange::To::down && fault.change.at == SimTime{};

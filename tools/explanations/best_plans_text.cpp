@@ -107,22 +107,26 @@ const RankedPlan* first_simulated(const PlanSearch& found) {
 
 std::string plans_text(std::size_t n) { return fmt::format("{} plan{}", n, n == 1 ? "" : "s"); }
 
-/// Reasons that differ in numbers alone are one, that of most plans.
-std::vector<std::pair<std::string, std::size_t>> refusals_of(const PlanSearch& found) {
-  std::vector<std::pair<std::string, std::size_t>> out;
-  std::vector<std::string> kinds;
+/// Plans that are refused for one reason, or for reasons that differ in numbers alone.
+struct Refusal {
+  std::string kind;  ///< the reason without digits
+  std::string reason;
+  std::size_t plans = 0;
+  bool is_example = false;  ///< other plans have other numbers
+};
+
+std::vector<Refusal> refusals_of(const PlanSearch& found) {
+  std::vector<Refusal> out;
   for (const auto& [reason, plans] : found.refused) {
     std::string kind = reason;
     std::erase_if(kind, is_digit);
-    const auto known = std::find(kinds.begin(), kinds.end(), kind);
-    if (known == kinds.end()) {
-      kinds.push_back(std::move(kind));
-      out.emplace_back(": " + reason, plans);
+    const auto known = std::find_if(out.begin(), out.end(), [&](const Refusal& each) { return each.kind == kind; });
+    if (known == out.end()) {
+      out.push_back({.kind = std::move(kind), .reason = reason, .plans = plans});
       continue;
     }
-    auto& [first, sum] = out[static_cast<std::size_t>(known - kinds.begin())];
-    if (first.starts_with(": ")) first.insert(0, ", for example");
-    sum += plans;
+    known->plans += plans;
+    known->is_example = true;
   }
   return out;
 }
@@ -133,9 +137,10 @@ std::string counts_text(const PlanSearch& found, std::size_t top) {
     text += "\n" + wrapped(fmt::format("Too large for GPU memory: {}; the smallest needs {} of {} GB.", found.too_large,
                                        gigabytes(found.least, 3), gigabytes(found.room, 3)));
   constexpr std::size_t most_reasons = 5;
-  const std::vector<std::pair<std::string, std::size_t>> refusals = refusals_of(found);
+  const std::vector<Refusal> refusals = refusals_of(found);
   for (std::size_t i = 0; i < std::min(most_reasons, refusals.size()); ++i)
-    text += "\n" + wrapped(fmt::format("Not modeled: {}{}.", plans_text(refusals[i].second), refusals[i].first));
+    text += "\n" + wrapped(fmt::format("Not modeled: {}{}: {}.", plans_text(refusals[i].plans),
+                                       refusals[i].is_example ? ", for example" : "", refusals[i].reason));
   if (refusals.size() > most_reasons)
     text += fmt::format("\nOther plans are not modeled for {} more reasons.", refusals.size() - most_reasons);
   text += "\n" + wrapped(fmt::format("Simulated: {}{}.", found.simulated,
@@ -196,7 +201,8 @@ std::string too_long_text(const PlanSearch& found) {
 
 namespace {
 
-/// Empty: the plan leaves a twentieth of the memory, or it is not known how much the GPU has.
+/// A warning of a plan that leaves less than a twentieth of the memory; else empty, also if the search has not noted
+/// how much the GPU has, because all plans fit.
 std::string little_room_text(const PlanSearch& found, const RankedPlan& plan) {
   if (found.room.count == 0 || plan.memory.count * 20 <= found.room.count * 19) return "";
   return "\n" +
@@ -206,11 +212,7 @@ std::string little_room_text(const PlanSearch& found, const RankedPlan& plan) {
          "\n";
 }
 
-}  // namespace
-
-namespace {
-
-/// What else to try, but for what was tried.
+/// Advice for a search without a plan that fits, without what it has tried.
 std::string no_plan_text(const OpenPlans& plans) {
   const auto is_searched = [&](std::string_view path) {
     return std::any_of(plans.keys().begin(), plans.keys().end(),

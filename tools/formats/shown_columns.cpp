@@ -15,10 +15,15 @@
 
 namespace ringsim::tools {
 
-static bool has_own_column(std::string_view path) {
+namespace {
+
+/// True if a column of results has the value of that path.
+bool has_own_column(std::string_view path) {
   return path == "transport.protocol" || path == "collective.bytes" || path == "collective.op" ||
          path == "network.model" || path.starts_with("collective.algorithm") || path == "topology.ranks";
 }
+
+}  // namespace
 
 std::vector<std::string> extra_columns(const std::vector<Result>& results) {
   std::vector<std::string> names;

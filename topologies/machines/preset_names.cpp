@@ -231,13 +231,16 @@ const PresetNames* preset_named(std::string_view text) {
   return nullptr;
 }
 
-std::string PresetNames::Memory::name() const { return plain_machine_name(names.front()); }
-
 const PresetNames::Memory* PresetNames::memory_of(std::string_view text) const {
   const std::string plain = plain_machine_name(text);
   for (const Memory& memory : memories)
     if (has(memory.names, plain)) return &memory;
   return nullptr;
+}
+
+std::string PresetNames::choice_of(std::string_view text) const {
+  const Memory* memory = memory_of(text);
+  return memory == nullptr ? name : plain_machine_name(memory->names.front());
 }
 
 std::string preset_note(std::string_view text) {

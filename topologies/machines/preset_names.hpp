@@ -21,9 +21,6 @@ struct PresetNames {
     std::vector<std::string> names;  ///< among `also` and `taken_for`, the first among `also`
     Bytes bytes;
     std::string source;
-
-    /// The first of the names, in its plain spelling.
-    std::string name() const;
   };
   std::string name, summary;
   std::string gpu;                     ///< "H100"
@@ -34,6 +31,8 @@ struct PresetNames {
 
   /// The memory that one of its names says; nullptr: that of the preset.
   const Memory* memory_of(std::string_view text) const;
+  /// The name that stands for one of its names in scenarios: `name`, or the first one that says the same memory.
+  std::string choice_of(std::string_view text) const;
 };
 
 /// The names of all presets, in alphabetical order.

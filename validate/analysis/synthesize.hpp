@@ -61,9 +61,9 @@ struct Synthesis {
   };
   /// What bandwidth allows at best with trees: the bound of the op; of an all_reduce that of a reduce_scatter and an
   /// all_gather, one after the other.
-  std::string target_why;  ///< what limits it, in words
   Picoseconds target{0};
-  Bound bound;  ///< of the op itself
+  std::string target_why;  ///< what limits it, in words
+  Bound bound;             ///< of the op itself
   Trees trees;
   /// One tree rotated to all roots, if the machine looks alike to all ranks (topologies/synthesis/turned_tree.hpp).
   struct Turned {

@@ -109,7 +109,9 @@ explains how a row becomes a scenario.
 
 For each model, the row with the most FLOP/s is an input that determines the share of the peak that matrix products reach, so it is not scored. There are
 {len(given)} inputs and {len(scored)} scored rows; {len(out)} rows are left out. In all rows, attention is assumed to reach 45 % of the peak, and memory-bound kernels 80 % of the
-memory bandwidth. Nothing else is fitted. The error is predicted step / measured step - 1. Models 0 and 1 are formulas that use the share from the same
+memory bandwidth. Nothing else is fitted. Tables do not state two things that are assumed: plans with tensor ranks and stages but without
+sequence parallelism send activations in parts (`scatter_gather`), which is the default of Megatron-LM and DeepSpeed, and vTrain's nodes,
+with 800 Gb/s each, have four NICs. The error is predicted step / measured step - 1. Models 0 and 1 are formulas that use the share from the same
 input but need no simulation. Rows from Narayanan et al. are marked `recalled`, because their FLOP/s have not been compared with the paper yet.
 
 ## Errors by source
