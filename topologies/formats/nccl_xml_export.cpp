@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "topologies/formats/nccl_rules.hpp"
+#include "topologies/formats/pci_tree.hpp"
 #include "topologies/machines/device_words.hpp"
 
 namespace ringsim {
@@ -19,8 +20,6 @@ namespace {
 
 using namespace nccl;
 using Attributes = std::map<std::string, std::string>;
-
-constexpr std::int64_t no_cost = 5'000'000'000'000;  // LOC_BW: what the importer gives a <nic> directly below a <cpu>
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -56,34 +55,17 @@ bool is_xml_name(std::string_view name) {
   });
 }
 
-/// One device and where it hangs.
-struct Place {
-  std::vector<std::uint32_t> below;  ///< in the order of devices
-  std::optional<std::uint32_t> above;
-  const LinkSpec* uplink = nullptr;  ///< none: made up
-  std::string busid;
-};
-
 class Writer {
  public:
-  explicit Writer(const Machine& machine) : machine_(machine), places_(machine.devices.size()) {
-    for (std::uint32_t d = 0; d < machine.devices.size(); ++d) by_kind_[machine.devices[d].kind].push_back(d);
-    cables_.resize(machine.devices.size());
-    for (const Machine::Cable& cable : machine.cables) {
-      cables_[cable.from].push_back(&cable);
-      cables_[cable.to].push_back(&cable);
-    }
-    hang_tree();
-    give_busids();
-  }
+  explicit Writer(const Machine& machine) : machine_(machine), tree_(machine) {}
 
   std::string text() {
     line(0, "system", {{"version", has_xgmi() ? "2" : "1"}}, false);
-    const auto& cpus = by_kind_[NodeKind::cpu];
+    const auto& cpus = tree_.of_kind(NodeKind::cpu);
     for (std::size_t i = 0; i < cpus.size(); ++i) write_cpu(cpus[i], i);
     if (cpus.empty()) {
       open_cpu({}, 0);
-      for (const std::uint32_t root : roots_) write_device(root, 2);
+      for (const std::uint32_t root : tree_.roots()) write_device(root, 2);
       out_ += "  </cpu>\n";
     }
     return out_ + "</system>\n";
@@ -93,98 +75,7 @@ class Writer {
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
   const Machine::Device& device(std::uint32_t d) const { return machine_.devices[d]; }
-  static std::uint32_t other(const Machine::Cable& cable, std::uint32_t end) {
-    return cable.from == end ? cable.to : cable.from;
-  }
-  bool hangs(std::uint32_t d) const {
-    const NodeKind kind = device(d).kind;
-    return kind == NodeKind::gpu || kind == NodeKind::nic || kind == NodeKind::pcie_switch ||
-           kind == NodeKind::pcie_slot;
-  }
-
-  // From the CPUs down over PCIe, nearest first; what is left over hangs below the CPU it is joined to, or the first.
-  void hang_tree() {
-    std::vector<std::uint32_t> next = by_kind_[NodeKind::cpu];
-    std::map<std::uint32_t, std::uint32_t> cpu_of;  // of CPUs and of host bridges
-    for (const std::uint32_t cpu : next) cpu_of[cpu] = cpu;
-    for (const std::uint32_t bridge : by_kind_[NodeKind::host_bridge]) {
-      for (const Machine::Cable* cable : cables_[bridge]) {
-        const std::uint32_t cpu = other(*cable, bridge);
-        if (device(cpu).kind == NodeKind::cpu && cpu_of.emplace(bridge, cpu).second) next.push_back(bridge);
-      }
-    }
-    const auto spread = [&] {
-      for (std::size_t i = 0; i < next.size(); ++i) {
-        const auto above = cpu_of.contains(next[i]) ? cpu_of[next[i]] : next[i];
-        for (const Machine::Cable* cable : cables_[next[i]]) {
-          const std::uint32_t below = other(*cable, next[i]);
-          if (cable->link.kind != LinkKind::pcie || !hangs(below) || is_placed(below)) continue;
-          places_[below].above = above;
-          places_[below].uplink = &cable->link;
-          if (joins_others(below)) next.push_back(below);
-        }
-      }
-      next.clear();
-    };
-    spread();
-    for (const NodeKind kind : {NodeKind::pcie_switch, NodeKind::pcie_slot, NodeKind::gpu, NodeKind::nic}) {
-      for (const std::uint32_t d : by_kind_[kind]) {
-        if (is_placed(d)) continue;
-        if (const auto cpu = joined_cpu(d)) places_[d].above = *cpu;
-        roots_.insert(d);
-        if (joins_others(d)) next.push_back(d), spread();
-      }
-    }
-    for (std::uint32_t d = 0; d < places_.size(); ++d) {
-      if (places_[d].above) places_[*places_[d].above].below.push_back(d);
-    }
-  }
-  bool joins_others(std::uint32_t d) const {
-    return device(d).kind == NodeKind::pcie_switch || device(d).kind == NodeKind::pcie_slot;
-  }
-  bool is_placed(std::uint32_t d) const { return places_[d].above.has_value() || roots_.contains(d); }
-
-  std::optional<std::uint32_t> joined_cpu(std::uint32_t d) const {
-    for (const Machine::Cable* cable : cables_[d]) {
-      if (device(other(*cable, d)).kind == NodeKind::cpu) return other(*cable, d);
-    }
-    const auto cpus = by_kind_.find(NodeKind::cpu);
-    if (cpus == by_kind_.end() || cpus->second.empty()) return std::nullopt;
-    return cpus->second.front();
-  }
-
-  void give_busids() {
-    std::set<std::string> taken;
-    bool all_have = true;
-    for (std::uint32_t d = 0; d < places_.size(); ++d) {
-      if (!hangs(d) || !needs_pci(d)) continue;  // a slot has none: its functions have
-      const auto own = device(d).attributes.find("busid");
-      all_have = all_have && own != device(d).attributes.end() && taken.insert(own->second).second;
-    }
-    int next = 0;
-    std::map<std::uint32_t, std::pair<int, int>> slots;  // number, functions so far
-    for (const NodeKind kind : {NodeKind::pcie_slot, NodeKind::pcie_switch, NodeKind::gpu, NodeKind::nic}) {
-      for (const std::uint32_t d : by_kind_[kind]) {
-        if (kind == NodeKind::pcie_slot) {
-          slots[d] = {++next, 0};
-          continue;
-        }
-        const auto slot = places_[d].above ? slots.find(*places_[d].above) : slots.end();
-        const int function = slot == slots.end() ? 0 : slot->second.second++;
-        const int number = slot == slots.end() ? ++next : slot->second.first;
-        places_[d].busid = all_have && needs_pci(d)
-                               ? device(d).attributes.at("busid")
-                               : fmt::format("{:04x}:{:02x}:00.{:x}", number / 256, number % 256, function);
-      }
-    }
-  }
-
-  /// A NIC at no cost below its CPU has no <pci>.
-  bool needs_pci(std::uint32_t d) const {
-    if (device(d).kind == NodeKind::pcie_slot) return false;
-    const LinkSpec* up = places_[d].uplink;
-    return device(d).kind != NodeKind::nic || (up != nullptr && up->bandwidth.bytes_per_second < no_cost);
-  }
+  static std::uint32_t other(const Machine::Cable& cable, std::uint32_t end) { return PciTree::other_end(cable, end); }
 
   bool has_xgmi() const {
     return std::any_of(machine_.cables.begin(), machine_.cables.end(),
@@ -203,12 +94,7 @@ class Writer {
   void open_cpu(Attributes said, std::size_t index) {
     if (!said.contains("numaid")) said["numaid"] = std::to_string(index);
     if (!said.contains("arch")) {
-      Bandwidth socket;
-      for (const Machine::Cable& cable : machine_.cables) {
-        if (cable.link.kind == LinkKind::socket) socket = cable.link.nccl_bandwidth.value_or(cable.link.bandwidth);
-      }
-      const CpuModel cpu =
-          nearest_cpu(socket.bytes_per_second > 0 ? socket : Bandwidth{16'000'000'000}, machine_.host.peer_cost > 1);
+      const CpuModel cpu = cpu_model(machine_, said);
       said["arch"] = cpu.arch;
       said["vendor"] = cpu.vendor;
       said["familyid"] = std::to_string(cpu.family);
@@ -219,22 +105,22 @@ class Writer {
 
   void write_cpu(std::uint32_t cpu, std::size_t index) {
     open_cpu(device(cpu).attributes, index);
-    for (const std::uint32_t d : places_[cpu].below) write_device(d, 2);
+    for (const std::uint32_t d : tree_.place(cpu).below) write_device(d, 2);
     close(1, "cpu");
   }
 
   void write_device(std::uint32_t d, int depth) {
     if (device(d).kind == NodeKind::pcie_slot) {  // what its functions' bus ids say
-      for (const std::uint32_t below : places_[d].below) write_device(below, depth);
+      for (const std::uint32_t below : tree_.place(d).below) write_device(below, depth);
       return;
     }
-    const bool pci = needs_pci(d);
+    const bool pci = tree_.has_pci(d);
     if (pci) line(depth, "pci", pci_attributes(d), false);
     const int inside = pci ? depth + 1 : depth;
     if (device(d).kind == NodeKind::gpu) write_gpu(d, inside);
     if (device(d).kind == NodeKind::nic) write_nic(d, inside);
     if (device(d).kind == NodeKind::pcie_switch) write_pcilinks(d, inside);
-    for (const std::uint32_t below : places_[d].below) write_device(below, inside);
+    for (const std::uint32_t below : tree_.place(d).below) write_device(below, inside);
     if (pci) close(depth, "pci");
   }
 
@@ -243,9 +129,9 @@ class Writer {
 
   Pairs pci_attributes(std::uint32_t d) const {
     Attributes own = device(d).attributes;
-    own["busid"] = places_[d].busid;
+    own["busid"] = tree_.place(d).busid;
     own["class"] = class_of(d);
-    const LinkSpec* up = places_[d].uplink;
+    const LinkSpec* up = tree_.place(d).uplink;
     const PcieLink link = up == nullptr ? PcieLink{&pcie_rates[4], 16} : nearest_pcie(up->bandwidth);
     own["link_speed"] = link.rate->text;
     own["link_width"] = std::to_string(link.width);
@@ -270,13 +156,13 @@ class Writer {
   void write_gpu(std::uint32_t d, int depth) {
     Attributes own = device(d).attributes;
     for (const char* word : pci_words) own.erase(word);
-    const std::size_t ordinal = ordinal_of(d);
+    const std::size_t ordinal = tree_.ordinal(d);
     if (!numbers_rise(NodeKind::gpu, "dev")) own["dev"] = std::to_string(ordinal);
     own.emplace("rank", std::to_string(ordinal));
     own.emplace("sm", std::to_string(likely_sm(d)));
     if (has_xgmi() && !own.contains("gcn")) own["gcn"] = likely_gcn();
     line(depth, "gpu", {own.begin(), own.end()}, false);
-    std::vector<const Machine::Cable*> cables = cables_[d];
+    std::vector<const Machine::Cable*> cables = tree_.cables(d);
     std::stable_sort(cables.begin(), cables.end(), [&](const Machine::Cable* a, const Machine::Cable* b) {
       const std::uint32_t x = other(*a, d), y = other(*b, d);
       return std::pair(device(x).kind, x) < std::pair(device(y).kind, y);
@@ -295,7 +181,7 @@ class Writer {
     if (cable.link.kind != LinkKind::nvlink && cable.link.kind != LinkKind::xgmi) return;
     const bool to_switch = kind == NodeKind::nvswitch;
     line(depth, cable.link.kind == LinkKind::xgmi ? "xgmi" : "nvlink",
-         {{"target", kind == NodeKind::gpu ? places_[peer].busid : "fffffff:ff:ff.0"},
+         {{"target", kind == NodeKind::gpu ? tree_.place(peer).busid : "fffffff:ff:ff.0"},
           {"count", count},
           {"tclass", to_switch               ? "0x068000"
                      : kind == NodeKind::cpu ? "0x068001"
@@ -304,11 +190,11 @@ class Writer {
   }
 
   void write_pcilinks(std::uint32_t d, int depth) {
-    for (const Machine::Cable* cable : cables_[d]) {
+    for (const Machine::Cable* cable : tree_.cables(d)) {
       const std::uint32_t peer = other(*cable, d);
-      if (cable->link.kind == LinkKind::pcie && hangs(peer) && device(peer).kind == NodeKind::pcie_switch &&
-          places_[peer].uplink != &cable->link && places_[d].uplink != &cable->link) {
-        line(depth, "pcilink", {{"target", places_[peer].busid}}, true);
+      if (cable->link.kind == LinkKind::pcie && tree_.hangs(peer) && device(peer).kind == NodeKind::pcie_switch &&
+          tree_.place(peer).uplink != &cable->link && tree_.place(d).uplink != &cable->link) {
+        line(depth, "pcilink", {{"target", tree_.place(peer).busid}}, true);
       }
     }
   }
@@ -319,7 +205,7 @@ class Writer {
     std::vector<Attributes> nets = nets_of(nic);
     if (nets.empty() && nic.port) {
       nets.push_back({{"name", nic.name},
-                      {"dev", std::to_string(ordinal_of(d))},
+                      {"dev", std::to_string(tree_.ordinal(d))},
                       {"speed", std::to_string((nic.port->bandwidth.bytes_per_second + 62'500) / 125'000)},
                       {"port", "1"},
                       {"latency", fmt::format("{:.6f}", static_cast<double>(nic.port->latency.count()) / 1e6)},
@@ -329,7 +215,8 @@ class Writer {
     }
     if (!has_gpudirect(nic))
       for (Attributes& net : nets) net["gdr"] = "0";
-    if (!nets.empty() && !numbers_rise(NodeKind::nic, "net0.dev")) nets.front()["dev"] = std::to_string(ordinal_of(d));
+    if (!nets.empty() && !numbers_rise(NodeKind::nic, "net0.dev"))
+      nets.front()["dev"] = std::to_string(tree_.ordinal(d));
     for (const Attributes& net : nets) line(depth + 1, "net", {net.begin(), net.end()}, true);
     close(depth, "nic");
   }
@@ -349,15 +236,10 @@ class Writer {
     return nets;
   }
 
-  std::size_t ordinal_of(std::uint32_t d) const {
-    const auto& same = by_kind_.at(device(d).kind);
-    return static_cast<std::size_t>(std::find(same.begin(), same.end(), d) - same.begin());
-  }
-
   /// True if the devices of a kind have numbers of their own, in their order.
   bool numbers_rise(NodeKind kind, const std::string& attribute) const {
     int last = -1;
-    for (const std::uint32_t d : by_kind_.at(kind)) {
+    for (const std::uint32_t d : tree_.of_kind(kind)) {
       const std::optional<int> own = whole_attribute(device(d), attribute, last + 1, 999'999);
       if (!own) return false;
       last = *own;
@@ -367,10 +249,10 @@ class Writer {
 
   /// The generation of GPUs that came with this generation of PCIe, unless the NVLinks are of another.
   int likely_sm(std::uint32_t gpu) const {
-    const LinkSpec* up = places_[gpu].uplink;
+    const LinkSpec* up = tree_.place(gpu).uplink;
     const int k = up == nullptr ? 240 : nearest_pcie(up->bandwidth).rate->k;
     const int by_pcie = k >= 480 ? 100 : k >= 240 ? 90 : k >= 120 ? 80 : 70;
-    for (const Machine::Cable* cable : cables_[gpu]) {
+    for (const Machine::Cable* cable : tree_.cables(gpu)) {
       if (cable->link.kind != LinkKind::nvlink) continue;
       const std::int64_t each = cable->link.bandwidth.bytes_per_second / cable->link.joined;
       if (each == nvlink_bandwidth(107).bytes_per_second) return 107;
@@ -392,10 +274,7 @@ class Writer {
   }
 
   const Machine& machine_;
-  std::vector<Place> places_;
-  std::vector<std::vector<const Machine::Cable*>> cables_;
-  std::map<NodeKind, std::vector<std::uint32_t>> by_kind_;
-  std::set<std::uint32_t> roots_;  // below no PCIe device
+  PciTree tree_;
   std::string out_;
 };
 
