@@ -11,7 +11,7 @@ set(RINGSIM_LAYERS
 # folder. No folder has sources in a subfolder that is not listed here. `text` comes last in sim because the simulator
 # itself reads no files: text is there for the folders above.
 set(RINGSIM_ROOMS_sim base topology schedule check network run program text)
-set(RINGSIM_ROOMS_topologies bound synthesis search fabrics machines formats nccl rccl layout)
+set(RINGSIM_ROOMS_topologies bound synthesis search fabrics machines formats nccl_search nccl rccl layout)
 set(RINGSIM_ROOMS_algorithms composed trees exchanges training inference traces formats)
 set(RINGSIM_ROOMS_scenarios fields decoder meaning conditions setup predict)
 set(RINGSIM_ROOMS_validate closed_forms measured results analysis score profiles replay)

@@ -40,6 +40,7 @@ struct SearchGraph {
   /// Every second node is crossed the other way round, so that each NIC sends to the same one there. No file says so:
   /// RCCL does it with the rings that it knows (src/graph/rome_models.cc, parseGraph).
   bool turned = false;
+  int times = 0;  ///< that the search repeated its channels, with so much less speed; 0: a file does not say
   std::vector<Channel> channels;
   int line = 0;  ///< in the file
 
