@@ -176,8 +176,8 @@ struct LibraryCall {
   Arguments arguments;
   int channels = 1;
   bool channel_rings = false;  ///< Job::channel_rings
-  /// The graph of the plan's rings or trees: that of the file that NCCL_GRAPH_FILE names, or LibraryRun::crossing;
-  /// nullptr: they are searched for.
+  /// The graph of the plan's rings or trees: that of the file that NCCL_GRAPH_FILE names, or what NCCL's search finds;
+  /// nullptr: rings are searched for among the links (topologies/search).
   std::shared_ptr<const nccl::SearchGraph> graph;
   std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
   Transport transport;
@@ -191,11 +191,10 @@ struct LibraryCall {
 /// What a communication library has decided: scenario key `library`. Algorithm, order, channels, NICs and launch of the
 /// scenario's own collective are also in the scenario's own members.
 struct LibraryRun {
-  std::string name, version;                          ///< "nccl", "2.30.7"
-  LibraryCall call;                                   ///< of a training step that of the largest exchange
-  nccl::TunerMachine machine;                         ///< as the library sees it
-  std::string graph_file;                             ///< empty: none
-  std::shared_ptr<const nccl::SearchGraph> crossing;  ///< the machine's rings, if they cross NICs
+  std::string name, version;   ///< "nccl", "2.30.7"
+  LibraryCall call;            ///< of a training step that of the largest exchange
+  nccl::TunerMachine machine;  ///< as the library sees it
+  std::string graph_file;      ///< empty: none
   /// What the search takes links to carry: what rings by Simple move. NCCL searches once, before any message, with
   /// speeds of its own for links, which are near to that (a V100's NVLink 20 of 25 GB/s, src/graph/topo.h).
   LibraryCall::Shares searched;

@@ -73,10 +73,12 @@ Field nccl_env(const std::vector<Field>& transport) {
               {"0", "1"}),
           count("NCCL_NTHREADS", "The number of threads per channel block for LL and Simple.", 64, 512),
           variable("NCCL_NVLS_ENABLE", "\"0\": disable in-switch reduction (NVLS).", {"0", "1", "2"}),
-          variable("NCCL_CROSS_NIC",
-                   "\"0\": a ring enters and leaves a node through the same NIC, and graphs in NCCL_GRAPH_FILE with "
-                   "crossnic 1 are ignored. Other values are not modeled and print a warning.",
-                   {"0", "1", "2"}),
+          variable(
+              "NCCL_CROSS_NIC",
+              "\"0\": a ring enters and leaves a node through the same NIC, and graphs in NCCL_GRAPH_FILE with "
+              "crossnic 1 are ignored; \"1\": through any two NICs; \"2\" (default): through two NICs if that makes "
+              "rings faster.",
+              {"0", "1", "2"}),
           variable("NCCL_IB_HCA",
                    "The NICs to use between nodes: prefixes of NIC or adapter names (mlx5_0), optionally with a port "
                    "(:1). =NAMES matches whole names, ^NAMES excludes.",

@@ -107,12 +107,22 @@ std::optional<bool> flag_said(const Canonical& env, const char* variable) {
   return env.contains(variable) ? std::optional(env[variable] == "1") : std::nullopt;
 }
 
+int said_cross_nic(const Canonical& env) {
+  const std::string said = env.value("NCCL_CROSS_NIC", "2");
+  return said == "0" ? 0 : said == "1" ? 1 : 2;
+}
+
+bool has_chip_to_chip(const Machine& machine) {
+  return std::any_of(machine.cables.begin(), machine.cables.end(),
+                     [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::c2c; });
+}
+
 /// How far GPUDirect reaches by that release, on this machine.
 PathType gdr_level_of(const Canonical& canonical, const Canonical& transport, const Json& written,
-                      const nccl::TunerMachine& machine, int minor) {
+                      const Machine& machine, int minor) {
   const std::optional<bool> c2c = flag_said(canonical["library"]["env"], "NCCL_NET_GDR_C2C");
   if (const std::optional<PathType> said = said_gdr_level_of(canonical, transport, written))
-    return nccl::said_gdr_level(*said, minor, c2c, machine.arm);
+    return nccl::said_gdr_level(*said, minor, c2c, has_chip_to_chip(machine));
   return nccl::gdr_level(minor, c2c);
 }
 
@@ -213,15 +223,13 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame, 
   return out;
 }
 
-/// `pointer`: of what an error is blamed on. `level`: said_p2p_level(); NCCL's own where users say nothing.
+/// `pointer`: of what an error is blamed on.
 nccl::TunerMachine machine_of(const Members& members, const std::string& pointer, const Cluster& cluster,
-                              const nccl::LibrarySettings& settings, std::optional<PathType>& level, bool cross_nic,
+                              const nccl::LibrarySettings& settings, const nccl::SearchSettings& search,
                               const Blame& blame) {
   const Machine& machine = *cluster.parts.front().machine;
-  if (!level) level = nccl::p2p_level(machine, static_cast<int>(members.gpus.size()), settings.release);
   try {
-    return nccl::tuner_machine(machine, members.gpus, members.nodes, cables_of(cluster), settings.release, level,
-                               cross_nic);
+    return nccl::tuner_machine(machine, members.gpus, members.nodes, cables_of(cluster), settings.release, search);
   } catch (const InputError& error) {
     blame.fail(pointer, error.message(), error.hint());
   }
@@ -257,18 +265,17 @@ Decider decider_of(const Canonical& canonical, const Json& written, const Canoni
   const Canonical first_group = of_first_group(part, where, scenario.topology, blame);
   const Cluster& cluster = one_kind(scenario.topology, blame);
   const Members members = members_of(first_group, cluster, pointer, blame);
-  const auto machine_with = [&](bool cross_nic) {
-    return machine_of(members, first_group.contains("ranks") ? pointer : "/topology", cluster, out.settings, level,
-                      cross_nic, blame);
-  };
-  out.machine = machine_with(library["env"].value("NCCL_CROSS_NIC", "") != "0");
-  std::optional<nccl::SearchGraph> crossing;
-  if (out.machine.crosses_nics) {
-    crossing = nccl::crossing_rings(out.machine, *cluster.parts.front().machine, members.gpus, cables_of(cluster));
-    if (!crossing) out.machine = machine_with(false);
-  }
+  const Machine& machine = *cluster.parts.front().machine;
+  if (!level) level = nccl::p2p_level(machine, static_cast<int>(members.gpus.size()), out.settings.release);
+  const PathType gdr_level = gdr_level_of(canonical, transport, written, machine, out.settings.minor);
   transport["p2p_level"] = to_string(*level);
-  transport["gdr_level"] = to_string(gdr_level_of(canonical, transport, written, out.machine, out.settings.minor));
+  transport["gdr_level"] = to_string(gdr_level);
+  out.machine = machine_of(members, first_group.contains("ranks") ? pointer : "/topology", cluster, out.settings,
+                           {.p2p_level = level,
+                            .gdr_level = gdr_level,
+                            .cross_nic = said_cross_nic(library["env"]),
+                            .pxn = transport["pxn"].get<bool>()},
+                           blame);
   out.own_staging = written.contains("transport") && written["transport"].contains("staging");
   if (library.contains("plugin") || out.machine.provider == nccl::NicProvider::efa) {
     out.machine.net_latency_us = nccl::latency_of_aws_ofi_nccl(out.machine);
@@ -284,8 +291,7 @@ Decider decider_of(const Canonical& canonical, const Json& written, const Canoni
     const Files::Content& content = files.read(library["costs"]["path"].get<std::string>(), kind);
     out.costs = nccl::read_costs(content.text, content.path);
   }
-  out.graphs = take_graph_file(library, members, *cluster.parts.front().machine, out.settings, out.machine, files);
-  if (out.graphs.file.find(nccl::SearchGraph::Id::ring) == nullptr) out.graphs.crossing = std::move(crossing);
+  out.graphs = take_graph_file(library, members, machine, out.settings, out.machine, files);
   if (out.machine.ports > 1 && !out.graphs.path.empty())
     warn_of_variable(
         "NCCL_GRAPH_FILE",

@@ -21,7 +21,6 @@ namespace ringsim::scenarios {
 struct LibraryGraphs {
   std::string path;  ///< empty: nothing
   nccl::GraphFile file;
-  std::optional<nccl::SearchGraph> crossing;  ///< else: rings that cross NICs (nccl::crossing_rings())
 };
 
 /// The part of a Decider that only RCCL has.

@@ -191,13 +191,12 @@ void warn_of_nccl(const Canonical& canonical, const Json& written, const std::ve
     scenario.warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(pointer), because));
   };
   const Canonical& env = canonical["library"]["env"];
-  // It decides which rings are found, and which graphs of a file count.
-  const bool counts =
-      env.value("NCCL_CROSS_NIC", "") == "0" &&
-      (env.contains("NCCL_GRAPH_FILE") || (scenario.library && scenario.library->machine.may_cross_nics));
-  for (const char* name : {"NCCL_CROSS_NIC", "NCCL_BUFFSIZE"})
-    if (env.contains(name) && !(counts && name == std::string_view("NCCL_CROSS_NIC")))
-      warn(fmt::format("/library/env/{}", name), "it is not modeled");
+  // It decides which channels are found, and which graphs of a file count.
+  const bool of_file = env.contains("NCCL_GRAPH_FILE") && env.value("NCCL_CROSS_NIC", "") == "0";
+  const bool decides = scenario.library && scenario.library->machine.cross_nic_decides;
+  if (env.contains("NCCL_CROSS_NIC") && !of_file && !decides && !file_varies(scenario, "library.env.NCCL_CROSS_NIC"))
+    warn("/library/env/NCCL_CROSS_NIC", "NCCL finds the same channels without it");
+  if (env.contains("NCCL_BUFFSIZE")) warn("/library/env/NCCL_BUFFSIZE", "it is not modeled");
   warn_of_other_variables(written, uses, blame, scenario);
   warn_of_releases(env, canonical["library"]["version"], blame, scenario);
   if (uses.empty()) return;

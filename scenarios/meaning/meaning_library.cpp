@@ -19,6 +19,7 @@
 #include "topologies/nccl/graph_use.hpp"
 #include "topologies/nccl/nccl_costs.hpp"
 #include "topologies/nccl/nccl_variables.hpp"
+#include "topologies/nccl_search/node_search.hpp"
 
 namespace ringsim::scenarios {
 
@@ -215,14 +216,15 @@ bool is_by_channel(const nccl::LibraryPlan& plan) {
   return plan.algorithm != TunerAlgorithm::nvls && plan.algorithm != TunerAlgorithm::msccl;
 }
 
-/// The rings or trees of a plan, if they are known: from NCCL_GRAPH_FILE, because they cross NICs, or because RCCL
-/// knows the machine. Else nullptr.
+/// The rings or trees of a plan: from NCCL_GRAPH_FILE, of NCCL's search, or because RCCL knows the machine. Else
+/// nullptr.
 const nccl::SearchGraph* graph_for(const nccl::LibraryPlan& plan, const Decider& by) {
   using Id = nccl::SearchGraph::Id;
   if (!is_by_channel(plan)) return nullptr;
   if (by.rccl) return plan.algorithm == TunerAlgorithm::ring ? &by.rccl->rings : &by.rccl->trees;
-  if (plan.algorithm == TunerAlgorithm::ring && by.graphs.crossing) return &*by.graphs.crossing;
-  return by.graphs.file.find(plan.algorithm == TunerAlgorithm::ring ? Id::ring : Id::tree);
+  const bool ring = plan.algorithm == TunerAlgorithm::ring;
+  if (const nccl::SearchGraph* graph = by.graphs.file.find(ring ? Id::ring : Id::tree)) return graph;
+  return !by.machine.search ? nullptr : ring ? &by.machine.search->ring : &by.machine.search->tree;
 }
 
 /// As many channels on each ring of a file, as fit_channels() has it for rings that are found.
@@ -286,7 +288,6 @@ LibraryRun library_run(const Canonical& library, const Decider& by) {
   LibraryRun out{.name = library["name"].get<std::string>(), .version = library["version"].get<std::string>()};
   out.machine = by.machine;
   out.graph_file = by.graphs.path;
-  if (by.graphs.crossing) out.crossing = std::make_shared<const nccl::SearchGraph>(*by.graphs.crossing);
   const nccl::LibraryPlan rings{.algorithm = TunerAlgorithm::ring,
                                 .protocol = TunerProtocol::simple,
                                 .channels = nccl::spread_over_ports(by.machine.ring.count, by.machine),

@@ -2,25 +2,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "scenarios/scenario.hpp"
-#include "scenarios/setup/setup.hpp"
 
 namespace ringsim {
 
-struct SearchedGraph {
-  std::string text;  ///< of the file
-  std::vector<std::string> warnings;
-};
-
-/// Rings, trees and NVLS heads that the library has on these ranks, for NCCL_GRAPH_FILE to name. `topology`:
-/// topology_for_search(); `rings`: rings_for() of the ranks on it. Throws InputError for a scenario without a library,
-/// for one whose library reads a file already, for a single rank, for more channels than NCCL has room for, and as
-/// nccl::graphs_of().
-SearchedGraph searched_graph(const Scenario& scenario, const Topology& topology, const std::vector<NodeId>& ranks,
-                             const ChannelRings& rings);
-/// As searched_graph() above, for the first collective of the scenario.
-SearchedGraph searched_graph(const Scenario& scenario);
+/// Rings, trees and NVLS heads that the library finds for the scenario's first collective, as NCCL_GRAPH_DUMP_FILE
+/// would have them and for NCCL_GRAPH_FILE to name. Throws InputError for a scenario without NCCL, for one whose
+/// library reads a file already, and for a single rank.
+std::string searched_graph(const Scenario& scenario);
 
 }  // namespace ringsim

@@ -13,6 +13,7 @@
 #include "sim/base/quantity.hpp"
 #include "sim/text/figures.hpp"
 #include "topologies/nccl/graph_use.hpp"
+#include "topologies/nccl_search/node_search.hpp"
 #include "topologies/search/channel_rings.hpp"
 #include "topologies/search/reduction_tree.hpp"
 #include "topologies/search/ring_order.hpp"
@@ -59,11 +60,16 @@ std::string put_in_best_ring(const Topology& topology, const Transport& transpor
                      ring.is_best ? "" : " (the search stopped before ruling out a wider one)");
 }
 
-/// Rings for the channels of a library's call: of the graph that it takes, or found among `links`.
+/// True if the graph of a call is what NCCL's search found for the GPUs of one communicator.
+bool is_searched(const LibraryRun& library) { return library.name == "nccl" && library.graph_file.empty(); }
+
+/// Rings for the channels of a library's call: of the graph that it takes, or found among `links` if there is none, or
+/// the ranks are on other GPUs than the communicator that NCCL's search was made for.
 ChannelRings rings_of_call(const Topology& links, const LibraryRun& library, const LibraryCall& call,
                            const std::vector<NodeId>& ranks, const Transport& transport,
                            const std::atomic<bool>* stop) {
-  if (!call.graph) return channel_rings(links, ranks, transport, stop);
+  if (!call.graph || (is_searched(library) && !nccl::is_on_gpus_of(*call.graph, links, ranks)))
+    return channel_rings(links, ranks, transport, stop);
   const double each = library.machine.nodes > 1 ? call.graph->between : call.graph->inside;
   return {.orders = nccl::rings_of(*call.graph, links, ranks, library.graph_file, library.version),
           .each = {static_cast<std::int64_t>(1e9 * each)}};
@@ -452,7 +458,9 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const Job& job = scenario.jobs[j];
     const LibraryRun* library = scenario.library_of(j);
-    const auto searches = [](const LibraryCall& call) { return call.channel_rings && !call.graph; };
+    const auto searches = [&](const LibraryCall& call) {
+      return call.channel_rings && (!call.graph || is_searched(*library));
+    };
     const bool by_library =
         library != nullptr &&
         (searches(library->call) || std::any_of(library->exchanges.begin(), library->exchanges.end(),
@@ -478,10 +486,20 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
   return placed;
 }
 
+std::shared_ptr<const nccl::SearchGraph> ring_graph_of(const Scenario& scenario) {
+  if (!scenario.library) return nullptr;
+  const LibraryRun& library = *scenario.library;
+  if (library.call.graph && library.call.graph->id == nccl::SearchGraph::Id::ring) return library.call.graph;
+  if (!is_searched(library) || !library.machine.search || library.machine.ports > 1) return library.call.graph;
+  return {library.machine.search, &library.machine.search->ring};
+}
+
 ChannelRings rings_for(const Topology& topology, const Scenario& scenario, const std::vector<NodeId>& ranks,
                        const Transport& transport, const std::atomic<bool>* stop) {
   if (!scenario.library) return channel_rings(topology, ranks, transport, stop);
-  return rings_of_call(topology, *scenario.library, scenario.library->call, ranks, transport, stop);
+  LibraryCall call = scenario.library->call;
+  call.graph = ring_graph_of(scenario);
+  return rings_of_call(topology, *scenario.library, call, ranks, transport, stop);
 }
 
 void fit_channels(CollectiveRequest& request) {

@@ -64,8 +64,12 @@ Routing routing_of(const Topology& topology, const Scenario& scenario);
 /// [job][group]; of a job without groups, one.
 std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
                                                           const std::atomic<bool>* stop = nullptr);
-/// Rings for the channels of ranks: those of the file that the library reads (NCCL_GRAPH_FILE), else those that a
-/// search finds (topologies/search/channel_rings.hpp), which throws as that does.
+/// The rings of a scenario's library, whatever algorithm it takes for its call; nullptr: rings are searched for among
+/// the links.
+std::shared_ptr<const nccl::SearchGraph> ring_graph_of(const Scenario& scenario);
+
+/// Rings for the channels of ranks: those of ring_graph_of() if it is of their GPUs, else those that a search finds
+/// (topologies/search/channel_rings.hpp), which throws as that does.
 ChannelRings rings_for(const Topology& topology, const Scenario& scenario, const std::vector<NodeId>& ranks,
                        const Transport& transport, const std::atomic<bool>* stop = nullptr);
 /// NCCL's channels are its rings, or as many again: never one ring more often than another.

@@ -127,7 +127,7 @@ TEST_CASE(
   CHECK(all[9].held_by == "pcie");
   CHECK(all[10].held_by == "socket");
   CHECK(all[10].busbw < 0.5 * 2 * 24);
-  CHECK(all[11].held_by == "pcie");
+  CHECK(all[11].held_by == "socket");
   CHECK(all[11].busbw < 0.55 * 2 * 24);
 }
 
@@ -227,14 +227,16 @@ TEST_CASE("question 8: latency between sites costs more GPUs more at 8 GiB, and 
   for (const std::size_t gpus : {0U, 1U}) CHECK(kept(1, gpus) < 0.5);
 }
 
-TEST_CASE("question 9: a fabric that leaves two nodes across racks whole leaves three whole") {
+TEST_CASE("question 9: two nodes take trees in switches, three rings, which collisions cost more") {
   const auto all = answers("09-nccl");
   REQUIRE(all.size() == 2 * 2 * 3);  // static and ecmp, 1:1 and 4:1, then two in a rack, two across, three across
   for (std::size_t i = 0; i < all.size(); i += 3) {
     CAPTURE(i);
     CHECK(all[i].busbw == Approx(all[0].busbw));
-    CHECK(all[i + 2].busbw > 0.98 * all[i + 1].busbw);
   }
+  CHECK(all[2].busbw == Approx(8 * 48).epsilon(0.01));  // what eight NICs carry
+  CHECK(all[5].busbw > all[4].busbw);                   // 4:1
+  CHECK(all[8].busbw < 0.4 * all[7].busbw);             // collisions
   CHECK(all[1].busbw == Approx(all[0].busbw).epsilon(0.01));
   CHECK(all[7].busbw < 0.8 * all[0].busbw);  // collisions
   CHECK(all[4].busbw < 0.4 * all[0].busbw);  // 4:1
@@ -264,16 +266,19 @@ TEST_CASE("question 13: LL is fastest for small sizes, LL128 at 16 MiB, Simple a
     }
 }
 
-TEST_CASE("question 18: without NCCL_CROSS_NIC=1 NVLink holds four H800 per node and eight, at what was measured") {
+TEST_CASE(
+    "question 18: NCCL_CROSS_NIC=1 lets four H800 per node reach what was measured, and eight no more than before") {
   const auto all = answers("18-nccl");
-  REQUIRE(all.size() == 2);
-  for (const Answer& each : all) {
-    CHECK(each.busbw == Approx(164).epsilon(0.03));
-    CHECK(each.held_by == "nvlink");
+  REQUIRE(all.size() == 2 * 2);  // the variable, then four and eight GPUs
+  for (const std::size_t i : {0U, 1U, 3U}) {
+    CHECK(all[i].busbw == Approx(164).epsilon(0.03));
+    CHECK(all[i].held_by == "nvlink");
   }
+  CHECK(all[2].busbw == Approx(194).epsilon(0.03));
+  CHECK(all[2].held_by == "pcie");
 }
 
-TEST_CASE("question 19: a NIC across the sockets halves one GPU, and not eight, which reach it over NVLink") {
+TEST_CASE("question 19: a NIC across the sockets halves one GPU, and eight lose 5 %, which reach it over NVLink") {
   const auto all = answers("19-nic-on-other-socket");
   REQUIRE(all.size() == 2 * 3 * 2);  // NICs on both sockets and on one, ranks, then GPUDirect near and anywhere
   for (const std::size_t level : {0U, 1U}) {
@@ -283,7 +288,7 @@ TEST_CASE("question 19: a NIC across the sockets halves one GPU, and not eight, 
     CHECK(busbw(1, 0) == Approx(busbw(0, 0)));
     CHECK(busbw(0, 1) == Approx(busbw(0, 0)));
     CHECK(busbw(1, 1) < 0.5 * busbw(0, 1));
-    CHECK(busbw(1, 2) == Approx(busbw(0, 2)).epsilon(0.01));
+    CHECK(busbw(1, 2) == Approx(0.95 * busbw(0, 2)).epsilon(0.01));
   }
 }
 

@@ -265,7 +265,7 @@ TEST_CASE("a machine is written without the links that are down at the start, an
   CHECK(without.out.find(R"("from":"gpu0","to":"gpu1")") == std::string::npos);
   const std::string machine = ringsim::test::temporary_file("machine.json", without.out);
   const Outcome rings = run_command({"topology", "rings", machine});
-  CHECK(rings.out.starts_with("5 rings of 22.79 GB/s each, 113.9 GB/s in total, over 8 GPUs"));
+  CHECK(rings.out.starts_with("5 rings of 20 GB/s each, 100 GB/s in total, over 8 GPUs"));
   const Outcome picture = run_command({"topology", "export", file, "--to", "dot", "--without-dead-links"});
   CHECK(picture.code == 2);
   const Outcome none = run_command({"topology", "export", file, "--to", "machine", "--without-dead-links", "--set",

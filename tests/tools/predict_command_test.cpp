@@ -215,14 +215,14 @@ TEST_CASE("one sentence says what limits each range of sizes, as explain does") 
 }
 
 TEST_CASE("links that are as busy as those that limit are named with them") {
-  // Two leaves of two nodes, half the cables upwards: 2 x 8.59 GB a node pass 8 NICs, and leave each leaf of 16 NICs
-  // for the spines over 8 cables, so that a chain over the leaves fills one of each kind of link.
+  // Two leaves of two nodes, half the cables upwards: eight rings leave each node by eight NICs and each leaf by eight
+  // cables, so that each fills one of each kind of link.
   const std::string leaves =
       predict({"all_reduce", "--node", "hgx-h100", "--nodes", "4"}, {"--fabric", "leaf_spine:2", "--bytes", "8GiB"})
           .out;
-  CHECK(has(leaves, " fabric, nic, pcie "));
-  CHECK(has(leaves, "\n8 GiB, NVLSTree: limited by the fabric links leaf* -> spine* ("));
-  CHECK(has(leaves, "; nic and pcie links\n  are equally busy\n"));
+  CHECK(has(leaves, " pcie, nic, fabric "));
+  CHECK(has(leaves, "\n8 GiB, Ring: limited by the pcie links node*.gpu* -> node*.pcie* ("));
+  CHECK(has(leaves, "; nic and fabric\n  links are equally busy\n"));
   const std::string star = predict({"all_reduce", "--node", "dgx-a100", "--bytes", "1GiB"}).out;
   CHECK_FALSE(has(star, "equally busy"));
 }

@@ -121,11 +121,11 @@ TEST_CASE("between nodes a ring's step costs no less than posting it, and large 
 }
 
 TEST_CASE("trees are raised inside the nodes as far as NVLink has room, at most to twice what is between") {
-  check_channels(machine_of("dgx-a100", 8, 2, 200_Gbps).tree, 8, 30, 24);   // 8 x 30 = 240 of NVLink; next is 48
-  check_channels(machine_of("hgx-h100", 8, 2, 400_Gbps).tree, 8, 45, 45);   // 8 x 48 would be above 370.8
-  check_channels(machine_of("polaris", 4, 2, 200_Gbps).tree, 2, 48, 24);    // four links of a pair: 80
-  check_channels(machine_of("gh200", 1, 2, 200_Gbps).tree, 1, 24, 24);      // one GPU: there is no inside
-  check_channels(machine_of("a100-pcie", 8, 2, 200_Gbps).tree, 2, 24, 24);  // without NVLink
+  check_channels(machine_of("dgx-a100", 8, 2, 200_Gbps).tree, 8, 30, 24);  // 8 x 30 = 240 of NVLink; next is 48
+  check_channels(machine_of("hgx-h100", 8, 2, 400_Gbps).tree, 8, 48, 48);  // the highest that is listed
+  check_channels(machine_of("polaris", 4, 2, 200_Gbps).tree, 2, 48, 24);   // four links of a pair: 80
+  check_channels(machine_of("gh200", 1, 2, 200_Gbps).tree, 1, 48, 24);     // one GPU: nothing inside holds it
+  check_channels(machine_of("a100-pcie", 8, 2, 200_Gbps).tree, 2, 9, 9);   // over the sockets
 }
 
 TEST_CASE("on two nodes large messages take trees where these are raised far enough above the NICs' rate") {
@@ -147,7 +147,7 @@ TEST_CASE("EFA's adapters of a GPU are one NIC of NCCL's, with the rate of all")
   CHECK(p5.provider == NicProvider::efa);
   CHECK(p5.ports == 4);
   CHECK(p5.rails == 1);
-  check_channels(p5.ring, 8, 45, 45);     // 48 GB/s per GPU; NVLink has room for 45
+  check_channels(p5.ring, 8, 48, 48);     // 48 GB/s per GPU
   CHECK(spread_over_ports(8, p5) == 32);  // an adapter each
   CHECK(spread_over_ports(1, p5) == 4);
   CHECK(spread_over_ports(32, p5) == 32);                    // a graph file may have more
@@ -198,7 +198,7 @@ TEST_CASE("channels of known machines are those that their links and NICs hold")
   check_channels(machine_of("dgx-1p", 8, 1).ring, 4, 18, 18);
   check_channels(machine_of("dgx-a100", 8, 1).ring, 12, 20, 20);
   check_channels(machine_of("hgx-h100", 8, 1).ring, 12, 30, 30);            // six of 60, doubled
-  check_channels(machine_of("hgx-h100", 8, 10, 400_Gbps).ring, 8, 45, 45);  // 8 x 48 would be more than NVLink's 370.8
+  check_channels(machine_of("hgx-h100", 8, 10, 400_Gbps).ring, 8, 48, 48);  // 7 x 48 fit into NVLink's 370.8
   check_channels(machine_of("hgx-h100", 1, 10, 400_Gbps).ring, 2, 24, 24);  // the one NIC next to the GPU
   check_channels(machine_of("gh200", 1, 2, 200_Gbps).ring, 1, 24, 24);      // that of its own module
   check_channels(machine_of("polaris", 4, 2, 200_Gbps).ring, 2, 24, 24);    // both hang on CPUs of its GPUs
@@ -210,22 +210,22 @@ TEST_CASE("channels of known machines are those that their links and NICs hold")
   check_channels(machine_of("rtx2080ti-pcie", 2, 1).ring, 1, 6, 6);
 }
 
-TEST_CASE("rings of Blackwell cross NICs if NVLink is too narrow for those that do not") {
+TEST_CASE("rings cross NICs if NVLink is too narrow for those that do not") {
   // 18 NVLinks of 40.1 GB/s: 721.8. 8 rings of 96 GB/s that leave by the NIC by which they enter take 768 of every
-  // GPU's NVLink, those that leave by another NIC 7 x 96 = 672.
-  const auto machine = [](const char* preset, int gpus, int nodes, Bandwidth nic, bool cross_nic = true) {
-    return tuner_machine(node_preset(preset), gpus, nodes, nic, Release::v2_29_7, {}, cross_nic);
+  // GPU's NVLink, those that leave by another NIC 7 x 96 = 672. Of Hopper's 370.8 8 x 48 take 384, and 7 x 48 336.
+  const auto machine = [](const char* preset, int gpus, int nodes, Bandwidth nic, int cross_nic = 2) {
+    return tuner_machine(node_preset(preset), gpus, nodes, nic, Release::v2_29_7, {{}, {}, cross_nic});
   };
   CHECK(machine("hgx-b300", 8, 2, 800_Gbps).crosses_nics);
   check_channels(machine("hgx-b300", 8, 2, 800_Gbps).ring, 8, 96, 96);
-  CHECK_FALSE(machine("hgx-b300", 8, 2, 800_Gbps, false).crosses_nics);
-  CHECK(machine("hgx-b300", 8, 2, 800_Gbps, false).may_cross_nics);
-  check_channels(machine("hgx-b300", 8, 2, 800_Gbps, false).ring, 8, 80, 80);  // 86 came with 2.30
-  CHECK_FALSE(machine("hgx-b300", 8, 2, 400_Gbps).may_cross_nics);             // 8 x 48 fit
-  CHECK_FALSE(machine("hgx-b300", 8, 1, 800_Gbps).may_cross_nics);             // there are no NICs in it
-  CHECK_FALSE(machine("hgx-h100", 8, 2, 400_Gbps).may_cross_nics);             // of Hopper it is left out
+  CHECK_FALSE(machine("hgx-b300", 8, 2, 800_Gbps, 0).crosses_nics);
+  CHECK(machine("hgx-b300", 8, 2, 800_Gbps, 0).cross_nic_decides);
+  check_channels(machine("hgx-b300", 8, 2, 800_Gbps, 0).ring, 16, 45.1, 45.1);  // two by each NIC take 721.6
+  CHECK_FALSE(machine("hgx-b300", 8, 2, 400_Gbps, 0).cross_nic_decides);        // 8 x 48 fit
+  CHECK_FALSE(machine("hgx-b300", 8, 1, 800_Gbps, 0).cross_nic_decides);        // there are no NICs in it
+  CHECK(machine("hgx-h100", 8, 2, 400_Gbps).crosses_nics);
+  check_channels(machine("hgx-h100", 8, 2, 400_Gbps, 0).ring, 8, 45, 45);
   // The search's speeds are those of the release.
-  CHECK(tuner_machine(node_preset("hgx-b300"), 8, 2, 800_Gbps, Release::v2_30_7, {}, false).ring.inside == 86);
   CHECK(tuner_machine(node_preset("hgx-b300"), 8, 2, 800_Gbps, Release::v2_24).ring.inside == 48);
 }
 

@@ -19,6 +19,8 @@
 #include "tests/support/command.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/paths.hpp"
+#include "topologies/formats/nccl_xml_export.hpp"
+#include "topologies/machines/machine.hpp"
 
 namespace mismatch_test {
 
@@ -495,8 +497,12 @@ TEST_CASE("copies through host memory are found where GPUDirect was off") {
 }
 
 TEST_CASE("a file that denies GPUDirect to devices that were measured with it is found") {
-  const std::string two = two_nodes_of(temporary_file("pairs.xml", pairs_without_gpudirect()));
-  const json document = explained(two, large, times(two, large, {"transport.gpudirect=true"}), 4);
+  std::string denied = to_nccl_xml(node_preset("dgx-a100"));
+  for (std::size_t at = 0; (at = denied.find("gdr=\"1\"", at)) != std::string::npos;)
+    denied.replace(at, 7, "gdr=\"0\"");
+  const std::string file = R"("kind": "nccl_xml", "file": ")" + temporary_file("denied.xml", denied) + "\"";
+  const std::string two = ringsim::test::replaced(two_dgx_a100, R"("kind": "cluster", "node": "dgx-a100")", file);
+  const json document = explained(two, large, times(two, large, {"transport.gpudirect=true"}), 16);
   REQUIRE(!document["ranges"].empty());
   for (const json& range : document["ranges"]) {
     CHECK(range["likely"] == "GPUDirect, although the file states gdr=0");
@@ -506,7 +512,7 @@ TEST_CASE("a file that denies GPUDirect to devices that were measured with it is
   // Measured slower than without it: switching it off changes nothing, so it is not tried.
   std::vector<double> slower = times(two, large);
   for (double& each : slower) each *= 2;
-  for (const json& range : explained(two, large, slower, 4)["ranges"])
+  for (const json& range : explained(two, large, slower, 16)["ranges"])
     for (const json& trial : range["trials"]) CHECK(trial["label"] != "without GPUDirect: NCCL_NET_GDR_LEVEL=LOC");
 }
 

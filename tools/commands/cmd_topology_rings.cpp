@@ -20,6 +20,7 @@
 #include "tools/output/progress_line.hpp"
 #include "tools/output/warnings.hpp"
 #include "tools/stop.hpp"
+#include "topologies/nccl/graph_use.hpp"
 #include "topologies/search/channel_rings.hpp"
 
 namespace ringsim::tools {
@@ -91,22 +92,24 @@ int execute(const RingsArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
+  if (arguments.to == RingsFormat::nccl_graph) {
+    const std::string text = searched_graph(scenario);
+    Output output(arguments.output);
+    output.write(text);
+    output.finish();
+    return good;
+  }
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_for_search(scenario); });
   const std::vector<NodeId> ranks = collectives_of(scenario, topology).front().front().ranks;
   Transport transport = scenario.transport;
   if (transport.nics == Transport::Nics::nearest) transport.nics = Transport::Nics::per_channel;
+  if (const auto graph = ring_graph_of(scenario))
+    transport.channel_nics =
+        std::make_shared<const ChannelNics>(nccl::nics_of(*graph, static_cast<int>(graph->channels.size())));
   const ChannelRings rings =
       while_saying("searching for rings", [&] { return rings_for(topology, scenario, ranks, transport); });
   nothing_to_lose.reset();
-  if (arguments.to == RingsFormat::nccl_graph) {
-    const SearchedGraph graph = searched_graph(scenario, topology, ranks, rings);
-    Warnings().say(graph.warnings);
-    Output output(arguments.output);
-    output.write(graph.text);
-    output.finish();
-    return good;
-  }
   Output output(arguments.output);
   if (ranks.size() < 2) {
     output.write("one GPU: no ring\n");

@@ -84,38 +84,26 @@ void leave_out_cross_nic(GraphFile& file, const std::string& name) {
 
 void take_graphs(TunerMachine& machine, GraphFile& file, const std::string& name, Release release) {
   using Id = SearchGraph::Id;
-  const auto channels_of = [](const SearchGraph& graph) {
-    return Channels{static_cast<int>(graph.channels.size()), graph.inside, graph.between};
-  };
   const auto warn = [&](const SearchGraph& graph, const std::string& what) {
     file.warnings.push_back(fmt::format("{}:{}: {}", name, graph.line, what));
   };
   const SearchGraph *ring = file.find(Id::ring), *tree = file.find(Id::tree);
-  if (ring != nullptr) machine.ring = machine.tree = channels_of(*ring);
-  if (tree != nullptr) machine.tree = channels_of(*tree);
+  if (ring != nullptr) machine.ring = machine.tree = channels_of(*ring, machine, release);
+  if (tree != nullptr) machine.tree = channels_of(*tree, machine, release);
   const int fewer = std::min(machine.ring.count, machine.tree.count);
   machine.ring.count = machine.tree.count = fewer;
   if (const SearchGraph* first = ring != nullptr ? ring : tree; first != nullptr) {
-    const auto joined = [](const SearchGraph& graph) { return graph.type_inside <= PathType::nvl; };
-    // LL128 needs NVLink and NICs as near as PXB, from Hopper on PXN (src/graph/tuning.cc).
-    const PathType farthest = machine.sm >= 90 ? PathType::pxn : PathType::pxb;
-    const auto near = [&](const SearchGraph& graph) {
-      return graph.type_inside <= PathType::nvb && (machine.nodes == 1 || graph.type_between <= farthest);
-    };
-    machine.nvlink = joined(*first);
+    machine.nvlink = first->type_inside <= PathType::nvl;
+    machine.ll128 = machine.ring.ll128;
     machine.net_latency_us = first->latency_us;
-    machine.ll128 = knows_ll128(machine.sm, release) && near(*first) && (tree == nullptr || near(*tree));
     if (ring != nullptr) machine.same_rings = ring->same_channels;
-    if (ring != nullptr && tree != nullptr &&
-        (joined(*ring) != joined(*tree) || near(*ring) != near(*tree) || ring->latency_us != tree->latency_us))
-      warn(*tree,
-           "typeintra, typeinter or latencyinter differ between trees and rings; the tuner uses the values of the "
-           "rings for both, and LL128 only where both allow it");
+    if (ring != nullptr && tree != nullptr && ring->latency_us != tree->latency_us)
+      warn(*tree, "latencyinter differs between trees and rings; the tuner uses the value of the rings for both");
   }
   const SearchGraph* nvls = file.find(Id::nvls);
   if (nvls == nullptr) return;
   if (machine.nvls.count > 0)
-    machine.nvls = channels_of(*nvls);
+    machine.nvls = channels_of(*nvls, machine, release);
   else
     warn(*nvls, "<graph> of id 3 has no effect: NVLS needs Hopper or later GPUs on NVSwitches");
 }
@@ -144,11 +132,14 @@ std::vector<OfNode> nodes_of(const Topology& topology, std::span<const NodeId> r
   return out;
 }
 
-/// LL128 goes by how far NICs are, which has to come out as it is. `farthest`: on the way.
-PathType type_between(const TunerMachine& machine, PathType farthest) {
-  const bool may = machine.nvlink && machine.nodes > 1;
-  if (may && machine.ll128) return std::min(farthest, PathType::pxb);
-  return std::clamp(farthest, may ? PathType::phb : PathType::pix, PathType::sys);
+std::set<std::string> gpus_of(const OfNode& node) {
+  std::set<std::string> out;
+  for (const auto& [gpu, rank] : node.ranks) out.insert(gpu);
+  return out;
+}
+std::set<std::string> gpus_of(const SearchGraph& graph) {
+  const std::vector<std::string>& any = graph.channels.front().gpus;
+  return {any.begin(), any.end()};
 }
 
 bool exchanges_rings(const SearchGraph& graph, std::size_t nodes, const std::string& version) {
@@ -179,27 +170,10 @@ std::optional<NearNics> nearest_nics(const Machine& machine, const std::vector<s
   return out;
 }
 
-std::optional<SearchGraph> crossing_rings(const TunerMachine& tuner, const Machine& machine,
-                                          const std::vector<std::string>& gpus, Bandwidth nic) {
-  const std::optional<NearNics> near = nearest_nics(machine, gpus, nic);
-  if (!near) return std::nullopt;
-  const std::vector<std::string>& nics = near->names;
-  SearchGraph out;
-  out.cross_nic = 2;
-  out.inside = tuner.ring.inside;
-  out.between = tuner.ring.between;
-  out.latency_us = tuner.net_latency_us;
-  out.type_between = type_between(tuner, near->farthest);
-  out.same_channels = false;
-  for (std::size_t k = 0; k + 1 < gpus.size(); k += 2) {
-    std::vector<std::string> order{gpus[k]};
-    for (std::size_t i = 2; i < gpus.size(); ++i) order.push_back(gpus[(k + i) % gpus.size()]);
-    order.push_back(gpus[k + 1]);
-    out.channels.push_back({order, nics[k], nics[k + 1]});
-    std::reverse(order.begin(), order.end());
-    out.channels.push_back({order, nics[k + 1], nics[k]});
-  }
-  return out;
+bool is_on_gpus_of(const SearchGraph& graph, const Topology& topology, std::span<const NodeId> ranks) {
+  const std::set<std::string> wanted = gpus_of(graph);
+  const std::vector<OfNode> nodes = nodes_of(topology, ranks);
+  return std::all_of(nodes.begin(), nodes.end(), [&](const OfNode& node) { return gpus_of(node) == wanted; });
 }
 
 int rings_in(const SearchGraph& graph, int nodes, const std::string& version) {
@@ -220,17 +194,14 @@ std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topolog
                                          std::span<const NodeId> ranks, const std::string& file,
                                          const std::string& version) {
   const std::vector<OfNode> nodes = nodes_of(topology, ranks);
-  const std::set<std::string> wanted(graph.channels.front().gpus.begin(), graph.channels.front().gpus.end());
-  for (const OfNode& node : nodes) {
-    std::set<std::string> found;
-    for (const auto& [gpu, rank] : node.ranks) found.insert(gpu);
-    if (found != wanted)
+  const std::set<std::string> wanted = gpus_of(graph);
+  for (const OfNode& node : nodes)
+    if (const std::set<std::string> found = gpus_of(node); found != wanted)
       throw InputError(
           "",
           fmt::format("expected ranks on the GPUs of {}, {}, on every node, found {}", file, fmt::join(wanted, ", "),
                       fmt::join(found, ", ")),
           "a file describes one communicator; other communicators read it as well and do not find their GPUs");
-  }
   const bool exchanged = exchanges_rings(graph, nodes.size(), version);
   std::vector<std::vector<Actor>> rings;
   const auto distinct = static_cast<std::size_t>(rings_in(graph, static_cast<int>(nodes.size()), version));
@@ -254,123 +225,6 @@ ChannelNics nics_of(const SearchGraph& graph, int channels) {
     for (const std::string& gpu : channel.gpus)
       nics.emplace(gpu, gpu == channel.gpus.front() ? *channel.enters : *channel.leaves);
   }
-  return out;
-}
-
-namespace {
-
-/// A ring where it crosses a node.
-struct Crossing {
-  SearchGraph::Channel channel;
-  PathType farthest = PathType::pix;  ///< between GPU and NIC
-  bool operator==(const Crossing&) const = default;
-};
-
-class GraphMaker {
- public:
-  GraphMaker(const TunerMachine& machine, const Topology& topology, std::span<const NodeId> ranks,
-             const Transport& transport, const Routing& routing)
-      : machine_(machine),
-        topology_(topology),
-        ranks_(ranks),
-        routes_(topology, transport, routing),
-        gpus_(static_cast<std::size_t>(machine.gpus)) {}
-
-  SearchGraph ring(const std::vector<std::vector<Actor>>& rings) {
-    SearchGraph out = head(SearchGraph::Id::ring, 4, machine_.ring);
-    out.same_channels = machine_.same_rings;
-    for (int k = 0; k < machine_.ring.count; ++k)
-      out.channels.push_back(crossed(rings[static_cast<std::size_t>(k) % rings.size()], k));
-    out.type_between = between();
-    return out;
-  }
-
-  SearchGraph nvls() {
-    SearchGraph out = head(SearchGraph::Id::nvls, 5, machine_.nvls);
-    out.same_channels = false;
-    out.type_between = between();
-    const std::vector<OfNode> nodes = nodes_of(topology_, ranks_);
-    std::vector<NodeId> heads;  // in the order of their ranks
-    for (const NodeId id : ranks_)
-      if (topology_.node(id).host == nodes.front().host) heads.push_back(id);
-    for (int k = 0; k < machine_.nvls.count; ++k) {
-      const NodeId gpu = heads[static_cast<std::size_t>(k) % heads.size()];
-      SearchGraph::Channel channel{.gpus = {local_name_of(topology_, gpu)}, .enters = {}, .leaves = {}};
-      if (machine_.nodes > 1) {
-        const Actor other = nodes[1].ranks.at(channel.gpus.front());
-        const Path path = routes_.find(gpu, ranks_[static_cast<std::size_t>(other)], static_cast<std::uint32_t>(k));
-        channel.enters = channel.leaves = named(first_nic(topology_, path));
-      }
-      out.channels.push_back(std::move(channel));
-    }
-    return out;
-  }
-
-  SearchGraph head(SearchGraph::Id id, int pattern, const Channels& found) const {
-    SearchGraph out;
-    out.id = id;
-    out.pattern = pattern;
-    out.inside = found.inside;
-    out.between = found.between;
-    out.latency_us = machine_.net_latency_us;
-    out.type_inside = machine_.nvlink ? PathType::nvl : machine_.through_host ? PathType::sys : PathType::phb;
-    return out;
-  }
-
- private:
-  /// How the ring crosses each node, and that it crosses all alike.
-  SearchGraph::Channel crossed(const std::vector<Actor>& ring, int channel) {
-    const std::size_t nodes = ring.size() / gpus_;
-    const auto at = [&](std::size_t i) { return ranks_[static_cast<std::size_t>(ring[i % ring.size()])]; };
-    std::vector<Crossing> found(nodes);
-    for (std::size_t n = 0; n < nodes; ++n) {
-      for (std::size_t g = 0; g < gpus_; ++g)
-        found[n].channel.gpus.push_back(local_name_of(topology_, at(n * gpus_ + g)));
-      if (nodes == 1) break;
-      const Path path =
-          routes_.find(at(n * gpus_ + gpus_ - 1), at((n + 1) * gpus_), static_cast<std::uint32_t>(channel));
-      Crossing& next = found[(n + 1) % nodes];
-      found[n].channel.leaves = named(first_nic(topology_, path));
-      next.channel.enters = named(last_nic(topology_, path));
-      farthest_ = std::max({farthest_, path.out, path.in});
-    }
-    for (std::size_t n = 1; n < nodes; ++n)
-      if (!(found[n] == found.front()))
-        throw InputError("",
-                         fmt::format("expected rings that cross all nodes in the same way, found that ring {} crosses "
-                                     "node {} in another order or through other NICs than the first",
-                                     channel, n),
-                         "NCCL's graph XML describes one node, and every node reads the same file");
-    return found.front().channel;
-  }
-
-  std::optional<std::string> named(std::optional<NodeId> nic) const {
-    return nic ? std::optional(local_name_of(topology_, *nic)) : std::nullopt;
-  }
-
-  PathType between() const { return type_between(machine_, farthest_); }
-
-  const TunerMachine& machine_;
-  const Topology& topology_;
-  std::span<const NodeId> ranks_;
-  Routes routes_;
-  std::size_t gpus_;
-  PathType farthest_ = PathType::pix;
-};
-
-}  // namespace
-
-std::vector<SearchGraph> graphs_of(const TunerMachine& machine, const std::vector<std::vector<Actor>>& rings,
-                                   const Topology& topology, std::span<const NodeId> ranks, const Transport& transport,
-                                   const Routing& routing) {
-  GraphMaker maker(machine, topology, ranks, transport, routing);
-  std::vector<SearchGraph> out{maker.ring(rings)};
-  SearchGraph tree = maker.head(SearchGraph::Id::tree, 3, machine.tree);
-  tree.type_between = out.front().type_between;
-  tree.same_channels = out.front().same_channels;
-  tree.channels = out.front().channels;
-  out.push_back(std::move(tree));
-  if (machine.nvls.count > 0) out.push_back(maker.nvls());
   return out;
 }
 

@@ -39,12 +39,8 @@ struct NearNics {
 /// Nothing if two GPUs have one NIC. Requires NICs that can be cabled.
 std::optional<NearNics> nearest_nics(const Machine& machine, const std::vector<std::string>& gpus, Bandwidth nic);
 
-/// The rings of a machine whose rings cross NICs (TunerMachine::crosses_nics): ring 2k enters by the NIC of GPU 2k and
-/// leaves by that of 2k + 1, ring 2k + 1 goes the other way, which keeps both on their rails if rings are exchanged on
-/// every second node (src/graph/search.cc, ncclTopoSearchRecNet and ncclTopoSearchCheckNet). Nothing if two GPUs
-/// have one NIC. `nic`: the rate of the cables.
-std::optional<SearchGraph> crossing_rings(const TunerMachine& tuner, const Machine& machine,
-                                          const std::vector<std::string>& gpus, Bandwidth nic);
+/// True if the ranks of each node are on the GPUs of the graph.
+bool is_on_gpus_of(const SearchGraph& graph, const Topology& topology, std::span<const NodeId> ranks);
 
 /// How many rings the channels of a graph are: those at the beginning, which the others repeat in order. Repeated ones
 /// take the same links, as NCCL's do that were doubled after the search; channel k takes ring k modulo their number.
@@ -54,8 +50,9 @@ int rings_in(const SearchGraph& graph, int nodes, const std::string& version);
 /// crossed alike, in the order of the nodes' first ranks; from 2.20 on NCCL exchanges rings 0 and 1, 2 and 3 ... on
 /// every second node if they were found with crossnic (src/graph/connect.cc, ncclTopoPostset); a graph that is turned
 /// crosses these nodes backwards. Rings that repeat the first ones in order are left out, for they take the same links:
-/// channel k takes ring k modulo their number. Throws InputError (`where` empty) for ranks on other GPUs than those of
-/// the graph.
+/// channel k takes ring k modulo their number. Ranks on other GPUs than those of the graph take these by their places
+/// if `file` is empty: another communicator finds the same on a machine whose GPUs are alike. Otherwise throws
+/// InputError (`where` empty).
 std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topology& topology,
                                          std::span<const NodeId> ranks, const std::string& file,
                                          const std::string& version);
@@ -63,12 +60,5 @@ std::vector<std::vector<Actor>> rings_of(const SearchGraph& graph, const Topolog
 /// The NICs of a graph's channels (src/graph/search.cc, ncclTopoGetNetDev): the first GPU of a channel takes that by
 /// which it enters, to send as well; every other that by which it leaves. `channels`: of the run.
 ChannelNics nics_of(const SearchGraph& graph, int channels);
-
-/// What the search found as graphs: ring, tree (the same orders, as both are here) and, if there is one, NVLS.
-/// `rings`: [ring][position] index into `ranks`; channel k takes ring k modulo their number. Throws InputError (`where`
-/// empty) if the nodes are not crossed alike, which a file of one node cannot say.
-std::vector<SearchGraph> graphs_of(const TunerMachine& machine, const std::vector<std::vector<Actor>>& rings,
-                                   const Topology& topology, std::span<const NodeId> ranks, const Transport& transport,
-                                   const Routing& routing);
 
 }  // namespace ringsim::nccl

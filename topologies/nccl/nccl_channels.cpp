@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -16,8 +17,10 @@
 #include "topologies/catalog.hpp"
 #include "topologies/formats/nccl_rules.hpp"
 #include "topologies/machines/device_words.hpp"
+#include "topologies/nccl/graph_use.hpp"
 #include "topologies/nccl/nccl_library.hpp"
 #include "topologies/nccl/nccl_tuner.hpp"
+#include "topologies/nccl_search/node_search.hpp"
 
 namespace ringsim::nccl {
 
@@ -58,10 +61,12 @@ Speeds speeds_between(int sm, Release release) {
 
 double gigabytes(Bandwidth rate) { return static_cast<double>(rate.bytes_per_second) / 1e9; }
 
-/// The first (highest) of the list that is no more than `most`; the lowest if there is none.
-double listed(Speeds speeds, double most) {
-  const auto found = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= most; });
-  return found == speeds.end() ? speeds.back() : *found;
+/// The most that channels of one speed bring through `total`; the lowest speed if none fits.
+double filled(Speeds speeds, double total) {
+  double most = 0;
+  for (const double speed : speeds)
+    if (speed <= total) most = std::max(most, std::floor(total / speed) * speed);
+  return most > 0 ? most : speeds.back();
 }
 
 double nvlink(int sm, Release release) {
@@ -69,43 +74,6 @@ double nvlink(int sm, Release release) {
   if (release < Release::v2_18 && sm >= 70 && sm < 90 && sm != 86) return 22;
   if (release < Release::v2_20 && sm >= 90 && sm < 100) return 20;
   return gigabytes(nvlink_bandwidth(sm));
-}
-
-/// As ncclTopoDupChannels: few fast channels become twice as many of half the speed.
-Channels doubled(Channels found, int sm, Release release) {
-  const bool enough = release != Release::v2_8_3 && sm > 80 && found.inside < 50 && found.count > 4;
-  // From Blackwell on they are left as they are: so the sizes at which measured tables change protocol have it.
-  if (found.inside < 25 || enough || sm >= 100) return found;
-  return {2 * found.count, found.inside / 2, found.between / 2};
-}
-
-/// The speed of trees inside a node, one of several: NCCL's search raises it step by step up its list, as long as
-/// NVLink has room for all channels and it is below twice the speed between nodes (src/graph/search.cc,
-/// ncclTopoCompute, pass 2: "increase bwIntra for trees"). On two nodes that speed counts (src/graph/tuning.cc, busBw),
-/// so that trees may exceed the NICs' rate, by which rings are bound: a tree sends each byte out of a node once, a ring
-/// nearly twice.
-double raised_inside(Speeds speeds, const Channels& found, const std::function<bool(double)>& has_room) {
-  double inside = found.inside;
-  const auto at = std::find_if(speeds.begin(), speeds.end(), [&](double speed) { return speed <= found.between; });
-  for (auto next = at; next != speeds.begin() && inside < 2 * found.between;) {
-    --next;
-    if (!has_room(*next)) break;
-    inside = *next;
-  }
-  return inside;
-}
-
-/// The most that channels of one speed bring through `total`, none faster than `widest`; of equals the fastest. The
-/// search gives up lowering the speed at half of what it has found.
-Channels fill(Speeds speeds, double total, double widest) {
-  Channels best;
-  for (const double speed : speeds) {
-    if (speed > widest) continue;
-    if (speed <= 0.49 * best.inside) break;
-    const Channels found{static_cast<int>(total / speed), speed, speed};
-    if (found.count * speed > best.count * best.inside) best = found;
-  }
-  return best;
 }
 
 class Looked {
@@ -128,22 +96,13 @@ class Looked {
   int sm() const { return sm_; }
   bool is_kind(std::uint32_t device, NodeKind kind) const { return machine_.devices[device].kind == kind; }
 
-  /// Through the GPU that has least: its NVLinks to the others that take part, and to NVSwitches. `switched`: to these.
-  double least_nvlink(bool& switched) const {
-    std::map<std::uint32_t, int> links;
-    for (const std::uint32_t gpu : gpus_) links[gpu] = 0;
-    for (const Machine::Cable& cable : machine_.cables) {
-      if (cable.link.kind != LinkKind::nvlink) continue;
-      for (const auto& [end, other] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)}) {
-        const bool to_switch = is_kind(other, NodeKind::nvswitch);
-        if (links.count(end) == 0 || !(to_switch || links.count(other) > 0)) continue;
-        links[end] += cable.link.joined;
-        switched = switched || to_switch;
-      }
-    }
-    int least = std::numeric_limits<int>::max();
-    for (const auto& [gpu, count] : links) least = std::min(least, count);
-    return least * nvlink(sm_, release_);
+  bool has_switches() const {
+    return std::any_of(machine_.cables.begin(), machine_.cables.end(), [&](const Machine::Cable& cable) {
+      const auto takes_part = [&](std::uint32_t d) { return std::find(gpus_.begin(), gpus_.end(), d) != gpus_.end(); };
+      return cable.link.kind == LinkKind::nvlink &&
+             ((takes_part(cable.from) && is_kind(cable.to, NodeKind::nvswitch)) ||
+              (takes_part(cable.to) && is_kind(cable.from, NodeKind::nvswitch)));
+    });
   }
 
   /// True if NVLinks lead from each GPU that takes part to each other one, over others that do and over switches.
@@ -153,19 +112,6 @@ class Looked {
       return cable.link.kind == LinkKind::nvlink && (takes_part || is_kind(to, NodeKind::nvswitch));
     });
     return std::all_of(gpus_.begin(), gpus_.end(), [&](std::uint32_t gpu) { return reached.count(gpu) > 0; });
-  }
-
-  /// The highest NVLink bandwidth from one GPU to another, or to the switches.
-  double widest_nvlink() const {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, int> links;
-    for (const Machine::Cable& cable : machine_.cables) {
-      if (cable.link.kind != LinkKind::nvlink) continue;
-      for (const auto& [end, other] : {std::pair(cable.from, cable.to), std::pair(cable.to, cable.from)})
-        links[{end, is_kind(other, NodeKind::nvswitch) ? end : other}] += cable.link.joined;
-    }
-    int most = 0;
-    for (const auto& [pair, count] : links) most = std::max(most, count);
-    return most * nvlink(sm_, release_);
   }
 
   /// NVLinks from each GPU that takes part to each other one, or to the switches; of the pair that has least.
@@ -225,21 +171,26 @@ class Looked {
     return found;
   }
 
+  /// All that can be cabled and are not left out, in the machine's order.
+  std::vector<std::uint32_t> cabled() const {
+    const std::set<std::uint32_t> all = all_nics();
+    return {all.begin(), all.end()};
+  }
+
   struct Nics {
     int count = 0;
     double slowest = std::numeric_limits<double>::max();  ///< of NIC and PCIe
-    bool near = true;                                     ///< no CPU between them and the GPUs
   };
   /// The nearest to the GPUs that take part: those that PCIe switches join to them; else those on the same CPUs; else
   /// all.
   Nics nics(Bandwidth rate) const {
     std::set<std::uint32_t> used = nics_within({NodeKind::pcie_switch, NodeKind::pcie_slot});
-    const bool near = !used.empty();
-    if (!near) used = nics_within({NodeKind::pcie_switch, NodeKind::pcie_slot, NodeKind::host_bridge, NodeKind::cpu});
+    if (used.empty())
+      used = nics_within({NodeKind::pcie_switch, NodeKind::pcie_slot, NodeKind::host_bridge, NodeKind::cpu});
     if (used.empty()) used = all_nics();
     if (used.empty())
       throw InputError("", fmt::format("expected a NIC that can be cabled, found none in {}", machine_.name));
-    Nics found{static_cast<int>(used.size()), gigabytes(rate), near};
+    Nics found{static_cast<int>(used.size()), gigabytes(rate)};
     for (const Machine::Cable& cable : machine_.cables)
       if (used.count(cable.from) + used.count(cable.to) > 0)
         found.slowest = std::min(found.slowest, gigabytes(cable.link.bandwidth));
@@ -321,17 +272,57 @@ PathType p2p_level(const Machine& machine, int gpus, Release release) {
 }
 
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
-                           std::optional<PathType> level, bool cross_nic) {
+                           const SearchSettings& settings) {
   std::vector<std::string> first;
   for (const Machine::Device& device : machine.devices)
     if (device.kind == NodeKind::gpu && static_cast<int>(first.size()) < gpus) first.push_back(device.name);
   if (static_cast<int>(first.size()) < gpus)
     throw InputError("", fmt::format("expected at least {} GPUs, found {} in {}", gpus, first.size(), machine.name));
-  return tuner_machine(machine, first, nodes, nic, release, level, cross_nic);
+  return tuner_machine(machine, first, nodes, nic, release, settings);
+}
+
+namespace {
+
+/// The line rate of a port, GB/s, that payload at such a rate belongs to: the least of InfiniBand's and Ethernet's
+/// rates that is no lower, if at least four fifths of it are reached. Assumption: no link type of topologies/machines
+/// has less.
+double line_rate_of(Bandwidth payload) {
+  constexpr double least_share = 0.8;
+  const double rate = gigabytes(payload);
+  for (const double gigabits : {10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0})
+    if (const double line = gigabits / 8; rate <= line) return rate >= least_share * line ? line : rate;
+  return rate;
+}
+
+}  // namespace
+
+Channels channels_of(const SearchGraph& graph, const TunerMachine& machine, Release release) {
+  // LL128 needs NVLink and NICs as near as PXB, from Hopper on PXN (src/graph/tuning.cc).
+  const PathType farthest = machine.sm >= 90 ? PathType::pxn : PathType::pxb;
+  Channels out{.count = static_cast<int>(graph.channels.size()),
+               .inside = graph.inside,
+               .between = graph.between,
+               .nvlink = graph.type_inside == PathType::nvl,
+               .ll128 = knows_ll128(machine.sm, release) && graph.type_inside <= PathType::nvb &&
+                        (machine.nodes == 1 || graph.type_between <= farthest),
+               .chains = graph.pattern == 3};
+  const auto half = static_cast<std::ptrdiff_t>(graph.channels.size() / 2);
+  const auto middle = graph.channels.begin() + half;
+  const double before = 2 * out.between;
+  const Speeds speeds = machine.nodes > 1 ? speeds_between(machine.sm, release) : speeds_inside(machine.sm, release);
+  const bool as_if = graph.times == 0 && graph.id != SearchGraph::Id::nvls && out.count % 2 == 0 && before >= 25 &&
+                     (before >= 50 || half <= 4) && std::find(speeds.begin(), speeds.end(), before) != speeds.end() &&
+                     std::equal(graph.channels.begin(), middle, middle);
+  if (machine.sm >= 100 && (graph.times > 1 || as_if)) {
+    out.count /= 2;
+    out.inside *= 2;
+    out.between *= 2;
+  }
+  return out;
 }
 
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& names, int nodes, Bandwidth nic,
-                           Release release, std::optional<PathType> level, bool cross_nic) {
+                           Release release, const SearchSettings& settings) {
   std::vector<std::uint32_t> found;
   for (const std::string& name : names) {
     const auto is_it = [&](const Machine::Device& each) { return each.kind == NodeKind::gpu && each.name == name; };
@@ -344,30 +335,23 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   const auto gpus = static_cast<int>(found.size());
   const Looked looked(machine, std::move(found), release);
   const int sm = looked.sm();
-  bool switched = false;
-  const double through = gpus > 1 && looked.joined_by_nvlink() ? looked.least_nvlink(switched) : 0;
   TunerMachine out{.nodes = nodes, .gpus = gpus, .sm = sm};
-  out.nvlink = through > 0 || gpus == 1;
+  out.nvlink = gpus == 1 || looked.joined_by_nvlink();
   out.amd = machine.host.peer_access == PathType::sys;  // only AMD's sockets forward from GPU to GPU everywhere
   out.arm = std::any_of(machine.cables.begin(), machine.cables.end(),
                         [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::c2c; });
   out.nvlinks = looked.nvlinks_of_a_pair();
   out.nvlinks_GBps = out.nvlinks * nvlink(sm, release);
-  out.switched = switched;
-  out.same_rings = switched || !out.nvlink || gpus == 1;
-  out.ll128 = out.nvlink && knows_ll128(sm, release);
-  const Speeds inside = speeds_inside(sm, release), between = speeds_between(sm, release);
-  Looked::OverPcie pcie;
-  if (!out.nvlink) pcie = looked.ring_over_pcie(level.value_or(p2p_level(machine, gpus, release)));
-  out.through_host = pcie.through_host;
-  if (nodes == 1) {
-    const Channels rings =
-        out.nvlink ? fill(inside, through, looked.widest_nvlink()) : fill(inside, pcie.most, pcie.most);
-    out.ring = doubled(rings.count > 0 ? rings : Channels{1, inside.back(), inside.back()}, sm, release);
-    out.tree = out.ring;
-  } else {
+  out.switched = gpus > 1 && out.nvlink && looked.has_switches();
+  const PathType level = settings.p2p_level.value_or(p2p_level(machine, gpus, release));
+  if (!out.nvlink) {
+    const Looked::OverPcie pcie = looked.ring_over_pcie(level);
+    out.through_host = pcie.through_host;
+    out.pcie_GBps = filled(speeds_inside(sm, release), pcie.most);
+  }
+  NodeAsked asked{.gpus = names, .nics = {}, .nodes = nodes, .options = {}, .speeds = {}};
+  if (nodes > 1) {
     Looked::Nics nics = looked.nics(nic);
-    out.ll128 = out.ll128 && nics.near;
     out.provider = looked.nic_says("provider", "cxi")   ? NicProvider::cxi
                    : looked.nic_says("provider", "efa") ? NicProvider::efa
                                                         : NicProvider::verbs;
@@ -380,27 +364,35 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     }
     out.rails = std::max(1, nics.count / gpus);
     out.nic_GBps = nics.slowest;
-    out.ll128 = out.ll128 && !looked.nic_says("distance", "PHB");
-    const double room = through > 0 ? through / nics.count : std::numeric_limits<double>::max();
-    const double of_nics = listed(between, nics.slowest);
-    // With as many rings as GPUs, each GPU is the last of one ring.
-    out.may_cross_nics = sm >= 100 && switched && nics.count == gpus && gpus % 2 == 0 && of_nics > room &&
-                         of_nics * (gpus - 1) <= through;
-    out.crosses_nics = cross_nic && out.may_cross_nics;
-    const double speed = out.crosses_nics ? of_nics : listed(between, std::min(nics.slowest, room));
-    out.ring = doubled({nics.count, speed, speed}, sm, release);
-    out.tree = out.ring;
-    if (through > 0)
-      out.tree.inside = raised_inside(between, out.ring, [&](double each) {
-        if (switched) return out.ring.count * each <= through;
-        return out.ring.count <= gpus * static_cast<int>(out.nvlinks_GBps / each);
-      });
+    const std::vector<std::uint32_t> all = looked.cabled();
+    for (std::size_t n = 0; n < all.size(); n += static_cast<std::size_t>(out.ports)) {
+      const Bandwidth port = machine.devices[all[n]].port->bandwidth;
+      asked.nics.push_back({all[n], line_rate_of(std::min(nic, port)) * out.ports, out.ports});
+    }
   }
-  if (sm >= 90 && switched && gpus > 1) {
-    const int heads = nodes == 1 ? std::min(gpus, 32) : std::min({gpus, out.ring.count, 32});
-    // On one node no NIC holds up the search, which then raises the speed between nodes as far as its list goes.
-    out.nvls = {heads, listed(nodes == 1 ? inside : between, through / heads),
-                nodes == 1 ? inside.front() : out.ring.between * out.ring.count / heads};
+  asked.options = {.p2p_level = level,
+                   .peer_access = machine.host.peer_access,
+                   .gdr_level = settings.gdr_level.value_or(release >= Release::v2_27 ? PathType::p2c : PathType::pxb),
+                   .pxn = settings.pxn && release >= Release::v2_12,
+                   .nets_in_node = false,
+                   .nvlink = nvlink(sm, release)};
+  asked.speeds = {speeds_inside(sm, release), speeds_between(sm, release)};
+  const CrossNic if_needed = release >= Release::v2_20 ? CrossNic::if_needed : CrossNic::if_needed_by_any_nic;
+  asked.cross_nic = settings.cross_nic == 0 ? CrossNic::never : settings.cross_nic == 1 ? CrossNic::always : if_needed;
+  asked.doubles_any = release == Release::v2_8_3;
+  out.search = search_node(machine, asked);
+  const NodeSearch& search = *out.search;
+  out.ring = channels_of(search.ring, out, release);
+  out.tree = channels_of(search.tree, out, release);
+  out.nvls = channels_of(search.nvls, out, release);
+  if (looked.nic_says("distance", "PHB") && nodes > 1) out.ring.ll128 = out.tree.ll128 = false;
+  out.ll128 = out.ring.ll128;
+  out.same_rings = search.ring.same_channels;
+  out.crosses_nics = search.ring.cross_nic != 0;
+  if (settings.cross_nic != 2 && nodes > 1) {
+    asked.cross_nic = if_needed;
+    const std::shared_ptr<const NodeSearch> usual = search_node(machine, asked);
+    out.cross_nic_decides = !(usual->ring == search.ring && usual->tree == search.tree);
   }
   return out;
 }

@@ -35,10 +35,7 @@ const Protocol& plain_protocol(TunerProtocol protocol) {
 constexpr Bytes cut_in{16};
 
 /// The rate as a share of what rings over PCIe have.
-double share_of(double rate, const TunerMachine& machine) {
-  const double all = machine.ring.count * machine.ring.inside;
-  return std::min(1.0, rate / all);
-}
+double share_of(double rate, const TunerMachine& machine) { return std::min(1.0, rate / machine.pcie_GBps); }
 
 /// Chunks of a channel that sends by Simple over NVLink, and over PCIe and between nodes, as send_plan() has them.
 constexpr double nvlink_chunk = 524'288, pcie_chunk = 131'072;

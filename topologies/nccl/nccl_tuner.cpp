@@ -199,7 +199,7 @@ class Formula {
     return {TunerAlgorithm::ring, protocol, ring_latency(protocol), ring_bandwidth(protocol)};
   }
   TunerChoice tree(TunerProtocol protocol) const {
-    const Triple& inside = machine_.nvlink ? constants_.tree.step.nvlink : constants_.tree.step.pcie;
+    const Triple& inside = machine_.tree.nvlink ? constants_.tree.step.nvlink : constants_.tree.step.pcie;
     const double latency =
         constants_.tree.base[at(protocol)] + 2 * ((machine_.gpus - 1) * inside[at(protocol)] * extra_of_ll(protocol) +
                                                   log2_floor(machine_.nodes) * network(constants_.tree.step, protocol));
@@ -295,13 +295,13 @@ class Formula {
     const double base = constants_.ring.base[p];
     const RingSteps steps = ring_steps(op_, machine_, release_);
     const auto here = [&](const StepTimes& times) {
-      return machine_.nodes > 1 ? times.net[p] : machine_.nvlink ? times.nvlink[p] : times.pcie[p];
+      return machine_.nodes > 1 ? times.net[p] : machine_.ring.nvlink ? times.nvlink[p] : times.pcie[p];
     };
     if (op_ == CollectiveOp::broadcast || op_ == CollectiveOp::reduce) {
       if (machine_.same_rings) return base + here(step);
       return base + steps.all * here(protocol == TunerProtocol::simple ? constants_.tree.step : step);
     }
-    double inside = (machine_.nvlink ? step.nvlink[p] : step.pcie[p]) * extra_of_ll(protocol);
+    double inside = (machine_.ring.nvlink ? step.nvlink[p] : step.pcie[p]) * extra_of_ll(protocol);
     if (!old_ && machine_.nodes > 1)  // what posting to the network takes
       inside = std::max(inside, (machine_.amd ? 2.0 : 1.0) * (protocol == TunerProtocol::simple ? 3 : 1));
     const bool exposed = release_ >= Release::v2_23 && machine_.gpus == 1;
@@ -318,6 +318,7 @@ class Formula {
       bus = std::min(bus * (machine_.nodes == 1 ? 7.0 / 9 : several),
                      found.count * ll128_channel(constants_.tree_ll128_channel));
     }
+    if (found.chains && !old_) bus *= 0.85;
     return bus * 0.5;
   }
 
@@ -353,9 +354,10 @@ std::vector<TunerChoice> tuner_choices(CollectiveOp op, const TunerMachine& mach
   if (!ring || machine.ranks() < 2) return choices;
   const Formula formula(op, machine, release);
   for (const TunerProtocol protocol : {TunerProtocol::ll, TunerProtocol::ll128, TunerProtocol::simple}) {
-    if (protocol == TunerProtocol::ll128 && !machine.ll128) continue;
-    if (op == CollectiveOp::all_reduce && machine.tree.count > 0) choices.push_back(formula.tree(protocol));
-    choices.push_back(formula.ring(protocol));
+    const bool ll128 = protocol == TunerProtocol::ll128;
+    if (op == CollectiveOp::all_reduce && machine.tree.count > 0 && (!ll128 || machine.tree.ll128))
+      choices.push_back(formula.tree(protocol));
+    if (!ll128 || machine.ring.ll128) choices.push_back(formula.ring(protocol));
   }
   const bool gathers = op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter;
   if (gathers && machine.gpus == 1 && machine.tree.count > 0 && release >= Release::v2_23)

@@ -5,6 +5,7 @@
 // for the releases between, the same files of the tags v2.10.3-1 to v2.29.7-1.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@
 #include "topologies/machines/machine.hpp"
 
 namespace ringsim::nccl {
+
+struct NodeSearch;
+struct SearchGraph;
 
 /// Those whose choice differs; each stands for the releases up to the next one, v2_8_3 for all before as well. Not told
 /// apart: 2.17, which has constants of its own for Hopper, and GPUs of 8.6 as Ampere's; 2.18.1, with another step of
@@ -49,6 +53,9 @@ std::string_view to_string(TunerProtocol protocol);  ///< "LL", "LL128", "Simple
 struct Channels {
   int count = 0;  ///< 0: NCCL cannot use this algorithm here
   double inside = 0, between = 0;
+  bool nvlink = false;  ///< NVLink leads from each GPU to the next
+  bool ll128 = false;   ///< GPUs and NICs are near enough for LL128
+  bool chains = false;  ///< trees: a node's first GPU alone sends and receives (pattern 3)
 };
 
 /// The software that moves data between nodes, as far as costs differ: attribute "provider" of NICs.
@@ -71,15 +78,16 @@ struct TunerMachine {
   int rails = 1;              ///< NICs of each GPU, at least one
   int ports = 1;              ///< adapters behind one of NCCL's NICs; its rate is their sum
   NicProvider provider = NicProvider::verbs;
-  double nic_GBps = 0;        ///< of the slowest NIC that is used, and its PCIe links
-  double net_latency_us = 0;  ///< that the net plugin declares; of InfiniBand's own none
-  int nvlinks = 0;            ///< from a GPU to each of the others, or to the switches; of the pair that has least
-  double nvlinks_GBps = 0;    ///< what these carry, as NCCL has it
-  bool switched = false;      ///< they lead to NVSwitches, so that all peers share them
-  /// Rings leave each node by another NIC than they enter it by, straight from the GPU at that NIC; and would, but for
-  /// NCCL_CROSS_NIC=0.
-  bool crosses_nics = false, may_cross_nics = false;
+  double nic_GBps = 0;             ///< of the slowest NIC that is used, and its PCIe links
+  double net_latency_us = 0;       ///< that the net plugin declares; of InfiniBand's own none
+  int nvlinks = 0;                 ///< from a GPU to each of the others, or to the switches; of the pair that has least
+  double nvlinks_GBps = 0;         ///< what these carry, as NCCL has it
+  bool switched = false;           ///< they lead to NVSwitches, so that all peers share them
+  bool crosses_nics = false;       ///< rings leave each node by another NIC than they enter it by
+  bool cross_nic_decides = false;  ///< without users' NCCL_CROSS_NIC the search finds something else
+  double pcie_GBps = 0;  ///< without NVLink: what rings in the GPUs' order have, by the speeds that NCCL knows
   Channels ring, tree, nvls;
+  std::shared_ptr<const NodeSearch> search;  ///< what these are from; none if a file or another library says them
 
   int ranks() const { return nodes * gpus; }
 };
@@ -98,26 +106,35 @@ bool knows_ll128(int sm, Release release);
 /// as the machine lets them (SYS). Users change it by NCCL_P2P_LEVEL and NCCL_P2P_DISABLE.
 PathType p2p_level(const Machine& machine, int gpus, Release release);
 
-/// What NCCL takes the first `gpus` GPUs of `nodes` such machines to be. `nic`: the line rate of each NIC (what NCCL
-/// reads from the system); not looked at on one node.
+/// What users say that decides what the search sees.
+struct SearchSettings {
+  std::optional<PathType> p2p_level;  ///< else p2p_level()
+  std::optional<PathType> gdr_level;  ///< else that of the release
+  int cross_nic = 2;                  ///< NCCL_CROSS_NIC
+  bool pxn = true;                    ///< not NCCL_PXN_DISABLE=1
+};
+
+/// What NCCL takes the first `gpus` GPUs of `nodes` such machines to be. `nic`: what payload can reach through each
+/// cable; the search takes the line rate that it belongs to, as NCCL reads it from the system. Not looked at on one
+/// node.
 ///
-/// Instead of NCCL's search among all rings and trees: inside a node as many channels of the highest listed speed as
-/// bring most through the GPU with the least NVLink (which the search reaches on switches and on the meshes of known
-/// machines); over PCIe rings in the GPUs' order, which share what the link that they use most has; between nodes a
-/// channel a NIC. A ring that leaves a
-/// node by the NIC by which it enters takes NVLink from every GPU, one that leaves by the NIC of its last GPU from all
-/// but that. On Blackwell the latter are taken if NVLink is wide enough for them alone at the NICs' speed, as the
-/// search does before it lowers the speed (src/graph/search.cc, ncclTopoCompute). On Hopper it also does so (a log of 8
-/// H100 with 8 NICs has "crossNic 2, nChannels 8, bw 48.000000/48.000000"); there it is left out: it is worth 4 %, and
-/// the one table of 8 H100 on several nodes is below either.
+/// Channels are those of NCCL's search (topologies/nccl_search), with these differences. Speeds, and the rates of
+/// NVLink, are the release's; all else is as 2.30.7 has it. NICs do not join GPUs of one node, which NCCL would do
+/// where they are faster than the CPUs. On Blackwell the search doubles fast channels; here they are as they were
+/// before, as the sizes have it at which measured tables change protocol.
 ///
-/// `level`: p2p_level(), unless users chose another. `cross_nic`: not NCCL_CROSS_NIC=0. Throws InputError (`where`
-/// empty) for a machine that says no "sm" or has too few GPUs or, on several nodes, no NIC to be cabled.
+/// Throws InputError (`where` empty) for a machine that says no "sm" or has too few GPUs or, on several nodes, no NIC
+/// to be cabled.
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
-                           std::optional<PathType> level = {}, bool cross_nic = true);
+                           const SearchSettings& settings = {});
 /// As tuner_machine() above, for the GPUs of those names ("gpu0", "gpu2") of each node.
 TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string>& gpus, int nodes, Bandwidth nic,
-                           Release release, std::optional<PathType> level = {}, bool cross_nic = true);
+                           Release release, const SearchSettings& settings = {});
+
+/// A graph's channels as the tuner has them. On Blackwell those of 25 GB/s and more as they were before the search
+/// doubled them (src/graph/search.cc, ncclTopoDupChannels): only so the sizes at which protocols change are those of
+/// measured tables.
+Channels channels_of(const SearchGraph& graph, const TunerMachine& machine, Release release);
 
 /// Channels of the simulation for so many of NCCL's: one for each adapter behind a NIC.
 int spread_over_ports(int channels, const TunerMachine& machine);

@@ -163,12 +163,13 @@ std::string changed_algorithm(const Prediction& before, const Prediction& after)
   return fmt::format("uses {} instead of {}", name(after), name(before));
 }
 
-/// Rings, and channels unless rings tell their number: "finds 4 rings instead of 8".
-std::string changed_channels(const CollectiveRequest& before, const CollectiveRequest& after) {
+/// Rings, and channels unless rings tell their number: "finds 4 rings instead of 8". Another algorithm has other orders
+/// anyway.
+std::string changed_channels(const CollectiveRequest& before, const CollectiveRequest& after, bool same_algorithm) {
   const auto differ = [](auto now, auto then, const char* verb, const char* what) {
     return fmt::format("{} {} {}{} instead of {}", verb, now, what, now == 1 ? "" : "s", then);
   };
-  const bool rings = !before.orders.empty() && !after.orders.empty();
+  const bool rings = same_algorithm && !before.orders.empty() && !after.orders.empty();
   if (rings && before.orders.size() != after.orders.size())
     return differ(after.orders.size(), before.orders.size(), "finds", "ring");
   if (before.channels != after.channels) return differ(after.channels, before.channels, "uses", "channel");
@@ -180,7 +181,9 @@ std::string changed_channels(const CollectiveRequest& before, const CollectiveRe
 
 std::string changed_plan(const Prediction& before, const Prediction& after) {
   if (before.library.empty() || after.library.empty()) return "";
-  std::vector<std::string> changes{changed_algorithm(before, after), changed_channels(before.request, after.request)};
+  const bool same_algorithm = before.library_algorithm == after.library_algorithm;
+  std::vector<std::string> changes{changed_algorithm(before, after),
+                                   changed_channels(before.request, after.request, same_algorithm)};
   std::erase(changes, "");
   if (changes.empty()) return "";
   return fmt::format("{} then {}", after.library.starts_with("rccl") ? "RCCL" : "NCCL", fmt::join(changes, " and "));

@@ -150,6 +150,7 @@ void MachineBounds::find_ways(bool point_to_point) {
   } else {
     Transport transport = transport_;
     transport.point_to_point = point_to_point;
+    transport.channel_nics = nullptr;  // the NICs of a plan's channels; another plan may have others
     made.use = path_use(topology_, devices_, transport, routing_, down);
     if (counted_ == Counted::any_way) count_any_way(made);
   }

@@ -107,7 +107,7 @@ in each node. The busiest adapters of the tree carry 8 GiB, and the tree needs s
 ```
 
 **NCCL's choice** according to its own formula (release 2.30.7, `topologies/nccl/nccl_tuner`; not measured) is as follows:
-Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 16777216 B. NCCL also chooses the tree for small sizes. It never chooses the ring here, and it has no hierarchical, direct or
+Tree LL from 4 B, Tree LL128 from 262144 B, NVLSTree Simple from 8388608 B, Ring Simple from 1073741824 B. NCCL also chooses the tree for small sizes. It chooses the ring only for the largest sizes, and it has no hierarchical, direct or
 fabric-wide algorithm. NVLSTree, which reduces in the switches within a node and uses a tree between nodes, is not simulated. NCCL runs one channel per
 adapter, whereas `ring` and each tree on this page have a single channel.
 

@@ -45,7 +45,7 @@ QUESTIONS = [
              "the time these latencies take."),
     Question(3, "What limits an all-reduce of 16 MiB on 32 nodes?", "NVIDIA/nccl#1712",
              ["explain", f"{FOLDER}/03-mid-sizes.json", "--set", "topology.nodes=32", "--set", "collective.bytes=16 MiB"],
-             "The latencies of 510 steps take 94 % of the time. With twice as many nodes, a ring needs messages of twice the "
+             "The latencies of 510 steps take 95 % of the time. With twice as many nodes, a ring needs messages of twice the "
              "size to reach the same bandwidth. Trees avoid this, and NCCL uses them "
              "unless a variable prevents it (`--set library.env.NCCL_ALGO=null` removes this variable).", until="\nThe critical path, from"),
     Question(5, "One pair of nodes has half the bandwidth of the other pairs. Which node is faulty?", "NVIDIA/nccl-tests#106",
@@ -66,7 +66,9 @@ QUESTIONS = [
     Question(9, "Two nodes are fast, even across racks, but three nodes in two racks are slow. Is oversubscription the cause?",
              "NVIDIA/nccl#1453",
              ["run", f"{FOLDER}/09-nccl.json", "--set", "network.routing=static"],
-             "No. Oversubscription slows down two nodes across racks (one node per leaf) at least as much as three nodes."),
+             "No. Oversubscription slows down two nodes across racks (one node per leaf) at least as much as three nodes. "
+             "However, NCCL uses NVLSTree on two nodes and rings on three, which lose more if ECMP assigns several flows to "
+             "the same cable: with `--set network.routing=ecmp`, two nodes reach 368 GB/s and three nodes 133 GB/s."),
     Question(10, "Why do I get 100, 70, 58 and 40 GB/s on 2, 3, 4 and 6 nodes?", "NVIDIA/nccl-tests#169",
              matrix("10-nccl", "topology.nodes", "network.routing", "busbw_GBps"),
              "ECMP assigns several flows to the same cable, and all ranks wait for these flows. The user's values are "
@@ -85,19 +87,21 @@ QUESTIONS = [
              "steps. LL128 is between them."),
     Question(18, "Why does NCCL_CROSS_NIC=1 exceed the NVLink bound with 4 GPUs, but not with 8?", "NVIDIA/nccl#1411",
              ["run", f"{FOLDER}/18-nccl.json"],
-             "Without the variable, NVLink limits both cases, and 164 GB/s were measured. With the variable and four GPUs, "
-             "194 GB/s were measured, because one of the GPUs can then avoid NVLink. ringsim does not model the effect of "
-             "this variable on Hopper. The scenario `18-cross-nic.json` explains it for one channel."),
+             "With the value 0, NVLink limits both cases (measured without the variable: 164 GB/s). With the value 1 and four "
+             "GPUs, a ring leaves a node through another NIC than it enters it by: its last GPU sends to its own NIC instead "
+             "of over NVLink (measured: 194 GB/s). With eight GPUs and four NICs, NCCL finds no faster rings. The scenario "
+             "`18-cross-nic.json` explains the effect for one channel."),
     Question(19, "All NICs are on the other NUMA node. Does this halve the bandwidth of NCCL?", "NVIDIA/nccl-tests#347",
              ["run", f"{FOLDER}/19-nic-on-other-socket.json", "--set", "library.env.NCCL_NET_GDR_LEVEL=null"],
-             "For a single GPU that is far from its NIC, yes (row 5, on the second machine). With all eight GPUs, no "
-             "bandwidth is lost, because NCCL enters a node at a GPU next to a NIC and continues over NVLink."),
+             "For a single GPU that is far from its NIC, yes (row 5, on the second machine). With all eight GPUs, only "
+             "5 % is lost, because NCCL enters a node at a GPU next to a NIC and continues over NVLink."),
     Question(20, "What bandwidth should my cluster reach?",
              "NVIDIA/nccl-tests#119, #290, #309, NVIDIA/nccl#495",
              matrix("20-what-to-expect", "topology.node", "library", "busbw_GBps"),
              "NVIDIA's rule is 12 GB/s per 100 Gb/s NIC, 24 GB/s per 200 Gb/s NIC, and 46 to 48 GB/s per 400 Gb/s NIC. It "
              "holds if each NIC has a fast path to a GPU. Over EFA, aws-p4d reaches 94 % of the rule. A DGX-1V, whose "
-             "adapters read GPU memory at 85 % of the PCIe rate, and the servers without NVLink reach less."),
+             "adapters read GPU memory at 85 % of the PCIe rate, and the servers without NVLink reach less. For the latter, "
+             "ringsim assumes NCCL_NET_DISABLE_INTRA=1, because it does not model NICs between the sockets of a node."),
     Question(20, "What should a particular cluster reach?", "the same",
              ["run", f"{FOLDER}/20-what-to-expect.json", "--set", "topology.node=dgx-a100"],
              "According to the rule, this cluster should reach 8 x 24 = 192 GB/s."),

@@ -1,0 +1,149 @@
+// NCCL's search on a node: what NCCL's own code finds, and what decides.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "tests/support/files.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
+#include "topologies/nccl_search/node_search.hpp"
+
+namespace nccl_search_test {
+
+using namespace ringsim;
+using namespace ringsim::nccl;
+
+namespace {
+
+std::string graph_text(std::string_view name, const SearchGraph& graph) {
+  if (graph.channels.empty()) return "";
+  std::string out =
+      fmt::format("  {}: pattern {}, {} x {:.6g}/{:.6g} GB/s, {}/{}, same {}, crossnic {}\n", name, graph.pattern,
+                  graph.channels.size(), graph.inside, graph.between, to_string(graph.type_inside),
+                  to_string(graph.type_between), static_cast<int>(graph.same_channels), graph.cross_nic);
+  for (const SearchGraph::Channel& channel : graph.channels) {
+    out += "    ";
+    if (channel.enters) out += *channel.enters + " ";
+    for (std::size_t g = 0; g < channel.gpus.size(); ++g)
+      out += (g > 0 ? " " : "") + channel.gpus[g].substr(std::string_view("gpu").size());
+    if (channel.leaves) out += " " + *channel.leaves;
+    out += "\n";
+  }
+  return out;
+}
+
+/// The rate of the ports that a preset's NICs have.
+Bandwidth port_of(const Machine& machine) {
+  Bandwidth least{};
+  for (const Machine::Device& device : machine.devices)
+    if (device.port && (least.bytes_per_second == 0 || device.port->bandwidth < least)) least = device.port->bandwidth;
+  return least;
+}
+
+NodeSearch found(const std::string& preset, int gpus, int nodes, const SearchSettings& settings = {}) {
+  const Machine machine = node_preset(preset);
+  return *tuner_machine(machine, gpus, nodes, port_of(machine), Release::v2_30_7, settings).search;
+}
+
+std::string text_of(const NodeSearch& search) {
+  return graph_text("ring", search.ring) + graph_text("tree", search.tree) + graph_text("nvls", search.nvls);
+}
+
+struct Case {
+  std::string title, graphs;
+};
+std::vector<Case> cases_of_nccl() {
+  std::istringstream lines(test::read_file(std::string(test::source_dir()) + "/tests/data/nccl_search/found.txt"));
+  std::vector<Case> out;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("#")) continue;
+    if (line.starts_with(" "))
+      out.back().graphs += line + "\n";
+    else
+      out.push_back({line, ""});
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the search finds channel for channel what NCCL's own code finds") {
+  const std::vector<Case> cases = cases_of_nccl();
+  CHECK(cases.size() == 35);
+  for (const Case& expected : cases) {
+    CAPTURE(expected.title);
+    std::istringstream words(expected.title);  // "dgx-a100, 2 nodes of 8 GPUs"
+    std::string preset, word;
+    int nodes = 0, gpus = 0;
+    std::getline(words, preset, ',');
+    words >> nodes >> word >> word >> gpus;
+    REQUIRE(gpus > 0);
+    CHECK(text_of(found(preset, gpus, nodes)) == expected.graphs);
+  }
+}
+
+TEST_CASE("without GPUDirect channels take the CPU on the way to the NIC, and fewer have room") {
+  // The PCIe of the CPU then carries what NIC and GPU exchange twice, once to memory and once from it: 48 GB/s that a
+  // ring takes of each GPU do not fit into 48 GB/s of PCIe gen5.
+  const NodeSearch with = found("hgx-h100", 8, 4), without = found("hgx-h100", 8, 4, {.gdr_level = PathType::loc});
+  CHECK(with.ring.type_between == PathType::pix);
+  CHECK(without.ring.type_between == PathType::phb);
+  CHECK(static_cast<double>(without.ring.channels.size()) * without.ring.between <
+        static_cast<double>(with.ring.channels.size()) * with.ring.between);
+}
+
+TEST_CASE("a GPU's kind, its peer access and its NICs decide, one by one") {
+  Machine machine = node_preset("hgx-h100");
+  const auto of = [&](const SearchSettings& settings = {}) {
+    return *tuner_machine(machine, 8, 2, Bandwidth{48'000'000'000}, Release::v2_30_7, settings).search;
+  };
+  CHECK(of().ring.cross_nic == 2);
+  CHECK(of({.cross_nic = 0}).ring.cross_nic == 0);
+  CHECK(of({.cross_nic = 1}).ring.cross_nic == 1);
+  CHECK(of().nvls.channels.size() == 8);
+  for (Machine::Device& device : machine.devices)
+    if (device.kind == NodeKind::gpu) device.attributes["sm"] = "80";
+  CHECK(of().nvls.channels.empty());  // NVLS came with Hopper
+  CHECK(of().tree.pattern == 1);      // and before it trees are balanced
+  machine = node_preset("hgx-h100");
+  for (Machine::Device& device : machine.devices)
+    if (device.name == "nic7") device.idle = true;
+  const NodeSearch seven = of();
+  for (const SearchGraph::Channel& channel : seven.ring.channels) {
+    CHECK(*channel.enters != "nic7");
+    CHECK(*channel.leaves != "nic7");
+  }
+}
+
+TEST_CASE("what was found once is not searched for again") {
+  const Machine machine = node_preset("dgx-a100");
+  const auto once = tuner_machine(machine, 8, 2, Bandwidth{24'000'000'000}, Release::v2_30_7).search;
+  CHECK(tuner_machine(machine, 8, 2, Bandwidth{24'000'000'000}, Release::v2_30_7).search == once);
+  CHECK(tuner_machine(machine, 8, 4, Bandwidth{24'000'000'000}, Release::v2_30_7).search == once);  // nodes are alike
+  CHECK(tuner_machine(machine, 7, 2, Bandwidth{24'000'000'000}, Release::v2_30_7).search != once);
+  CHECK(tuner_machine(machine, 8, 2, Bandwidth{12'000'000'000}, Release::v2_30_7).search != once);
+  CHECK(tuner_machine(machine, 8, 2, Bandwidth{24'000'000'000}, Release::v2_8_3).search != once);
+}
+
+TEST_CASE("parts of a node that NICs join faster than its CPUs are nodes of their own to NCCL") {
+  // Two sockets of 10 GB/s, each with a HDR NIC on the PCIe switch of its four GPUs.
+  const Machine machine = node_preset("a100-pcie");
+  std::vector<std::string> gpus;
+  std::vector<SeenNic> nics;
+  for (std::uint32_t d = 0; d < machine.devices.size(); ++d) {
+    if (machine.devices[d].kind == NodeKind::gpu) gpus.push_back(machine.devices[d].name);
+    if (machine.devices[d].port) nics.push_back({d, 25});
+  }
+  CHECK(SeenNode(machine, gpus, nics, 1, {}).parts == 2);
+  CHECK(SeenNode(machine, gpus, nics, 1, {}).several_nodes);
+  CHECK(SeenNode(machine, gpus, nics, 1, {.nets_in_node = false}).parts == 1);
+  for (SeenNic& nic : nics) nic.rate = 9;
+  CHECK(SeenNode(machine, gpus, nics, 1, {}).parts == 1);
+}
+
+}  // namespace nccl_search_test
