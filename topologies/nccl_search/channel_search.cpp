@@ -43,6 +43,7 @@ class ChannelSearch {
     for (const SeenLink& link : node.links) left_.push_back(link.rate);
     for (const std::uint32_t net : node.of_kind(SeenKind::net)) net_left_.push_back(node.devices[net].rate);
     used_.assign(gpus_, 0);
+    nets_to_try_.resize(gpus_ + 1);
     reverse_.reserve(node.links.size());
     for (const SeenLink& link : node.links) reverse_.push_back(reverse_of(link));
   }
@@ -186,8 +187,13 @@ class ChannelSearch {
     return next;
   }
 
-  /// The NICs that GPUs prefer, then all that are near enough. `gpu`: of one GPU only.
-  std::vector<std::uint32_t> nets_to_try(std::optional<std::uint32_t> gpu) const {
+  /// The NICs that GPUs prefer, then all that are near enough. `gpu`: of one GPU only. Neither changes in a search.
+  const std::vector<std::uint32_t>& nets_to_try(std::optional<std::uint32_t> gpu) {
+    std::vector<std::uint32_t>& known = nets_to_try_[gpu ? *gpu : gpus_];
+    if (known.empty()) known = find_nets_to_try(gpu);
+    return known;
+  }
+  std::vector<std::uint32_t> find_nets_to_try(std::optional<std::uint32_t> gpu) const {
     std::vector<std::uint32_t> nets;
     const auto append = [&](std::uint32_t net) {
       if (std::find(nets.begin(), nets.end(), net) == nets.end()) nets.push_back(net);
@@ -353,7 +359,7 @@ class ChannelSearch {
 
   void enter_by_nets(int& steps) {
     const int whole = static_cast<int>(trial_.between);  // NICs' ports are counted in whole GB/s
-    const std::vector<std::uint32_t> nets = nets_to_try(std::nullopt);
+    const std::vector<std::uint32_t>& nets = nets_to_try(std::nullopt);
     const std::size_t channel = trial_.channels.size();
     bool has_head = false;
     for (std::size_t i = 0; i < nets.size(); ++i) {
@@ -421,9 +427,10 @@ class ChannelSearch {
   Trial trial_;
   FoundChannel open_;  // the channel that is being made
   int back_to_net_ = none, back_to_first_ = none;
-  std::vector<float> left_, net_left_;                 // of links, of nets' ports
-  std::vector<std::optional<std::uint32_t>> reverse_;  // of each link
-  std::vector<std::uint64_t> used_;                    // [gpu] a bit for each channel
+  std::vector<float> left_, net_left_;                   // of links, of nets' ports
+  std::vector<std::optional<std::uint32_t>> reverse_;    // of each link
+  std::vector<std::uint64_t> used_;                      // [gpu] a bit for each channel
+  std::vector<std::vector<std::uint32_t>> nets_to_try_;  // [gpu], and of all GPUs; empty if not yet asked for
 };
 
 /// The most that a channel, and that all of a GPU's together, can have.
