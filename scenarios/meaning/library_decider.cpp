@@ -112,17 +112,12 @@ int said_cross_nic(const Canonical& env) {
   return said == "0" ? 0 : said == "1" ? 1 : 2;
 }
 
-bool has_chip_to_chip(const Machine& machine) {
-  return std::any_of(machine.cables.begin(), machine.cables.end(),
-                     [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::c2c; });
-}
-
 /// How far GPUDirect reaches by that release, on this machine.
 PathType gdr_level_of(const Canonical& canonical, const Canonical& transport, const Json& written,
                       const Machine& machine, int minor) {
   const std::optional<bool> c2c = flag_said(canonical["library"]["env"], "NCCL_NET_GDR_C2C");
   if (const std::optional<PathType> said = said_gdr_level_of(canonical, transport, written))
-    return nccl::said_gdr_level(*said, minor, c2c, has_chip_to_chip(machine));
+    return nccl::said_gdr_level(*said, minor, c2c, nccl::has_chip_to_chip(machine));
   return nccl::gdr_level(minor, c2c);
 }
 

@@ -234,7 +234,7 @@ TEST_CASE("question 9: two nodes take trees in switches, three rings, which coll
     CAPTURE(i);
     CHECK(all[i].busbw == Approx(all[0].busbw));
   }
-  CHECK(all[2].busbw == Approx(8 * 48).epsilon(0.01));  // what eight NICs carry
+  CHECK(all[2].busbw == Approx(8 * 48).epsilon(0.01));  // the rate of eight NICs
   CHECK(all[5].busbw > all[4].busbw);                   // 4:1
   CHECK(all[8].busbw < 0.4 * all[7].busbw);             // collisions
   CHECK(all[1].busbw == Approx(all[0].busbw).epsilon(0.01));

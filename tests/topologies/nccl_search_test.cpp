@@ -120,14 +120,33 @@ TEST_CASE("a GPU's kind, its peer access and its NICs decide, one by one") {
   }
 }
 
-TEST_CASE("what was found once is not searched for again") {
+TEST_CASE("what was found once is not searched for again, unless something else is asked") {
   const Machine machine = node_preset("dgx-a100");
-  const auto once = tuner_machine(machine, 8, 2, Bandwidth{24'000'000'000}, Release::v2_30_7).search;
-  CHECK(tuner_machine(machine, 8, 2, Bandwidth{24'000'000'000}, Release::v2_30_7).search == once);
-  CHECK(tuner_machine(machine, 8, 4, Bandwidth{24'000'000'000}, Release::v2_30_7).search == once);  // nodes are alike
-  CHECK(tuner_machine(machine, 7, 2, Bandwidth{24'000'000'000}, Release::v2_30_7).search != once);
-  CHECK(tuner_machine(machine, 8, 2, Bandwidth{12'000'000'000}, Release::v2_30_7).search != once);
-  CHECK(tuner_machine(machine, 8, 2, Bandwidth{24'000'000'000}, Release::v2_8_3).search != once);
+  const auto of = [&](int gpus, int nodes, Bandwidth nic, const SearchSettings& settings = {},
+                      Release release = Release::v2_30_7) {
+    return tuner_machine(machine, gpus, nodes, nic, release, settings).search;
+  };
+  constexpr Bandwidth rate{24'000'000'000}, half{12'000'000'000};
+  const auto once = of(8, 2, rate);
+  CHECK(of(8, 2, rate) == once);
+  CHECK(of(8, 4, rate) == once);  // nodes are alike
+  CHECK(of(7, 2, rate) != once);
+  CHECK(of(8, 2, half) != once);
+  CHECK(of(8, 2, rate, {}, Release::v2_8_3) != once);
+  CHECK(of(8, 2, rate, {.p2p_level = PathType::sys}) != once);
+  CHECK(of(8, 2, rate, {.gdr_level = PathType::loc}) != once);
+  CHECK(of(8, 2, rate, {.cross_nic = 0}) != once);
+  CHECK(of(8, 2, rate, {.pxn = false}) != once);
+}
+
+TEST_CASE("without PXN a GPU does not send over the NVLink of another to a NIC that is near to that") {
+  Machine machine = node_preset("hgx-b300");
+  const auto farthest = [&](bool pxn) {
+    const SearchSettings settings{.cross_nic = 0, .pxn = pxn};
+    return tuner_machine(machine, 8, 2, Bandwidth{96'000'000'000}, Release::v2_29_7, settings).search->ring.type_between;
+  };
+  CHECK(farthest(true) == PathType::pxn);
+  CHECK(farthest(false) > PathType::pxn);
 }
 
 TEST_CASE("parts of a node that NICs join faster than its CPUs are nodes of their own to NCCL") {

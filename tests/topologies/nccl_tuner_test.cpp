@@ -124,7 +124,7 @@ TEST_CASE("trees are raised inside the nodes as far as NVLink has room, at most 
   check_channels(machine_of("dgx-a100", 8, 2, 200_Gbps).tree, 8, 30, 24);  // 8 x 30 = 240 of NVLink; next is 48
   check_channels(machine_of("hgx-h100", 8, 2, 400_Gbps).tree, 8, 48, 48);  // the highest that is listed
   check_channels(machine_of("polaris", 4, 2, 200_Gbps).tree, 2, 48, 24);   // four links of a pair: 80
-  check_channels(machine_of("gh200", 1, 2, 200_Gbps).tree, 1, 48, 24);     // one GPU: nothing inside holds it
+  check_channels(machine_of("gh200", 1, 2, 200_Gbps).tree, 1, 48, 24);     // one GPU: no link of the node limits it
   check_channels(machine_of("a100-pcie", 8, 2, 200_Gbps).tree, 2, 9, 9);   // over the sockets
 }
 

@@ -271,6 +271,11 @@ PathType p2p_level(const Machine& machine, int gpus, Release release) {
   return all ? PathType::sys : PathType::pxb;
 }
 
+bool has_chip_to_chip(const Machine& machine) {
+  return std::any_of(machine.cables.begin(), machine.cables.end(),
+                     [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::c2c; });
+}
+
 TunerMachine tuner_machine(const Machine& machine, int gpus, int nodes, Bandwidth nic, Release release,
                            const SearchSettings& settings) {
   std::vector<std::string> first;
@@ -338,8 +343,7 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   TunerMachine out{.nodes = nodes, .gpus = gpus, .sm = sm};
   out.nvlink = gpus == 1 || looked.joined_by_nvlink();
   out.amd = machine.host.peer_access == PathType::sys;  // only AMD's sockets forward from GPU to GPU everywhere
-  out.arm = std::any_of(machine.cables.begin(), machine.cables.end(),
-                        [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::c2c; });
+  out.arm = has_chip_to_chip(machine);
   out.nvlinks = looked.nvlinks_of_a_pair();
   out.nvlinks_GBps = out.nvlinks * nvlink(sm, release);
   out.switched = gpus > 1 && out.nvlink && looked.has_switches();

@@ -106,7 +106,10 @@ bool knows_ll128(int sm, Release release);
 /// as the machine lets them (SYS). Users change it by NCCL_P2P_LEVEL and NCCL_P2P_DISABLE.
 PathType p2p_level(const Machine& machine, int gpus, Release release);
 
-/// What users say that decides what the search sees.
+/// True if NVLink-C2C joins CPUs to GPUs, as in Grace.
+bool has_chip_to_chip(const Machine& machine);
+
+/// Settings that affect the search, all of which users can change.
 struct SearchSettings {
   std::optional<PathType> p2p_level;  ///< else p2p_level()
   std::optional<PathType> gdr_level;  ///< else that of the release
@@ -114,9 +117,8 @@ struct SearchSettings {
   bool pxn = true;                    ///< not NCCL_PXN_DISABLE=1
 };
 
-/// What NCCL takes the first `gpus` GPUs of `nodes` such machines to be. `nic`: what payload can reach through each
-/// cable; the search takes the line rate that it belongs to, as NCCL reads it from the system. Not looked at on one
-/// node.
+/// The first `gpus` GPUs of `nodes` such machines, as NCCL's tuner sees them. `nic`: the payload rate of each cable; the
+/// search uses the line rate that belongs to it, which NCCL reads from the system. Ignored on one node.
 ///
 /// Channels are those of NCCL's search (topologies/nccl_search), with these differences. Speeds, and the rates of
 /// NVLink, are the release's; all else is as 2.30.7 has it. NICs do not join GPUs of one node, which NCCL would do

@@ -1,10 +1,10 @@
-// The channels that NCCL finds on a node: rings, trees, and the heads of NVLS.
+// The channels that fit on a node at one speed, as NCCL finds them: rings, trees, and the heads of NVLS.
 //
-// Source, described in our own words: NVIDIA/nccl 5067397c2676 (2.30.7) src/graph/search.cc, ncclTopoCompute and what
-// it calls.
+// Source, described in our own words: NVIDIA/nccl 5067397c2676 (2.30.7) src/graph/search.cc, ncclTopoSearchRec and
+// what it calls.
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <vector>
 
 #include "sim/topology/path_type.hpp"
@@ -32,33 +32,19 @@ struct FoundGraph {
   std::vector<FoundChannel> channels;
 };
 
-/// Speeds that the search tries, GB/s, the highest first.
-struct SearchSpeeds {
-  std::span<const double> inside, between;  ///< of one node; of several
+/// What is searched for (speeds, how far apart devices may be, whether all channels are alike) and the best found so
+/// far.
+struct Trial : FoundGraph {
+  int least = 1, most = 32;  ///< channels
+  int hops = 0;              ///< links of all channels; of equals fewer are better
 };
 
-/// When channels may leave a node by another NIC than they enter it by.
-enum class CrossNic {
-  never,                ///< NCCL_CROSS_NIC=0
-  always,               ///< NCCL_CROSS_NIC=1: any NIC
-  if_needed,            ///< the default: two and two channels, of which the second goes the way of the first back
-  if_needed_by_any_nic  ///< the default before 2.20
-};
+/// What is left of the steps if no better channels are possible.
+inline constexpr int no_better = -1;
 
-struct SearchAsked {
-  Pattern pattern = Pattern::ring;
-  int least_channels = 1, most_channels = 32;
-  CrossNic cross_nic = CrossNic::if_needed;
-  bool doubles_any = false;  ///< fast channels are doubled also if there are many, as up to 2.8
-};
-
-/// What NCCL's search finds. It lowers the speed step by step until as many channels as possible have room, depth first
-/// over the GPUs with what earlier channels left of every link; then it raises the speed again as far as they keep it.
-/// It counts its steps, so that it ends within a second also where it could go on; so does this one, and ends at the
-/// same step.
-///
-/// No channels: NVLS cannot be had. Rings and trees always have some: if none is found, one through the GPUs in order,
-/// at 0.1 GB/s.
-FoundGraph search_channels(const SeenNode& node, const SearchSpeeds& speeds, const SearchAsked& asked);
+/// Searches depth first over the GPUs, with the bandwidth that earlier channels left on each link. `best` is replaced
+/// whenever channels with more bandwidth fit. NCCL ends a search after a number of steps; this one ends at the same
+/// step. Returns how many of `steps` are left, or no_better.
+int search_channels(const SeenNode& node, const Trial& trial, int steps, Trial& best);
 
 }  // namespace ringsim::nccl

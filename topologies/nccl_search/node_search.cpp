@@ -1,11 +1,8 @@
 #include "topologies/nccl_search/node_search.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <map>
 #include <mutex>
+#include <utility>
 
 namespace ringsim::nccl {
 
@@ -35,13 +32,12 @@ SearchGraph with_names(const FoundGraph& found, SearchGraph::Id id, const SeenNo
 NodeSearch all_found(const SeenNode& node, const NodeAsked& asked) {
   NodeSearch out;
   SearchAsked what{.cross_nic = asked.cross_nic, .doubles_any = asked.doubles_any};
-  const FoundGraph ring = search_channels(node, asked.speeds, what);
+  const FoundGraph ring = search_graph(node, asked.speeds, what);
   what.pattern = Pattern::balanced_tree;
   what.least_channels = what.most_channels = static_cast<int>(ring.channels.size());
-  const FoundGraph tree = search_channels(node, asked.speeds, what);
+  const FoundGraph tree = search_graph(node, asked.speeds, what);
   what = {.pattern = Pattern::nvls, .most_channels = 64, .cross_nic = CrossNic::never};
-  if (asked.gpus.size() > 1)
-    out.nvls = with_names(search_channels(node, asked.speeds, what), SearchGraph::Id::nvls, node);
+  if (asked.gpus.size() > 1) out.nvls = with_names(search_graph(node, asked.speeds, what), SearchGraph::Id::nvls, node);
   out.ring = with_names(ring, SearchGraph::Id::ring, node);
   out.tree = with_names(tree, SearchGraph::Id::tree, node);
   const std::size_t both = std::min(out.ring.channels.size(), out.tree.channels.size());
@@ -53,34 +49,59 @@ NodeSearch all_found(const SeenNode& node, const NodeAsked& asked) {
   return out;
 }
 
-/// All that the search depends on.
-std::string key_of(const SeenNode& node, const NodeAsked& asked) {
-  std::string out =
-      fmt::format("{} {} {} {} {};", node.several_nodes, static_cast<int>(asked.cross_nic), asked.doubles_any,
-                  fmt::join(asked.speeds.inside, ","), fmt::join(asked.speeds.between, ","));
-  for (const SeenDevice& d : node.devices)
-    out += fmt::format("{} {} {} {} {} {} {} {} {} {} {};", static_cast<int>(d.kind), d.name, d.sm, d.dev, d.rate,
-                       d.adapter, d.port, d.intel, d.amd, d.host, d.gpudirect);
-  for (const SeenLink& l : node.links)
-    out += fmt::format("{} {} {} {};", l.from, l.to, static_cast<int>(l.type), l.rate);
-  return out +
-         fmt::format("{} {}", static_cast<int>(asked.options.p2p_level), static_cast<int>(asked.options.gdr_level));
+/// All that the search depends on: ways between devices follow from devices, links and options.
+struct Question {
+  std::vector<SeenDevice> devices;
+  std::vector<SeenLink> links;
+  SeenOptions options;
+  bool several_nodes;
+  std::vector<double> inside, between;  ///< speeds that are tried
+  CrossNic cross_nic;
+  bool doubles_any;
+  bool operator==(const Question&) const = default;
+};
+
+Question question_of(const SeenNode& node, const NodeAsked& asked) {
+  const auto& [inside, between] = asked.speeds;
+  return {node.devices,
+          node.links,
+          asked.options,
+          node.several_nodes,
+          {inside.begin(), inside.end()},
+          {between.begin(), between.end()},
+          asked.cross_nic,
+          asked.doubles_any};
 }
+
+/// What was found, as long as the process runs: the points of a sweep mostly ask the same.
+class Answers {
+ public:
+  std::shared_ptr<const NodeSearch> find(const Question& question) {
+    const std::lock_guard lock(guard_);
+    for (const auto& [asked, answer] : known_)
+      if (asked == question) return answer;
+    return nullptr;
+  }
+  void keep(Question question, std::shared_ptr<const NodeSearch> answer) {
+    const std::lock_guard lock(guard_);
+    known_.emplace_back(std::move(question), std::move(answer));
+  }
+
+ private:
+  std::mutex guard_;
+  std::vector<std::pair<Question, std::shared_ptr<const NodeSearch>>> known_;
+};
 
 }  // namespace
 
 std::shared_ptr<const NodeSearch> search_node(const Machine& machine, const NodeAsked& asked) {
-  static std::mutex guard;
-  static std::map<std::string, std::shared_ptr<const NodeSearch>> known;
+  static Answers answers;
   const SeenNode node(machine, asked.gpus, asked.nics, asked.nodes, asked.options);
-  const std::string key = key_of(node, asked);
-  {
-    const std::lock_guard lock(guard);
-    if (const auto found = known.find(key); found != known.end()) return found->second;
-  }
+  Question question = question_of(node, asked);
+  if (auto known = answers.find(question)) return known;
   auto out = std::make_shared<const NodeSearch>(all_found(node, asked));
-  const std::lock_guard lock(guard);
-  return known.emplace(key, std::move(out)).first->second;
+  answers.keep(std::move(question), out);
+  return out;
 }
 
 }  // namespace ringsim::nccl

@@ -7,7 +7,7 @@
 
 #include "topologies/formats/nccl_graph.hpp"
 #include "topologies/machines/machine.hpp"
-#include "topologies/nccl_search/channel_search.hpp"
+#include "topologies/nccl_search/graph_search.hpp"
 
 namespace ringsim::nccl {
 

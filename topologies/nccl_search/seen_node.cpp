@@ -107,7 +107,7 @@ class SeenNode::Builder {
     const auto found = std::find_if(nics_.begin(), nics_.end(), [&](const SeenNic& n) { return n.device == device; });
     return found == nics_.end() ? nullptr : &*found;
   }
-  /// What NCCL does not use is not there to it, nor are switches and CPUs that have nothing else below.
+  /// True for devices that NCCL uses, and for switches and CPUs with such a device below; NCCL ignores all others.
   bool is_kept(std::uint32_t d) const {
     if (taking_part_.contains(d) || nic_at(d) != nullptr) return true;
     const auto& below = tree_.place(d).below;

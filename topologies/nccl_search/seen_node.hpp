@@ -20,12 +20,13 @@ namespace ringsim::nccl {
 enum class SeenKind : std::uint8_t { gpu, pci, nvswitch, cpu, nic, net, board };
 inline constexpr std::size_t n_seen_kinds = 7;
 
-/// Rates in GB/s (10^9) are single precision as NCCL's are: what is left of a link after several channels, and so
-/// whether one more has room, depends on how sums are rounded.
+/// Rates are in GB/s (10^9), in single precision as in NCCL: rounding affects how much of a link several channels
+/// leave, and so whether another one fits.
 struct SeenLink {
   std::uint32_t from = 0, to = 0;  ///< index into SeenNode::devices
   PathType type = PathType::loc;   ///< loc, nvl, c2c, pix (PCIe), sys (between CPUs), net (a NIC's port)
   float rate = 0;
+  bool operator==(const SeenLink&) const = default;
 };
 
 struct SeenDevice {
@@ -44,6 +45,7 @@ struct SeenDevice {
   bool intel = false, amd = false, power = false;  ///< of a cpu
   std::uint32_t host = 0;                          ///< of a cpu: CPUs that cables join are of one host
   std::uint32_t nearest_gpu = 0;                   ///< of a net: number of the gpu that NCCL prefers for it, or no_gpu
+  bool operator==(const SeenDevice&) const = default;
 };
 inline constexpr std::uint32_t no_gpu = 0xFFFFFFFF;
 inline constexpr float unbounded_rate = 5000;   ///< within a device: NCCL's LOC_BW
@@ -56,7 +58,7 @@ struct SeenWay {
   PathType type = PathType::dir;  ///< dir: there is none
 };
 
-/// What users and releases decide.
+/// Settings of users, and defaults of releases.
 struct SeenOptions {
   PathType p2p_level = PathType::pxb;  ///< how far apart GPUs may be to write into each other's memory
   /// How far apart the machine's GPUs may be to do so: Host::peer_access. Over NVLink they always may.
@@ -65,6 +67,7 @@ struct SeenOptions {
   bool pxn = true;                     ///< NICs of other GPUs may be reached over NVLink to these
   bool nets_in_node = true;  ///< GPUs of a node may use NICs where these are faster (NCCL_NET_DISABLE_INTRA=0)
   double nvlink = 0;         ///< what a release takes one NVLink to have, GB/s; 0: as nvlink_bandwidth()
+  bool operator==(const SeenOptions&) const = default;
 };
 
 /// A NIC as NCCL has it: a device of the machine and the rate of its port, GB/s.
