@@ -10,6 +10,7 @@
 
 #include "scenarios/meaning/meaning_library.hpp"
 #include "topologies/nccl/nccl_variables.hpp"
+#include "topologies/nccl_search/node_search.hpp"
 #include "topologies/rccl/rccl_library.hpp"
 
 namespace ringsim::scenarios {
@@ -184,6 +185,22 @@ bool file_varies(const Scenario& scenario, std::string_view path) {
                      [&](const auto& varied) { return varied.first == path; });
 }
 
+/// NCCL would use NICs between GPUs of a node, unless users say that it does not.
+void warn_of_nics_in_node(const Json& written, const Blame& blame, Scenario& scenario) {
+  if (!scenario.library || !scenario.library->machine.search) return;
+  if (!scenario.library->machine.search->nics_join_gpus) return;
+  const Json& library = written["library"];
+  const char* name = "NCCL_NET_DISABLE_INTRA";
+  const bool is_off = library.is_object() && library.contains("env") && library["env"].contains(name) &&
+                      is_idle_at("1", library["env"][name]);
+  if (!is_off)
+    scenario.warnings.push_back(fmt::format(
+        "{}: NCCL would use NICs also between GPUs of one node, because they are faster than the link between "
+        "the CPU sockets; this is not modeled. The prediction is for NCCL_NET_DISABLE_INTRA=1; set it in "
+        "library.env if the machine has it",
+        blame.where("/library")));
+}
+
 /// NCCL's: what has no effect of its variables.
 void warn_of_nccl(const Canonical& canonical, const Json& written, const std::vector<LibraryUse>& uses,
                   const Blame& blame, Scenario& scenario) {
@@ -197,6 +214,7 @@ void warn_of_nccl(const Canonical& canonical, const Json& written, const std::ve
   if (env.contains("NCCL_CROSS_NIC") && !of_file && !decides && !file_varies(scenario, "library.env.NCCL_CROSS_NIC"))
     warn("/library/env/NCCL_CROSS_NIC", "NCCL finds the same channels without it");
   if (env.contains("NCCL_BUFFSIZE")) warn("/library/env/NCCL_BUFFSIZE", "it is not modeled");
+  warn_of_nics_in_node(written, blame, scenario);
   warn_of_other_variables(written, uses, blame, scenario);
   warn_of_releases(env, canonical["library"]["version"], blame, scenario);
   if (uses.empty()) return;

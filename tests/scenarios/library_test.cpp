@@ -297,6 +297,17 @@ TEST_CASE("a thread that calls several GPUs launches later, and what is not mode
   CHECK(has(without.warnings.front(), "/harness: it has no effect"));
 }
 
+TEST_CASE("NICs that NCCL would use between GPUs of a node cause a warning, unless NCCL_NET_DISABLE_INTRA is 1") {
+  const std::string two = R"({"version": 1, "library": "nccl", "topology": {"kind": "cluster", "node": "a100-pcie",
+      "nodes": 2, "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "150 ns"}}},
+      "collective": {"op": "all_reduce", "bytes": "64 MiB"}})";
+  REQUIRE(point(two).warnings.size() == 1);
+  CHECK(has(point(two).warnings.front(), "s.json: /library: NCCL would use NICs also between GPUs of one node"));
+  CHECK(point(two, {"library.env.NCCL_NET_DISABLE_INTRA=1"}).warnings.empty());
+  CHECK(point(two, {"library.env.NCCL_NET_DISABLE_INTRA=0"}).warnings.size() == 2);  // and that it is not modeled
+  CHECK(point(two, {"topology.node=dgx-a100"}).warnings.empty());
+}
+
 TEST_CASE("a variable of what the library has not chosen changes nothing, which is said") {
   const std::string two_hgx_h100 = R"({"version": 1,
     "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 2,

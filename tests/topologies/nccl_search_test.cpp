@@ -143,26 +143,22 @@ TEST_CASE("without PXN a GPU does not send over the NVLink of another to a NIC t
   Machine machine = node_preset("hgx-b300");
   const auto farthest = [&](bool pxn) {
     const SearchSettings settings{.cross_nic = 0, .pxn = pxn};
-    return tuner_machine(machine, 8, 2, Bandwidth{96'000'000'000}, Release::v2_29_7, settings).search->ring.type_between;
+    return tuner_machine(machine, 8, 2, Bandwidth{96'000'000'000}, Release::v2_29_7, settings)
+        .search->ring.type_between;
   };
   CHECK(farthest(true) == PathType::pxn);
   CHECK(farthest(false) > PathType::pxn);
 }
 
-TEST_CASE("parts of a node that NICs join faster than its CPUs are nodes of their own to NCCL") {
-  // Two sockets of 10 GB/s, each with a HDR NIC on the PCIe switch of its four GPUs.
-  const Machine machine = node_preset("a100-pcie");
-  std::vector<std::string> gpus;
-  std::vector<SeenNic> nics;
-  for (std::uint32_t d = 0; d < machine.devices.size(); ++d) {
-    if (machine.devices[d].kind == NodeKind::gpu) gpus.push_back(machine.devices[d].name);
-    if (machine.devices[d].port) nics.push_back({d, 25});
-  }
-  CHECK(SeenNode(machine, gpus, nics, 1, {}).parts == 2);
-  CHECK(SeenNode(machine, gpus, nics, 1, {}).several_nodes);
-  CHECK(SeenNode(machine, gpus, nics, 1, {.nets_in_node = false}).parts == 1);
-  for (SeenNic& nic : nics) nic.rate = 9;
-  CHECK(SeenNode(machine, gpus, nics, 1, {}).parts == 1);
+TEST_CASE(
+    "the search tells where NCCL would use NICs between GPUs of a node, which is where they are faster than the CPUs") {
+  // Two sockets joined at 10 GB/s, each with a NIC on the PCIe switch of its four GPUs.
+  const auto of = [](Bandwidth nic) {
+    return tuner_machine(node_preset("a100-pcie"), 8, 2, nic, Release::v2_30_7).search->nics_join_gpus;
+  };
+  CHECK(of(Bandwidth{25'000'000'000}));
+  CHECK_FALSE(of(Bandwidth{5'000'000'000}));
+  CHECK_FALSE(found("hgx-h100", 8, 2).nics_join_gpus);  // NVLink is faster
 }
 
 }  // namespace nccl_search_test

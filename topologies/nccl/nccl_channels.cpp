@@ -378,7 +378,6 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
                    .peer_access = machine.host.peer_access,
                    .gdr_level = settings.gdr_level.value_or(release >= Release::v2_27 ? PathType::p2c : PathType::pxb),
                    .pxn = settings.pxn && release >= Release::v2_12,
-                   .nets_in_node = false,
                    .nvlink = nvlink(sm, release)};
   asked.speeds = {speeds_inside(sm, release), speeds_between(sm, release)};
   const CrossNic if_needed = release >= Release::v2_20 ? CrossNic::if_needed : CrossNic::if_needed_by_any_nic;

@@ -117,8 +117,8 @@ struct SearchSettings {
   bool pxn = true;                    ///< not NCCL_PXN_DISABLE=1
 };
 
-/// The first `gpus` GPUs of `nodes` such machines, as NCCL's tuner sees them. `nic`: the payload rate of each cable; the
-/// search uses the line rate that belongs to it, which NCCL reads from the system. Ignored on one node.
+/// The first `gpus` GPUs of `nodes` such machines, as NCCL's tuner sees them. `nic`: the payload rate of each cable;
+/// the search uses the line rate that belongs to it, which NCCL reads from the system. Ignored on one node.
 ///
 /// Channels are those of NCCL's search (topologies/nccl_search), with these differences. Speeds, and the rates of
 /// NVLink, are the release's; all else is as 2.30.7 has it. NICs do not join GPUs of one node, which NCCL would do

@@ -173,7 +173,7 @@ constexpr OtherVariable variables[] = {
     {"NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS", "how memory is allocated and registered"},
     {"NCCL_NET", "the network that NCCL uses", true, "IB"},
     {"NCCL_NETDEVS_POLICY", "the number of NICs per GPU", true, "AUTO", "use NCCL_IB_HCA to choose NICs"},
-    {"NCCL_NET_DISABLE_INTRA", "no network transfers between the GPUs of a node", true},
+    {"NCCL_NET_DISABLE_INTRA", "no network transfers between the GPUs of a node", true, "1"},
     {"NCCL_NET_FORCE_FLUSH", "a flush after each receive", true, "0"},
     {"NCCL_NET_FORCE_MERGE", "which NICs form one device", true},
     {"NCCL_NET_GDR_MLOPART", "GPUDirect for GPU partitions", true},

@@ -31,6 +31,7 @@ SearchGraph with_names(const FoundGraph& found, SearchGraph::Id id, const SeenNo
 
 NodeSearch all_found(const SeenNode& node, const NodeAsked& asked) {
   NodeSearch out;
+  out.nics_join_gpus = node.nics_join_gpus;
   SearchAsked what{.cross_nic = asked.cross_nic, .doubles_any = asked.doubles_any};
   const FoundGraph ring = search_graph(node, asked.speeds, what);
   what.pattern = Pattern::balanced_tree;

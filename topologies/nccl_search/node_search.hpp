@@ -13,6 +13,7 @@ namespace ringsim::nccl {
 
 struct NodeSearch {
   SearchGraph ring, tree, nvls;  ///< of NVLS no channels where it cannot be had
+  bool nics_join_gpus = false;   ///< as of SeenNode
 };
 
 struct NodeAsked {

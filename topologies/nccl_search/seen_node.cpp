@@ -369,19 +369,7 @@ SeenNode::SeenNode(const Machine& machine, const std::vector<std::string>& gpus,
     : options_(options) {
   Builder(*this, machine, gpus, nics).build();
   find_ways();
-  const std::vector<std::uint32_t> part = parts_of_gpus();
-  parts = static_cast<int>(std::set<std::uint32_t>(part.begin(), part.end()).size());
-  if (parts > 1) {
-    const auto& all = of_kind(SeenKind::gpu);
-    const auto first =
-        std::find_if(all.begin(), all.end(), [&](std::uint32_t gpu) { return devices[gpu].name == gpus.front(); });
-    const std::uint32_t own = part[static_cast<std::size_t>(first - all.begin())];
-    std::vector<bool> keep;
-    for (const std::uint32_t p : part) keep.push_back(p == own);
-    keep_gpus(keep);
-    find_ways();
-  }
-  several_nodes = nodes > 1 || parts > 1;
+  several_nodes = nodes > 1;
 }
 
 int SeenNode::least_sm() const {

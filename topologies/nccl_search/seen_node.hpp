@@ -65,8 +65,7 @@ struct SeenOptions {
   PathType peer_access = PathType::sys;
   PathType gdr_level = PathType::p2c;  ///< how far apart GPU and NIC may be to exchange data directly
   bool pxn = true;                     ///< NICs of other GPUs may be reached over NVLink to these
-  bool nets_in_node = true;  ///< GPUs of a node may use NICs where these are faster (NCCL_NET_DISABLE_INTRA=0)
-  double nvlink = 0;         ///< what a release takes one NVLink to have, GB/s; 0: as nvlink_bandwidth()
+  double nvlink = 0;                   ///< what a release takes one NVLink to have, GB/s; 0: as nvlink_bandwidth()
   bool operator==(const SeenOptions&) const = default;
 };
 
@@ -87,9 +86,9 @@ class SeenNode {
   std::vector<SeenDevice> devices;
   std::vector<SeenLink> links;
   bool several_nodes = false;  ///< channels begin and end at NICs
-  /// Parts of the node that only NICs join, as NCCL has it: it takes each for a node. That of the first of `gpus` is
-  /// seen here.
-  int parts = 1;
+  /// NCCL would also send between some of the GPUs by NICs, and take what these join for nodes. The ways here do not
+  /// lead over NICs, as with NCCL_NET_DISABLE_INTRA=1.
+  bool nics_join_gpus = false;
   int hosts = 1;
 
   std::size_t count(SeenKind kind) const { return of_kind(kind).size(); }
@@ -120,8 +119,6 @@ class SeenNode {
   std::uint32_t gpu_of(std::size_t net) const;
   void relabel_chip_to_chip();
   void route_nets();
-  std::vector<std::uint32_t> parts_of_gpus() const;
-  void keep_gpus(const std::vector<bool>& keep);
   SeenWay& way_(std::uint32_t from, std::uint32_t to) { return ways_[from * devices.size() + to]; }
   SeenWay& way_(SeenKind from, std::size_t i, SeenKind to, std::size_t j) {
     return way_(device_of(from, i), device_of(to, j));

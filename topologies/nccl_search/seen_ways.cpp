@@ -82,8 +82,7 @@ void SeenNode::find_ways() {
     for (std::size_t p = 0; p < gpus; ++p) {
       bool relayed = false;
       const bool direct = peers(p, g, &relayed);
-      if (p != g && options_.nets_in_node && nics_are_faster(p, g) && !(direct && relayed))
-        way_(SeenKind::gpu, p, SeenKind::gpu, g).type = PathType::net;
+      nics_join_gpus = nics_join_gpus || (p != g && nics_are_faster(p, g) && !(direct && relayed));
     }
   }
   relabel_chip_to_chip();
@@ -230,33 +229,6 @@ void SeenNode::route_nets() {
     }
   }
   for (std::size_t n = 0; n < count(SeenKind::net); ++n) at(SeenKind::net, n).nearest_gpu = gpu_of(n);
-}
-
-/// For each gpu the least number of those that it reaches other than by NICs.
-std::vector<std::uint32_t> SeenNode::parts_of_gpus() const {
-  std::vector<std::uint32_t> part;
-  for (std::uint32_t g = 0; g < count(SeenKind::gpu); ++g) {
-    part.push_back(g);
-    for (std::uint32_t p = 0; p < g; ++p)
-      if (way(SeenKind::gpu, g, SeenKind::gpu, p).type < PathType::net) part[g] = std::min(part[g], part[p]);
-  }
-  return part;
-}
-
-/// Takes gpus out; their boards stay.
-void SeenNode::keep_gpus(const std::vector<bool>& keep) {
-  std::vector<std::uint32_t>& gpus = by_kind_[static_cast<std::size_t>(SeenKind::gpu)];
-  std::vector<std::uint32_t> kept;
-  for (std::size_t g = 0; g < gpus.size(); ++g) {
-    if (keep[g]) {
-      devices[gpus[g]].number = static_cast<std::uint32_t>(kept.size());
-      kept.push_back(gpus[g]);
-      continue;
-    }
-    std::erase_if(devices[devices[gpus[g]].board].links, [&](std::uint32_t l) { return links[l].to == gpus[g]; });
-    devices[gpus[g]].links.clear();
-  }
-  gpus = kept;
 }
 
 }  // namespace ringsim::nccl
