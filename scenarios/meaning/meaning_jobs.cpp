@@ -140,7 +140,8 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
   }
 }
 
-/// A barrier moves no data, and a file says itself how data moves: neither is divided, nor put into other buffers.
+/// A barrier moves no data, and is not divided. A file says itself on which channels data moves and in which buffers; it
+/// can be run on one piece after the other, as MSCCL does with its algorithms.
 /// `said` is the collective as written: the canonical form leaves out an in_place that asks for nothing new.
 void check_pieces(const Job& job, const Json& said, const std::string& pointer, const Blame& blame) {
   const CollectiveRequest& request = job.request;
@@ -148,10 +149,10 @@ void check_pieces(const Job& job, const Json& said, const std::string& pointer, 
   if (!is_file && request.op != CollectiveOp::barrier) return;
   const auto refuse = [&](const std::string& place, const std::string& expected) {
     blame.fail(place, fmt::format("expected {}, found {}", expected, is_file ? "a schedule from a file" : "a barrier"),
-               is_file ? "a schedule file defines its own channels, pieces and buffers" : "a barrier moves no data");
+               is_file ? "a schedule file defines its own channels and buffers" : "a barrier moves no data");
   };
   if (request.channels > 1) refuse("/transport/channels", "several channels only for a collective that can be divided");
-  if (request.chunk) refuse("/transport/chunk", "a chunk only for a collective that can be divided");
+  if (request.chunk && !is_file) refuse("/transport/chunk", "a chunk only for a collective that can be divided");
   if (said.contains("in_place"))
     refuse(pointer + "/in_place", "in_place only for a collective that can use other buffers");
 }

@@ -278,6 +278,7 @@ LibraryCall call_of(const Decision& decision, CollectiveOp op, const Decider& by
   if (out.graph && out.transport.nics == Transport::Nics::per_channel)
     out.transport.channel_nics = std::make_shared<const ChannelNics>(nccl::nics_of(*out.graph, out.channels));
   out.launch = Picoseconds{transport["launch"].get<std::int64_t>()} + decision.costs.once;
+  out.starts_channels = by.gpu.value("launch_channel", std::int64_t{0}) > 0;
   out.own_pass = decision.own_pass;
   out.reached = {decision.costs.nvlink, decision.costs.pcie, decision.costs.network};
   out.channel = decision.costs.channel;

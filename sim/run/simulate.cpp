@@ -572,7 +572,7 @@ class Run final : public OperationEnds {
               "requires: a connection has {} slots of {}, and at {} us all ranks wait for each other",
               protocol.name, format(largest), schedule_.algorithm, protocol.slots, format(protocol.slot),
               microseconds(engine_.now().time_since_epoch())),
-          "cut the message into smaller chunks, or use smaller sizes");
+          "cut the buffer into smaller pieces with transport.chunk, or use smaller sizes");
     }
     for (LaneNumber lane = 0; lane < lanes_.n_lanes(); ++lane)
       if (!lanes_.is_through(lane))

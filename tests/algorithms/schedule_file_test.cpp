@@ -64,6 +64,21 @@ TEST_CASE("a scenario times a schedule from a file; the chain of three takes fiv
   CHECK(p.proof.by == Proof::By::all_ranks);
 }
 
+TEST_CASE("a schedule from a file runs on one piece of the buffer after the other if a chunk is set, as MSCCL does") {
+  // Halves of 3 kB take 1.3 us a hop by themselves. The second half goes up the chain while the first comes down, so
+  // that they share both directions of the middle rank's cable: two of the six hops in a row take 1.6 us.
+  const Scenario halves = ScenarioFile::load(scenario("chain-3.xml"), {"transport.chunk=3 kB"}).point(0);
+  CHECK(predict(halves).time == 4 * Picoseconds{1'300'000} + 2 * Picoseconds{1'600'000});
+  // The pair sends ahead of its receiver, so what it sends has to fit into the slots of the protocol.
+  const std::string pair = scenario("pair-2.xml", "all_reduce", 2, "16 MiB");
+  const auto in_pieces = [&](const char* chunk) {
+    return predict(ScenarioFile::load(pair, {"transport.protocol=simple", std::string("transport.chunk=") + chunk})
+                       .point(0));
+  };
+  CHECK_THROWS_AS(in_pieces("16 MiB"), InputError);  // messages of 8 MiB, and 8 slots of 512 KiB
+  CHECK(in_pieces("1 MiB").proof.by == Proof::By::all_ranks);
+}
+
 TEST_CASE("a job may also take a schedule from a file, and is refused if the file does something else") {
   const std::string copy = temporary_file("job.xml", text_of("chain-3.xml"));
   const auto with_job = [&](const char* op) {

@@ -612,6 +612,8 @@ TEST_CASE("a start of each channel comes on top of the launch, for all but the f
   slow.emplace_back("devices.gpu.launch_channel=1.3 us");
   const int blocks = point(one_dgx_a100, ring).library.value().call.plan.launched;
   CHECK(blocks == 24);  // twice the 12 rings that the search finds
+  CHECK_FALSE(point(one_dgx_a100, ring).library.value().call.starts_channels);
+  CHECK(point(one_dgx_a100, slow).library.value().call.starts_channels);
   CHECK(predicted(one_dgx_a100, slow).time - predicted(one_dgx_a100, ring).time == (blocks - 1) * 1'300'000_ps);
   slow.emplace_back("library.env.NCCL_MAX_NCHANNELS=1");
   Overrides one = ring;

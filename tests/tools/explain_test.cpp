@@ -362,6 +362,24 @@ TEST_CASE("a change of one's own is run, and if it does nothing the reason is sa
   CHECK(has(command("explain", file, own).out, "this change does nothing because the scenario already has this"));
 }
 
+TEST_CASE("a faster link that makes a collective slower is told from one that changes NCCL's decision") {
+  // Eight rings, of which two share each adapter's switch. Words that NVLink brings earlier share it with others.
+  const std::string file = temporary_file("pair.json", R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 2,
+                 "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "150 ns"}}},
+    "library": "nccl", "collective": {"op": "all_reduce", "bytes": "16 MiB"}})");
+  const json document = explained(file, {});
+  const double base = document["time_us"].get<double>();
+  const json* faster = what_if(document, "nvlink 10 % faster");
+  REQUIRE(faster != nullptr);
+  REQUIRE((*faster)["time_us"].get<double>() > 1.001 * base);
+  CHECK(faster->value("plan", "") == "");
+  const std::string out = command("explain", file, {}).out;
+  CHECK(has(out, "nvlink 10 % faster"));
+  CHECK(has(out, "slower, because messages that start earlier meet others on links that"));
+  CHECK_FALSE(has(command("explain", temporary_file("star.json", star), {}).out, "slower, because"));
+}
+
 TEST_CASE("a change after which NCCL decides otherwise says so, in its line and in the advice") {
   const std::string file = temporary_file("polaris.json", polaris);
   const Words own{"--whatif", "library.env.NCCL_ALGO=Tree", "--whatif", "library.env.NCCL_MAX_NCHANNELS=1",

@@ -57,6 +57,20 @@ TEST_CASE("the trees of a star are written, and run in the time that is printed,
   CHECK(nlohmann::json::parse(run.out).at("results").at(0).at("time_us") == 3002.0);
 }
 
+TEST_CASE("a scenario whose schedule is to be made needs no algorithm, and may name one or a library by --set") {
+  const std::string open = temporary_file("open.json", R"({
+    "version": 1, "name": "four",
+    "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": "all_gather", "bytes": "20 MB"}})");
+  const Outcome made = run_command({"synthesize", open, "--set", "collective.bytes=40 MB"});
+  CHECK(made.code == 0);
+  CHECK(made.out == run_command({"synthesize", four_ports()}).out);
+  const Outcome library = run_command({"synthesize", box_of_eight(), "--set", "collective.algorithm=null", "--set",
+                                       "collective.op=all_reduce", "--set", "library=nccl"});
+  CHECK(library.code == 3);
+  CHECK(has(library.err, "cannot be combined with synthesis"));
+}
+
 TEST_CASE("for a machine by name the printed command names the file as it is typed, and leaves out the library") {
   const std::string file = next_to(four_ports(), "ring.json");
   const Outcome made =

@@ -237,9 +237,9 @@ TEST_CASE("options of other programs are answered with those of this one") {
 TEST_CASE("list alone lists the lists, and machines, gpus and clusters are nodes") {
   const Outcome lists = run_command({"list"});
   CHECK(lists.code == 0);
-  CHECK(count(lists.out, "\n") == 11);
+  CHECK(count(lists.out, "\n") == 12);
   for (const char* name :
-       {"algorithms", "topologies", "nodes", "models", "regimes", "comparison", "columns", "costs", "all"})
+       {"algorithms", "topologies", "nodes", "models", "regimes", "workloads", "comparison", "columns", "costs", "all"})
     CHECK(has(lists.out, fmt::format("\n  {} ", name)));
   CHECK(has(lists.out, fmt::format("  nodes       {} machines", preset_names().size())));
   const std::string nodes = run_command({"list", "nodes"}).out;

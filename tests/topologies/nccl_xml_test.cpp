@@ -11,6 +11,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/topology/routes.hpp"
+#include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/machines.hpp"
@@ -104,6 +105,10 @@ TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user 
               "scenario's topology)",
               "skeleton.xml: no NVLinks between the GPUs are listed, so none are assumed, unless --nvlink dgx-a100 of "
               "`topology import` (\"nvlink\" of a scenario's topology) names a machine that has them"}));
+  // Of the machines with eight GPUs that have NVLinks, the usual one with that GPU.
+  const Lines h100 = import_sample("skeleton.xml", {.gpu = "H100", .nic = users_nic}).warnings;
+  REQUIRE(h100.size() == 1);
+  CHECK(test::has(h100[0], "unless --nvlink hgx-h100 of"));
   CHECK_FALSE(device(bare, "nic0").port);
   CHECK(device(bare, "gpu0").attributes.at("busid") == "0001:00:00.0");
   CHECK(device(bare, "gpu2").attributes.at("busid") == "0003:00:00.0");

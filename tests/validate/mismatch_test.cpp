@@ -265,10 +265,11 @@ TEST_CASE("a row that is faster than the bound is said to prove the bound wrong,
 }
 
 TEST_CASE("old releases start channels one by one, which is said if it matters and the file may be of one") {
-  const auto starts = [](int blocks, double measured_us, const std::string& release) {
+  const auto starts = [](int blocks, double measured_us, const std::string& release, bool is_modeled = false) {
     ComparedRow each = row(1_MiB, 44, measured_us);
     each.scenario.library = LibraryRun{};
     each.scenario.library->call.plan.launched = blocks;
+    each.scenario.library->call.starts_channels = is_modeled;
     return mismatches_of(std::vector<ComparedRow>{each}, release).at(0).starts;
   };
   CHECK(starts(24, 84, "") ==
@@ -277,6 +278,7 @@ TEST_CASE("old releases start channels one by one, which is said if it matters a
   CHECK(starts(24, 84, "2.8.4") == starts(24, 84, ""));
   CHECK(starts(24, 84, "2.18.3") == "");
   CHECK(starts(1, 84, "") == "");
+  CHECK(starts(24, 84, "2.8.4", true) == "");  // the prediction has them
   CHECK(starts(24, 184, "") == "");  // a fifth of what is missing
 }
 

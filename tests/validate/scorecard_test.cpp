@@ -120,6 +120,21 @@ TEST_CASE("a table of a release that is not modeled is scored only if its scenar
         "\"nccl\", four.json predicts 2.30.7, with a warning");
 }
 
+TEST_CASE("other costs of NCCL's kernels hold for the tables of NCCL, and leave those of RCCL as they are") {
+  const std::string costs = test::temporary_file("slow.json", R"({"hopper.launch": 104.7})");
+  const auto row = [&](const char* machine, const char* library, std::vector<std::string> set) {
+    const std::string scenario = R"({"version": 1, "topology": {"kind": "cluster", "nodes": 1, "node": ")" +
+                                 std::string(machine) + R"("}, "library": ")" + library +
+                                 R"(", "collective": {"op": "all_reduce", "bytes": "1 B"}})";
+    const std::string csv = "# collective: all_reduce\n# ranks: 8\n# library: " + std::string(library) +
+                            " 2.21.5\nbytes,time_us\n1024,30\n";
+    return score(published(csv, scenario), predict_all, {.set = std::move(set)}).rows.at(0).of(Model::library)->us;
+  };
+  const std::vector<std::string> slow{"library.costs=\"" + costs + "\""};
+  CHECK(row("hgx-h100", "nccl", slow) - row("hgx-h100", "nccl", {}) == doctest::Approx(100));  // 4.7 us otherwise
+  CHECK(row("mi300x", "rccl", slow) == row("mi300x", "rccl", {}));
+}
+
 TEST_CASE("every other row is predicted from a line through the rest, and only rows that count are fitted") {
   // Odd rows lie on 10 us + p/1 GB/s, even ones take twice as long; the fifth does not count.
   const ScoredTable table = score(

@@ -8,6 +8,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "algorithms/training/regimes.hpp"
+#include "scenarios/fields/workload_files.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/run/protocol.hpp"
 #include "sim/text/json.hpp"
@@ -27,7 +28,20 @@ namespace ringsim::tools {
 
 namespace {
 
-enum class What { lists, all, algorithms, topologies, nodes, models, regimes, comparison, columns, costs, keys };
+enum class What {
+  lists,
+  all,
+  algorithms,
+  topologies,
+  nodes,
+  models,
+  regimes,
+  workloads,
+  comparison,
+  columns,
+  costs,
+  keys
+};
 enum class ListFormat { text, json };
 
 struct ListArguments {
@@ -43,19 +57,22 @@ void declare(Options& options, ListArguments& list) {
        {"nodes", What::nodes},
        {"models", What::models},
        {"regimes", What::regimes},
+       {"workloads", What::workloads},
        {"comparison", What::comparison},
        {"columns", What::columns},
        {"costs", What::costs},
        {"keys", What::keys},
        {"all", What::all}},
-      list.what, "one of algorithms, topologies, nodes, models, regimes, comparison, columns, costs, keys, all");
+      list.what,
+      "one of algorithms, topologies, nodes, models, regimes, workloads, comparison, columns, costs, keys, all");
   what.aliases = {
-      {"machines", "nodes"},      {"machine", "nodes"},        {"gpus", "nodes"},       {"gpu", "nodes"},
-      {"clusters", "nodes"},      {"presets", "nodes"},        {"servers", "nodes"},    {"node", "nodes"},
-      {"instances", "nodes"},     {"algorithm", "algorithms"}, {"algos", "algorithms"}, {"fabrics", "topologies"},
-      {"topology", "topologies"}, {"networks", "models"},      {"protocols", "models"}, {"routings", "models"},
-      {"training", "regimes"},    {"regime", "regimes"},       {"fields", "keys"},      {"key", "keys"},
-      {"settings", "keys"}};
+      {"machines", "nodes"},        {"machine", "nodes"},        {"gpus", "nodes"},       {"gpu", "nodes"},
+      {"clusters", "nodes"},        {"presets", "nodes"},        {"servers", "nodes"},    {"node", "nodes"},
+      {"instances", "nodes"},       {"algorithm", "algorithms"}, {"algos", "algorithms"}, {"fabrics", "topologies"},
+      {"topology", "topologies"},   {"networks", "models"},      {"protocols", "models"}, {"routings", "models"},
+      {"training", "regimes"},      {"regime", "regimes"},       {"fields", "keys"},      {"key", "keys"},
+      {"settings", "keys"},         {"workload", "workloads"},   {"cards", "workloads"},  {"dnns", "workloads"},
+      {"transformers", "workloads"}};
   what.required = false;
   what.fallback = "the available lists";
   options
@@ -144,6 +161,33 @@ Listed regime_list() {
   return list;
 }
 
+/// What there is to train: models described by their layers, or cards of transformers.
+Listed workload_list() {
+  Listed list{"workloads", "Workloads: models to train, for training.workload", {}};
+  for (const auto& [name, text] : scenarios::workload_files()) {
+    const Json file = parse_json(text, name);
+    std::string summary;
+    if (file.contains("transformer")) {
+      const Json& card = file["transformer"];
+      summary = fmt::format("transformer: {} layers, hidden size {}, sequence {}", card["layers"].get<std::int64_t>(),
+                            card["hidden"].get<std::int64_t>(), file["sequence"].get<std::int64_t>());
+    } else {
+      std::int64_t layers = 0, parameters = 0;
+      for (const Json& layer : file["layers"]) {
+        const std::int64_t times = layer.value("times", std::int64_t{1});
+        layers += times;
+        for (const Json& tensor : layer["tensors"]) parameters += times * tensor.get<std::int64_t>();
+      }
+      summary = fmt::format("{} layers, {:.1f} M parameters; sample: {}", layers, static_cast<double>(parameters) / 1e6,
+                            file["sample"].get<std::string>());
+    }
+    Json one = entry(name, summary);
+    one["source"] = file["source"];
+    list.entries.push_back(std::move(one));
+  }
+  return list;
+}
+
 Listed column_list() {
   Listed list{"columns", "Columns of a result", {}};
   for (const Column& column : result_columns()) {
@@ -218,6 +262,7 @@ std::vector<Listed> lists_of(What what) {
   if (wanted(What::models))
     for (Listed& list : model_lists()) lists.push_back(std::move(list));
   if (wanted(What::regimes)) lists.push_back(regime_list());
+  if (wanted(What::workloads)) lists.push_back(workload_list());
   if (what == What::columns) lists.push_back(column_list());
   if (what == What::costs) lists.push_back(cost_list());
   if (what == What::keys) lists.push_back(key_list());
@@ -248,11 +293,12 @@ std::string list_of_lists() {
       {"nodes", fmt::format("{} machines, with aliases such as cloud instance types and GPU names", n(preset_names()))},
       {"models", fmt::format("the network models, the routings and {} protocols", n(protocols()))},
       {"regimes", fmt::format("{} ways to train on several GPUs", n(regimes()))},
+      {"workloads", fmt::format("{} models to train", n(scenarios::workload_files()))},
       {"comparison", "all algorithms compared on the same five machines, as Markdown"},
       {"columns", fmt::format("the {} columns of results, as Markdown", n(result_columns()))},
       {"costs", "the costs of NCCL's kernels, as Markdown"},
       {"keys", fmt::format("{} scenario keys, as paths for --set", n(scenario_keys()))},
-      {"all", "the first five lists, one after another"}};
+      {"all", "the first six lists, one after another"}};
   return "Lists; print one with `ringsim list NAME`\n" + definitions(lines, width_of(lines));
 }
 
@@ -270,6 +316,7 @@ std::string details_of(const Json& one) {
     return fmt::format("\ndata sent: {}\ncomputes: {}\nsource: {}", one["travels"].get<std::string>(),
                        one["computes"].get<std::string>(), one["source"].get<std::string>());
   if (!one.contains("source")) return "";
+  if (!one.contains("collectives")) return fmt::format("\nsource: {}", one["source"].get<std::string>());
   std::vector<std::string> parameters;
   for (const Json& parameter : one["parameters"]) {
     std::string text = parameter["name"];
@@ -332,7 +379,7 @@ int execute(const SchemaArguments&) {
 Command list_command() {
   return {.name = "list",
           .group = Group::look,
-          .summary = "List algorithms, topologies, nodes, models, regimes, scenario keys",
+          .summary = "List algorithms, topologies, nodes, models, regimes, workloads, scenario keys",
           .example = "ringsim list algorithms",
           .details =
               "Without WHAT, prints the names of the lists, or with --format json all lists except comparison, "

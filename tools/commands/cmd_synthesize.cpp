@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/figures.hpp"
+#include "sim/text/json.hpp"
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/command_line/input.hpp"
@@ -226,6 +229,21 @@ void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenar
   say(fmt::format("ringsim: wrote {} to {}; run it with\n  {}\n", name, arguments.output, command));
 }
 
+/// The changes of a scenario. What is synthesized is the scenario's collective, so that its algorithm may be left out;
+/// a scenario needs one.
+std::vector<std::string> set_of(const SynthesizeArguments& arguments, const ScenarioText& input) {
+  std::vector<std::string> set = arguments.set;
+  const auto is_set = [&](std::string_view key) {
+    return std::any_of(set.begin(), set.end(), [&](const std::string& each) { return each.starts_with(key); });
+  };
+  const Json scenario = parse_json(input.text, input.name);
+  const auto is_absent = [&](const char* pointer) { return !scenario.contains(Json::json_pointer(pointer)); };
+  if (is_absent("/collective/algorithm") && is_absent("/library") && !is_set("collective.algorithm=") &&
+      !is_set("collective=") && !is_set("library"))
+    set.emplace_back("collective.algorithm=ring");
+  return set;
+}
+
 int execute(const SynthesizeArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<Output> file;
@@ -233,7 +251,7 @@ int execute(const SynthesizeArguments& arguments) {
     file.emplace(arguments.output);
   }
   const ScenarioText input = read_input(arguments.scenario, arguments.machine, {.algorithms = {"ring"}});
-  const ScenarioFile scenarios = ScenarioFile::parse(input.text, input.name, arguments.set);
+  const ScenarioFile scenarios = ScenarioFile::parse(input.text, input.name, set_of(arguments, input));
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });

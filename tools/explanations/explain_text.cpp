@@ -321,6 +321,20 @@ std::string idle_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   return text;
 }
 
+/// Faster links that make it slower though a library, if any, decides alike.
+std::string slower_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
+  std::vector<std::string> slower;
+  for (const WhatIf& each : what_ifs)
+    if (each.of == WhatIf::Of::link_class && each.result && each.plan.empty() &&
+        change_of(each, result) > next_to_nothing)
+      slower.push_back(each.label);
+  if (slower.empty()) return "";
+  return wrapped(fmt::format("{}: slower, because messages that start earlier meet others on links that they share, "
+                             "and the critical path waits for those",
+                             fmt::join(slower, ", "))) +
+         '\n';
+}
+
 std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
   const std::vector<const WhatIf*> all = ranked(what_ifs, result);
   if (all.empty()) return "";
@@ -338,7 +352,7 @@ std::string what_if_text(const Result& result, const std::vector<WhatIf>& what_i
   }
   for (const WhatIf& each : what_ifs)
     if (!each.refused.empty()) notes += wrapped(fmt::format("{}: refused: {}", each.label, each.refused)) + '\n';
-  notes = plans_text(all) + notes;
+  notes = plans_text(all) + slower_text(result, what_ifs) + notes;
   if (!unchanged.empty()) notes = wrapped("These changes have no effect: " + unchanged) + '\n' + notes;
   return "\nSimulated again with one change:\n" + (table.size() > 0 ? table.fitted() : "") + notes;
 }

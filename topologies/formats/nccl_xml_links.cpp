@@ -10,6 +10,7 @@
 #include "topologies/formats/nccl_rules.hpp"
 #include "topologies/formats/nccl_xml_reader.hpp"
 #include "topologies/machines/device_words.hpp"
+#include "topologies/machines/preset_names.hpp"
 
 namespace ringsim::nccl {
 
@@ -46,11 +47,31 @@ class LinkReader {
     } else if (!has_links_ && gpus_.size() > 1) {
       import_.machine.warnings.push_back(fmt::format(
           "{}: no NVLinks between the GPUs are listed, so none are assumed, unless {} names a machine that has them",
-          import_.file, option_or_key("nvlink", "dgx-a100")));
+          import_.file, option_or_key("nvlink", preset_with_nvlinks())));
     }
   }
 
  private:
+  /// A preset whose NVLinks the file's GPUs can have: as many GPUs, of their compute capability. One that a
+  /// GPU's name stands for comes before the others.
+  std::string preset_with_nvlinks() const {
+    constexpr int if_unknown = 80;  // as warn_of_unknown_model() says
+    const int sm = sm_of_gpu(*gpus_.front()).value_or(if_unknown);
+    std::string found = "MACHINE";
+    for (const PresetNames& names : preset_names()) {
+      const Machine machine = node_preset(names.name);
+      const auto is_nvlink = [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::nvlink; };
+      const auto gpu = std::find_if(machine.devices.begin(), machine.devices.end(),
+                                    [](const Machine::Device& device) { return device.kind == NodeKind::gpu; });
+      if (machine.n_gpus() == gpus_.size() && std::any_of(machine.cables.begin(), machine.cables.end(), is_nvlink) &&
+          compute_capability(*gpu) == sm) {
+        if (std::ranges::count(names.taken_for, plain_machine_name(names.gpu)) > 0) return names.name;
+        if (found == "MACHINE") found = names.name;
+      }
+    }
+    return found;
+  }
+
   struct Entry {
     LinkKind kind = LinkKind::nvlink;
     std::int64_t forth = 0, back = 0;  ///< links that the lower, the higher device lists

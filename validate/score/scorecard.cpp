@@ -149,11 +149,15 @@ void give_launch(ScoredTable& scored) {
   }
 }
 
-/// Those of --set that hold for a scenario with a library, or for one without.
-std::vector<std::string> changes_of(const ScoreOptions& options, bool with_library) {
+/// Those of --set that hold for a scenario with that library ("nccl", "rccl"), or for one without (""). RCCL has none of
+/// NCCL's costs.
+std::vector<std::string> changes_of(const ScoreOptions& options, const std::string& library) {
   std::vector<std::string> out;
-  for (const std::string& each : options.set)
-    if (with_library || !(each.starts_with("library.") || each.starts_with("library="))) out.push_back(each);
+  for (const std::string& each : options.set) {
+    const bool of_library = each.starts_with("library.") || each.starts_with("library=");
+    const bool of_nccl = each.starts_with("library.costs=");
+    if (!of_library || library == "nccl" || (library == "rccl" && !of_nccl)) out.push_back(each);
+  }
   return out;
 }
 
@@ -181,8 +185,10 @@ void warn_of_newer_release(ScoredTable& scored, const PublishedTable& published,
   scored.warnings.push_back(fmt::format("{}: {}", published.csv_file, newer));
 }
 
-bool names_library(const PublishedTable& published) {
-  return ScenarioFile::parse(published.scenario, published.scenario_file).point(0).library.has_value();
+/// The library that the table's scenario names; "" if it names none.
+std::string named_library(const PublishedTable& published) {
+  const Scenario scenario = ScenarioFile::parse(published.scenario, published.scenario_file).point(0);
+  return scenario.library ? scenario.library->name : "";
 }
 
 }  // namespace
@@ -287,19 +293,20 @@ ScoredTable score(const PublishedTable& published, const PredictAll& predict_all
                        "or a line \"# score: none; REASON\"");
     return scored;
   }
-  const bool by_library = names_library(published);
-  const ScenarioFile file = scenario_at_its_sizes(published, table, changes_of(options, by_library));
+  const std::string named = named_library(published);
+  const bool by_library = !named.empty();
+  const ScenarioFile file = scenario_at_its_sizes(published, table, changes_of(options, named));
   const Scenario scenario = file.point(0);
   warn_of_newer_release(scored, published, table, scenario);
   scored.ranks = scenario.main().request.ranks;
   std::vector<Prediction> predictions;
   if (by_library || !options.only_library) predictions = predict_all(file);
-  std::vector<std::string> library_set = changes_of(options, by_library);
+  std::vector<std::string> library_set = changes_of(options, named);
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
   if (const std::optional<SaidLibrary> library = said_library(table.about);
       library && !by_library && cluster != nullptr && cluster->parts.size() == 1) {
     std::vector<std::string> set = library_instead(*library);
-    for (std::string& each : changes_of(options, /*with_library=*/true)) set.push_back(std::move(each));
+    for (std::string& each : changes_of(options, library->is_rccl ? "rccl" : "nccl")) set.push_back(std::move(each));
     for (Prediction& each : predict_all(scenario_at_its_sizes(published, table, set)))
       predictions.push_back(std::move(each));
     library_set = std::move(set);

@@ -328,7 +328,8 @@ TEST_CASE("a schedule that needs slots runs under protocols that have them, as f
   CHECK_THROWS_WITH_AS(run_with("simple", net, exchange(16_MiB)),
                        "with protocol simple, messages of up to 8 MiB are not sent as far ahead of their receivers as "
                        "the schedule by hand requires: a connection has 8 slots of 512 KiB, and at 4197.304 us all "
-                       "ranks wait for each other\n  hint: cut the message into smaller chunks, or use smaller sizes",
+                       "ranks wait for each other\n  hint: cut the buffer into smaller pieces with transport.chunk, or "
+                       "use smaller sizes",
                        InputError);
 }
 
