@@ -216,9 +216,12 @@ int execute(const RunArguments& arguments) {
   } catch (const Interrupted& how_far) {
     if (done > 0) finish();  // what is done is not lost
     throw Interrupted(fmt::format("{} of {} points done; next: {}", done, file.size(), how_far.what()));
-  } catch (const InputError&) {
+  } catch (const InputError& error) {
     if (by_line && done > 0) finish();  // each line is a whole result
-    throw;
+    if (file.size() == 1) throw;
+    throw InputError(error.where(), error.message(),
+                     fmt::format("{}{}point {} of {} cannot run; `ringsim sweep` runs the others", error.hint(),
+                                 error.hint().empty() ? "" : "; ", done + 1, file.size()));
   }
   finish();
   if (page) {
