@@ -222,10 +222,10 @@ TEST_CASE("NVLSTree posts the chunks of all its blocks hop by hop, as large as t
                          {.op = CollectiveOp::all_reduce, .bytes = 32_MiB, .chunk = a_chunk})
         .protocol;
   };
-  CHECK(microseconds(costs(2, 64_KiB).network) == doctest::Approx(11.3 + 30.0 / 3 + 2.5 + 43.69 / 2).epsilon(1e-4));
+  CHECK(microseconds(costs(2, 64_KiB).network) == doctest::Approx(11.3 + 24.0 / 2 + 2.3 + 43.69 / 2).epsilon(1e-4));
   CHECK(microseconds(costs(10, 64_KiB).network) ==
-        doctest::Approx(11.3 + 30.0 / 3 + 2.5 + 43.69 * 7 / 8).epsilon(1e-4));
-  CHECK(microseconds(costs(2, 0_B).network) == doctest::Approx(11.3 + 2.5));
+        doctest::Approx(11.3 + 24.0 / 2 + 2.3 + 43.69 * 7 / 8).epsilon(1e-4));
+  CHECK(microseconds(costs(2, 0_B).network) == doctest::Approx(11.3 + 2.3));
   // 8 slots of 16 blocks hold 8 MiB of 64 KiB, in two trees: 64 messages of 64 KiB, 8 of 512 KiB. No fewer than 8.
   const auto slots = [&](Bytes piece) {
     return library_costs(plan, machine_of("hgx-h100", 8, 2),

@@ -219,8 +219,8 @@ TEST_CASE("costs are the tuner's times without the link's latency, and the slowe
   CHECK(costs(CollectiveOp::all_reduce, 1_GiB).reduce.bytes_per_second == 0);
   CHECK(costs(CollectiveOp::all_reduce, 1_MiB).reduce == 60_GBps);  // MSCCL's
   CHECK(costs(CollectiveOp::all_to_all, 1_MiB).reduce.bytes_per_second == 0);
-  // Between nodes NCCL's: 11.3 us, and up to 30 more as chunks grow to 192 KiB.
-  CHECK(costs(CollectiveOp::all_reduce, 1_GiB, 96_KiB).protocol.network == 26300ns);
+  // Between nodes NCCL's: 11.3 us, and up to 24 more as chunks grow to 128 KiB.
+  CHECK(costs(CollectiveOp::all_reduce, 1_GiB, 64_KiB).protocol.network == 23300ns);
   // 2 nodes of 8: depth 8. 4 MiB in 64 blocks of 64 KiB are halved to 32 KiB.
   CHECK(rccl::tree_chunk(plan(CollectiveOp::all_reduce, 4_MiB, 2), 4_MiB, known(2).tuner) == 32_KiB);
   CHECK(rccl::tree_chunk(plan(CollectiveOp::all_reduce, 1_KiB, 2), 1_KiB, known(2).tuner) == 16_KiB);

@@ -91,10 +91,10 @@ std::vector<double> printed_errors(const std::string& table) {
 
 TEST_CASE(
     "what a library chooses by size is one curve by NCCL's names, and the headline is the median of all its rows") {
-  // Times are the predicted ones of two DGX A100 (37.69, 76.41, 747.63, 2710.87 us), off by 2, 40, 10 and 5 %.
+  // Times are the predicted ones of two DGX A100 (37.08, 82.11, 848.81, 2704.9 us), off by 2, 40, 10 and 5 %.
   const std::string rows = temporary_file("library.csv",
-                                          "# collective: all_reduce\n# ranks: 16\nbytes,time_us\n1024,36.95\n1048576,"
-                                          "54.58\n67108864,679.7\n268435456,2581.8\n");
+                                          "# collective: all_reduce\n# ranks: 16\nbytes,time_us\n1024,36.35\n1048576,"
+                                          "58.65\n67108864,771.6\n268435456,2576.1\n");
   const Outcome outcome = run_command(
       {"compare", ringsim::test::source_dir() + "/scenarios/examples/library/nccl-two-dgx-a100.json", rows});
   REQUIRE(outcome.code == 0);

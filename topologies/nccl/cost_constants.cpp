@@ -90,21 +90,24 @@ constexpr CostConstants fitted{.of = {{{.launch = 4.7,
                                // Posting, polling, flushing. LL goes through host memory on both sides
                                // (src/transport/net.cc, sendProxyConnect: `p != NCCL_PROTO_LL`), where a proxy looks at
                                // every flag and a thread reads 8 bytes at a time: so it grows to a whole chunk.
-                               .network = {{{0.5, 20}, {2, 13}, {11.3, 30}}},
-                               .network_width = {32'768, 65'536, 196'608},
+                               .network = {{{0.3, 23}, {2.8, 26}, {11.3, 24}}},
+                               .network_width = {32'768, 80'000, 131'072},
                                .ramp_width = {8'192, 65'536, 65'536},
                                // Its larger messages begin with a handshake (FI_CXI_RDZV_THRESHOLD); whether that is
                                // the cause, the tables do not say.
-                               .cxi_simple = 25,
+                               .cxi_simple = 28,
                                .efa_share = 0.935,
-                               .post_400 = 3.3,
+                               .post_400 = 3.5,
                                .post = 5,
                                .post_cxi = 8,
-                               .post_efa = 5.6,
-                               .tree_network = 2.5,  // as the tuner has it: 5.0 us of LL, in rings 2.7
+                               .post_efa = 5.8,
+                               .tree_network = 2.3,  // as the tuner has it: 5.0 us of LL, in rings 2.7
                                .a_gpu_more = 7.4,
                                .a_peer = 0.3,
-                               .nvls_width = 14e6};
+                               .nvls_width = 14e6,
+                               .nvls_tree_fill = 250,
+                               .nvls_tree_level = 38,
+                               .nvls_tree_width = 58e6};
 
 /// By which a constant is divided, or which makes a link carry nothing at 0.
 bool must_be_above_0(const std::string& name) {
@@ -172,6 +175,9 @@ void for_each_constant(CostConstants& costs, const std::function<void(const std:
   visit("launch.a_gpu_more", costs.a_gpu_more);
   visit("sends.a_peer", costs.a_peer);
   visit("nvls_width", costs.nvls_width);
+  visit("nvls_tree.fill", costs.nvls_tree_fill);
+  visit("nvls_tree.level", costs.nvls_tree_level);
+  visit("nvls_tree_width", costs.nvls_tree_width);
 }
 
 CostConstants read_costs(std::string_view text, const std::string& file) {
@@ -286,12 +292,11 @@ std::vector<CostLine> cost_table() {
             "median of 0.71");
   lines.add("pcie.sends_simple", "additional time per send over PCIe with Simple", "us", pcie_tables);
   lines.add("pcie.sends_fill", "sends over PCIe: filling and draining the first chunk", "us", pcie_tables);
-  lines.add("network.step", "step over the network, fixed + full", "us",
-            "multi-node tables abci-*, polaris-* and sophia-*; for the full time of LL, abci-v100-*");
+  lines.add("network.step", "step over the network, fixed + full", "us", "all tables of several nodes together");
   lines.add("network.width",
             "chunk size at which a network step takes its full time; for LL, also used for steps within a node in "
             "rings over several nodes",
-            "B", "rings of abci-v100-*, with one to four turns of LL");
+            "B", "all tables of several nodes together; LL: rings of abci-v100-*, with one to four turns of LL");
   lines.add("network.cxi_simple", "additional time per step over Slingshot (cxi) with Simple", "us",
             "alps-gh200-* at 1 MiB and above, polaris-* at 2 MiB and above");
   lines.add("network.efa_share", "share of the EFA rate for Simple in rings and sends", "",
@@ -301,7 +306,7 @@ std::vector<CostLine> cost_table() {
       "posting a message in sends (over EFA, also in rings): InfiniBand and RoCE at 400 Gb/s or more / at lower rates "
       "/ Slingshot / EFA",
       "us",
-      "400 Gb/s: lowest times and time per byte of rtxpro5000-2n8g-alltoall, time per byte of h20-2n2g-alltoall; lower "
+      "400 Gb/s: between the time per byte of rtxpro5000-2n8g-alltoall, 3.3, and of h20-2n2g-alltoall, 3.7; lower "
       "rates: observed on HDR, outside the fit; Slingshot: a 4 GiB alltoall on 4 nodes of Perlmutter takes 200 ms "
       "(NVIDIA/nccl-tests issue 139) in chunks of 128 KiB; EFA: p5-2n8g-* and p5-8n8g-all_gather, 32 to 256 MiB");
   lines.add("network.tree", "additional time per step over the network in trees", "us",
@@ -313,6 +318,10 @@ std::vector<CostLine> cost_table() {
             "lowest times of alltoall");
   lines.add("nvls_width", "NVLS: buffer size at which the pipeline is 63 % full", "B",
             "all_reduce on 8 H100 and 8 B200");
+  lines.add("nvls_tree", "NVLSTree: fill time on two nodes, and more for each doubling of the nodes", "us",
+            "h100ib-2n8g-all_reduce, 1 to 512 MiB; h100-10n8g-all_reduce");
+  lines.add("nvls_tree_width", "NVLSTree: buffer size at which the pipeline is 63 % full", "B",
+            "h100ib-2n8g-all_reduce, 1 to 512 MiB");
   return lines.take();
 }
 

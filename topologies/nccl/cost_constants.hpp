@@ -57,6 +57,8 @@ struct CostConstants {
   double a_gpu_more;                          // us of launch for each GPU beyond one that a thread calls
   double a_peer;                              // us for each peer beyond one, of sends to all
   double nvls_width;                          // bytes by which most of nvls_fill is there
+  double nvls_tree_fill, nvls_tree_level;     // us of NVLSTree on two nodes, and for each doubling of the nodes
+  double nvls_tree_width;                     // bytes by which most of nvls_tree_fill is there
 };
 
 /// Fitted on open tables, by protocol and generation, none by table: cost_table() says on which.

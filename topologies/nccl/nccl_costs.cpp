@@ -134,11 +134,14 @@ class Steps {
   double grown_ = 0, between_ = 0;
 };
 
+/// How much of a pipeline that fills as the buffer grows is full: 63 % at `width` bytes.
+double filled(Bytes bytes, double width) { return 1 - std::exp(-static_cast<double>(bytes.count) / width); }
+
 /// Adds the costs of NVLSTree. A channel here stands for many of NCCL's: as many blocks send a head's parts through its
 /// NICs at the same time. Each chunk is posted when all of it is there, so the chunks of all blocks cross one hop after
 /// the other; the simulation has pieces finer than that, and of their crossings only one.
 void add_nvls_tree(LibraryCosts& out, const LibraryPlan& plan, const TunerMachine& machine, const LibraryWork& work,
-                   const CostConstants& costs, double filled) {
+                   const CostConstants& costs) {
   const KernelCosts& own = costs.of[generation_of(machine.sm)];
   const int hops = 2 * static_cast<int>(std::bit_width(static_cast<unsigned>(machine.nodes - 1)));
   const double a_head = static_cast<double>(work.chunk.count) * plan.blocks;
@@ -147,7 +150,8 @@ void add_nvls_tree(LibraryCosts& out, const LibraryPlan& plan, const TunerMachin
   const double held = out.protocol.slots * a_head * machine.nvls.count / (2 * plan.channels);
   if (work.piece.count > 0)
     out.protocol.slots = std::max(out.protocol.slots, static_cast<int>(held / static_cast<double>(work.piece.count)));
-  out.once = micros(own.nvls_fill * filled * (1 + std::log2(machine.nodes)));
+  const double once = costs.nvls_tree_fill + costs.nvls_tree_level * (std::log2(machine.nodes) - 1);
+  out.once = micros(once * filled(work.bytes, costs.nvls_tree_width));
   // Up and down through the switches load a GPU's port once for each, as in NVLS. In a chain of GPUs one of its links
   // is not there.
   out.nvlink = 2 * own.nvls * (machine.gpus - 1) / machine.gpus;
@@ -207,7 +211,6 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   const Steps steps(plan, machine, work, costs);
   const bool pat = plan.algorithm == TunerAlgorithm::pat;
   const bool nvls = plan.algorithm == TunerAlgorithm::nvls, nvls_tree = plan.algorithm == TunerAlgorithm::nvls_tree;
-  const double filled = 1 - std::exp(-static_cast<double>(work.bytes.count) / costs.nvls_width);
 
   LibraryCosts out{.protocol = plain_protocol(plan.protocol), .launch = micros(own.launch)};
   out.protocol.launch = Picoseconds{0};  // the library's, not the protocol's
@@ -240,7 +243,7 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   // Through the switches a step is as short as one of LL: they add up, no block does.
   out.protocol.nvlink = steps.of(own.step[nvls || nvls_tree ? 0 : p]);
   if (nvls) {
-    out.once = micros(own.nvls_once + own.nvls_fill * filled);
+    out.once = micros(own.nvls_once + own.nvls_fill * filled(work.bytes, costs.nvls_width));
     out.nvlink = own.nvls;
     return out;
   }
@@ -252,7 +255,7 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
     else if (plan.at_work < 1)
       out.channel = gigabytes_a_second(channel_of_fewer(plan, machine, own));
   }
-  if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs, filled);
+  if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs);
   out.copy = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.copy[p]);
   out.reduce = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.reduce[p]);
   if (only_pcie && plan.protocol == TunerProtocol::simple) out.pcie = simple_over_pcie(work.op, machine, costs);

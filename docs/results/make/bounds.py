@@ -133,13 +133,15 @@ def rows_of(path):
     return about, times
 
 
-def algorithm_at(path, scenario, size):
-    """What runs: as the table says; what NCCL is predicted to choose, if the scenario leaves it to NCCL."""
+def adds_in_switches(about, path, scenario, size):
+    """Whether NVLS or NVLSTree runs: as the table says; as NCCL is predicted to choose, if the scenario leaves it to NCCL."""
+    if "NVLS" in about["algorithm"].upper():
+        return True
     if "library" not in scenario:
         said = scenario["collective"]["algorithm"]
-        return said["name"] if isinstance(said, dict) else ""
+        return isinstance(said, dict) and said["name"] == "in_switch"
     rows = csv.DictReader(io.StringIO(ringsim("run", path, "--format", "csv", "--set", f'collective.bytes="{size} B"')))
-    return next(rows)["algorithm"]
+    return "NVLS" in next(rows)["library_algorithm"]
 
 
 class Measured:
@@ -161,8 +163,7 @@ class Measured:
         self.share = self.share_of(self.bound, self.size, time)
         self.above = [(size, self.share_of(self.bound, size, time)) for size, time in times
                       if self.share_of(self.bound, size, time) > 1 and (self.op != "broadcast" or size >= 1 << 20)]
-        self.switched = self.op == "all_reduce" and (
-            "NVLS" in about["algorithm"].upper() or algorithm_at(path, scenario, self.size) == "in_switch")
+        self.switched = self.op == "all_reduce" and adds_in_switches(about, path, scenario, self.size)
         self.switch_share = self.share_of(self.in_switches, self.size, time) if self.switched else None
         preset = scenario["topology"].get("node")
         one_node = scenario["topology"].get("nodes", 1) == 1 and isinstance(preset, str)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes docs/results/leave-one-out.md: how far the model of NCCL is off on a machine whose tables its costs were not fitted to.
 
-Usage: docs/results/make/leave_one_out.py path/to/ringsim   writes the page; takes about 40 scorecards (10 min on two idle cores)
+Usage: docs/results/make/leave_one_out.py path/to/ringsim              writes the page; takes about 80 scorecards (10 min on two idle cores)
+       docs/results/make/leave_one_out.py path/to/ringsim --fit FILE   writes constants fitted to all tables, for --set library.costs
 
 Every constant of `ringsim list costs` is changed in turn, by --set library.costs, to see what it does to every row (times are linear
 in times, and in 1/rate). Then, for each machine, the constants that its tables depend on are fitted again to the tables of all other
@@ -33,10 +34,6 @@ DEPEND = {"one node, NVLink": ("step", "once", "nvlink", "copy", "reduce", "send
 # In no fit of NCCL's tables: from other measurements (`ringsim list costs`).
 FROM_ELSEWHERE = ["pcie.both_ways", "network.efa_share", "network.post.verbs_400", "network.post.verbs", "network.post.cxi",
                   "network.post.efa"]
-# Left out of every fit, because what constants do to them takes long to see; they are predicted all the same.
-SLOW = ["abci-v100-32n4g-all_reduce", "h100-10n8g-all_reduce"]
-# Which rows of these show what a constant does; those of several nodes take longest.
-EVERY = {"one node, NVLink": 3, "one node, PCIe": 2, "several nodes": 5}
 # Facts of a machine that were taken from its own tables (docs/results/accuracy.md): left out with them.
 INFERRED = {"polaris": ("gpudirect_cost", None), "abci-v100": (None, "distance")}
 CHANGE = 0.05         # of a constant, to see what it does
@@ -70,18 +67,13 @@ class Runs:
     def __init__(self, ringsim, place):
         self.ringsim, self.place = ringsim, pathlib.Path(place)
 
-    def folder(self, name, ids, every=1):
-        """Copies tables: the smallest row, and every third, say, of the others."""
-        where = self.place / name
-        where.mkdir()
+    def folder(self, name, ids):
+        """Copies tables into a folder of that name, or of a new one."""
+        where = pathlib.Path(tempfile.mkdtemp(dir=self.place)) if name is None else self.place / name
+        where.mkdir(exist_ok=True)
         for table in ids:
-            lines = (tables / f"{table}.csv").read_text().splitlines(keepends=True)
-            data = [i for i, line in enumerate(lines) if not line.startswith("#")]  # [0] names the columns
-            size = lambda i: float(lines[i].split(",")[0]) if re.match(r"\d+,\d", lines[i]) else math.inf  # where a time was measured
-            smallest = min(data[1:], key=size)
-            keep = {data[0], smallest} | set(data[2::every])
-            (where / f"{table}.csv").write_text("".join(line for i, line in enumerate(lines) if line.startswith("#") or i in keep))
-            (where / f"{table}.json").write_text((tables / f"{table}.json").read_text())
+            for ending in ("csv", "json"):
+                (where / f"{table}.{ending}").write_text((tables / f"{table}.{ending}").read_text())
         return where
 
     def times(self, folder, costs, node=None):
@@ -173,129 +165,148 @@ def without_inferred(place, machine):
     return path
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    listed = json.loads(subprocess.run([sys.argv[1], "list", "costs", "--format", "json"], check=True, capture_output=True, text=True).stdout)
-    values = {name: value for line in listed["costs"] for name, value in line["constants"].items()}
-    everything = by_row(library_rows(sys.argv[1], []))
-    ids = sorted({table for table, _ in everything})
-    by_machine = collections.defaultdict(list)
-    for table in ids:
-        if any(row["scored"] == "true" for (name, _), row in everything.items() if name == table):
-            by_machine[machine_of(table)].append(table)
-    # A machine's launch: of its first table, by ranks and name, whose smallest row is small.
-    first = {}
-    for machine, own in by_machine.items():
-        small = [(int(row["ranks"]), table, size) for (table, size), row in everything.items()
-                 if table in own and size <= MIB // 16 and row["collective"] in ("all_reduce", "all_gather")]
-        if small:
-            first[machine] = min(small)[1:]
-    with tempfile.TemporaryDirectory() as place:
-        runs = Runs(sys.argv[1], place)
-        family = {table: row["family"] for (table, _), row in everything.items()}
-        thin = {each: runs.folder(each.replace(" ", "-"), [table for own in by_machine.values() for table in own
-                                                           if family[table] == each and table not in SLOW],
-                                  EVERY[each]) for each in DEPEND}
-        base, rows = {}, {}
-        for folder in thin.values():
+class Fits:
+    """What each constant does to each row: `by_table` has predicted, measured and {constant: us for x = 1} of its scored rows."""
+
+    def __init__(self, ringsim, runs):
+        listed = json.loads(subprocess.run([ringsim, "list", "costs", "--format", "json"], check=True, capture_output=True, text=True).stdout)
+        self.values = {name: value for line in listed["costs"] for name, value in line["constants"].items()}
+        self.everything = {key: row for key, row in by_row(library_rows(ringsim, [])).items() if row["family"] in DEPEND}  # not RCCL
+        self.runs = runs
+        self.ids = sorted({table for table, _ in self.everything})
+        self.by_machine = collections.defaultdict(list)
+        for table in self.ids:
+            if any(row["scored"] == "true" for (name, _), row in self.everything.items() if name == table):
+                self.by_machine[machine_of(table)].append(table)
+        self.generation = generations_of(self.by_machine)
+        family = {table: row["family"] for (table, _), row in self.everything.items()}
+        self.by_pcie = {machine: family[own[0]] == "one node, PCIe" for machine, own in self.by_machine.items()}
+        folders = {each: runs.folder(each.replace(" ", "-"), [table for own in self.by_machine.values() for table in own
+                                                              if family[table] == each]) for each in DEPEND}
+        self.base, self.rows = {}, {}
+        for folder in folders.values():
             times, more = runs.times(folder, {})
-            base.update(times)
-            rows.update(more)
+            self.base.update(times)
+            self.rows.update(more)
+        # A machine's launch: of its first table, by ranks and name, with a small row; the row whose launch is the median of three.
+        self.first = {}
+        for machine, own in self.by_machine.items():
+            small = sorted((int(row["ranks"]), table, size) for (table, size), row in self.everything.items()
+                           if table in own and size <= MIB // 16 and row["collective"] in ("all_reduce", "all_gather"))
+            rows = [key for _, *key in small if key[0] == small[0][1]][:3]
+            by_launch = sorted(rows, key=lambda key: float(self.rows[tuple(key)]["measured_us"]) - self.base[tuple(key)])
+            if by_launch:
+                self.first[machine] = tuple(by_launch[(len(by_launch) - 1) // 2])
         # One constant of every generation at a time, for a table has one generation.
-        names = [name for name, value in values.items() if value > 0 and "launch" not in name and name not in FROM_ELSEWHERE]
-        groups = collections.defaultdict(list)
+        names = [name for name, value in self.values.items() if value > 0 and "launch" not in name and name not in FROM_ELSEWHERE]
+        self.groups = collections.defaultdict(list)
         for name in names:
             head, _, rest = name.partition(".")
-            groups[rest if head in GENERATIONS else name].append(name)
-        slopes = {key: {} for key in base}
+            self.groups[rest if head in GENERATIONS else name].append(name)
+        slopes = {key: {} for key in self.base}
 
         def slopes_of(what):
-            changed = {name: values[name] / (1 + CHANGE) if is_rate(name) else values[name] * (1 + CHANGE) for name in groups[what]}
-            return {key: us for each, folder in thin.items() if what.startswith(DEPEND[each])
+            changed = self.moved({name: CHANGE for name in self.groups[what]})
+            return {key: us for each, folder in folders.items() if what.startswith(DEPEND[each])
                     for key, us in runs.times(folder, changed)[0].items()}
 
         with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
-            for what, times in zip(sorted(groups), pool.map(slopes_of, sorted(groups))):
+            for what, times in zip(sorted(self.groups), pool.map(slopes_of, sorted(self.groups))):
                 print(what, file=sys.stderr, flush=True)
                 for key, us in times.items():
-                    if abs(us - base[key]) > 1e-9:
-                        slopes[key][what] = (us - base[key]) / CHANGE
-        generation = generations_of(by_machine)
-        by_pcie = {machine: family[own[0]] == "one node, PCIe" for machine, own in by_machine.items()}
-        named = lambda machine, what: what if what in values else f"{generation[machine]}.{what}"
-        usual = lambda machine: values["pcie.launch" if by_pcie[machine] else f"{generation[machine]}.launch"]
-        fits = collections.defaultdict(list)  # by table
-        for (table, size), row in rows.items():
+                    if abs(us - self.base[key]) > 1e-9:
+                        slopes[key][what] = (us - self.base[key]) / CHANGE
+        self.by_table = collections.defaultdict(list)
+        for (table, size), row in self.rows.items():
             machine = machine_of(table)
-            if row["scored"] != "true" or machine not in by_machine:
+            if row["scored"] != "true" or machine not in self.by_machine:
                 continue
-            own = {named(machine, what): us for what, us in slopes[table, size].items()}
-            predicted, measured = base[table, size], float(row["measured_us"])
-            if machine in first and (table, size) != first[machine]:  # the launch is what the first row leaves
-                predicted += float(rows[first[machine]]["measured_us"]) - base[first[machine]]
-                for what, us in slopes[first[machine]].items():
-                    own[named(machine, what)] = own.get(named(machine, what), 0) - us
-            elif machine in first:
+            named = lambda what: what if what in self.values else f"{self.generation[machine]}.{what}"
+            own = {named(what): us for what, us in slopes[table, size].items()}
+            predicted, measured = self.base[table, size], float(row["measured_us"])
+            if machine in self.first and (table, size) != self.first[machine]:  # the launch is what the first row leaves
+                predicted += float(self.rows[self.first[machine]]["measured_us"]) - self.base[self.first[machine]]
+                for what, us in slopes[self.first[machine]].items():
+                    own[named(what)] = own.get(named(what), 0) - us
+            elif machine in self.first:
                 continue
             else:
-                predicted += usual(machine)
+                predicted += self.usual_launch(machine)
             effects = {name: us for name, us in own.items() if abs(us) > LEAST_EFFECT}
-            fits[table].append((max(predicted, 0.2 * measured), measured, effects))
-        n_folders = 0
+            self.by_table[table].append((max(predicted, 0.2 * measured), measured, effects))
 
-        def left_out(machine, own, is_out):
-            """Its rows of the tables `own`: size, measured and predicted without tables that are out, but for the launch; how long
-            that is, which costs were fitted again, and which are known from what is out alone."""
-            nonlocal n_folders
-            free = sorted({name for table in own for each in fits[table] for name in each[2] if values.get(name, 0) > 0})
-            others = [each for table, all_rows in fits.items() if not is_out(table) for each in all_rows]
-            seen = {name for each in others for name in each[2]}
-            x = refit(free, others, values)
-            costs = {name: values[name] / (1 + x[name]) if is_rate(name) else values[name] * (1 + x[name]) for name in free}
-            alone = []
-            for name in free:  # known from this machine alone
-                if name in seen:
-                    continue
-                alone.append(name)
-                near = [f"{each}.{name.partition('.')[2]}" for each in sorted(GENERATIONS, key=lambda g: abs(
-                    GENERATIONS.index(g) - GENERATIONS.index(generation[machine]) + 0.1))] if name.startswith(generation[machine]) else []
-                theirs = [each for each in near if each in seen and values.get(each, 0) > 0]
-                costs[name] = values[theirs[0]] if theirs else values[name] if "width" in name else 1e6 if is_rate(name) else 0
-            with_first = sorted({*own, *([first[machine][0]] if machine in first else [])})
-            n_folders += 1
-            folder = runs.folder(f"own-{n_folders}", with_first)
-            times, full = runs.times(folder, costs, without_inferred(place, machine))
-            launch = usual(machine)
-            if machine in first:
-                launch = max(0.0, float(full[first[machine]]["measured_us"]) - times[first[machine]])
-            found = [(size, float(row["measured_us"]), times[table, size], float(everything[table, size]["library_us"]))
-                     for (table, size), row in full.items() if table in own and row["scored"] == "true"]
-            return found, launch, free, alone
+    def usual_launch(self, machine):
+        return self.values["pcie.launch" if self.by_pcie[machine] else f"{self.generation[machine]}.launch"]
 
-        given, unknown, known, moved, found = [], [], [], {}, {}
-        for machine, own in sorted(by_machine.items()):
-            all_rows, launch, free, alone = left_out(machine, own, lambda table: machine_of(table) == machine)
-            theirs = [float(rows[first[each]]["measured_us"]) - base[first[each]] for each in first
-                      if each != machine and by_pcie[each] == by_pcie[machine] and (by_pcie[machine] or generation[each] == generation[machine])]
-            blind = max(0.0, quantile(theirs, 0.5)) if theirs else values["hopper.launch"]
-            found[machine] = [(size, measured, us + launch) for size, measured, us, _ in all_rows]
-            given += found[machine]
-            unknown += [(size, measured, us + blind) for size, measured, us, _ in all_rows]
-            known += [(size, measured, us) for size, measured, _, us in all_rows]
-            moved[machine] = (launch, len(free), alone)
-            print(machine, cell(found[machine], 0, 1 << 62), alone, file=sys.stderr, flush=True)
-        # Eight GPUs of a node from two and four.
-        is_eight = lambda table: "-1n8g-" in table
-        eight = {}
-        for machine, own in sorted(by_machine.items()):
-            of_eight = [table for table in own if is_eight(table)]
-            if not of_eight or not any(re.search("-1n[24]g-", table) for table in own):
-                continue
-            all_rows, launch, _, alone = left_out(machine, of_eight, is_eight)
-            eight[machine] = ([(size, measured, us + launch) for size, measured, us, _ in all_rows], alone)
-            print(machine, "of eight", cell(eight[machine][0], 0, 1 << 62), alone, file=sys.stderr, flush=True)
-    page.write_text(text_of(given, unknown, known, found, moved, eight, groups))
+    def moved(self, x):
+        """Constants that differ by x: value (1 + x), of rates value / (1 + x)."""
+        return {name: self.values[name] / (1 + by) if is_rate(name) else self.values[name] * (1 + by) for name, by in x.items()}
+
+    def without(self, machine, own, is_out):
+        """The machine's rows of the tables `own`: size, measured, predicted without tables that are out but for the launch, and
+        predicted with all; how long the launch is, which costs were fitted again, and which are known from what is out alone."""
+        free = sorted({name for table in own for each in self.by_table[table] for name in each[2] if self.values.get(name, 0) > 0})
+        others = [each for table, all_rows in self.by_table.items() if not is_out(table) for each in all_rows]
+        seen = {name for each in others for name in each[2]}
+        costs = self.moved(refit(free, others, self.values))
+        alone = [name for name in free if name not in seen]
+        for name in alone:
+            near = [f"{each}.{name.partition('.')[2]}" for each in sorted(GENERATIONS, key=lambda g: abs(
+                GENERATIONS.index(g) - GENERATIONS.index(self.generation[machine]) + 0.1))] if name.startswith(self.generation[machine]) else []
+            theirs = [each for each in near if each in seen and self.values.get(each, 0) > 0]
+            costs[name] = self.values[theirs[0]] if theirs else self.values[name] if "width" in name else 1e6 if is_rate(name) else 0
+        with_first = sorted({*own, *([self.first[machine][0]] if machine in self.first else [])})
+        times, full = self.runs.times(self.runs.folder(None, with_first), costs, without_inferred(self.runs.place, machine))
+        launch = self.usual_launch(machine)
+        if machine in self.first:
+            launch = max(0.0, float(full[self.first[machine]]["measured_us"]) - times[self.first[machine]])
+        found = [(size, float(row["measured_us"]), times[table, size], float(self.everything[table, size]["library_us"]))
+                 for (table, size), row in full.items() if table in own and row["scored"] == "true"]
+        return found, launch, free, alone
+
+    def to_all(self):
+        """The constants that fit all tables together, of those that a table depends on."""
+        rows = [each for own in self.by_table.values() for each in own]
+        free = sorted({name for each in rows for name in each[2] if self.values.get(name, 0) > 0})
+        return self.moved(refit(free, rows, self.values))
+
+
+def write_page(fits):
+    given, unknown, known, moved, found = [], [], [], {}, {}
+    for machine, own in sorted(fits.by_machine.items()):
+        all_rows, launch, free, alone = fits.without(machine, own, lambda table: machine_of(table) == machine)
+        theirs = [float(fits.rows[fits.first[each]]["measured_us"]) - fits.base[fits.first[each]] for each in fits.first
+                  if each != machine and fits.by_pcie[each] == fits.by_pcie[machine]
+                  and (fits.by_pcie[machine] or fits.generation[each] == fits.generation[machine])]
+        blind = max(0.0, quantile(theirs, 0.5)) if theirs else fits.values["hopper.launch"]
+        found[machine] = [(size, measured, us + launch) for size, measured, us, _ in all_rows]
+        given += found[machine]
+        unknown += [(size, measured, us + blind) for size, measured, us, _ in all_rows]
+        known += [(size, measured, us) for size, measured, _, us in all_rows]
+        moved[machine] = (launch, len(free), alone)
+        print(machine, cell(found[machine], 0, 1 << 62), alone, file=sys.stderr, flush=True)
+    # Eight GPUs of a node from two and four.
+    is_eight = lambda table: "-1n8g-" in table
+    eight = {}
+    for machine, own in sorted(fits.by_machine.items()):
+        of_eight = [table for table in own if is_eight(table)]
+        if not of_eight or not any(re.search("-1n[24]g-", table) for table in own):
+            continue
+        all_rows, launch, _, alone = fits.without(machine, of_eight, is_eight)
+        eight[machine] = ([(size, measured, us + launch) for size, measured, us, _ in all_rows], alone)
+        print(machine, "of eight", cell(eight[machine][0], 0, 1 << 62), alone, file=sys.stderr, flush=True)
+    page.write_text(text_of(given, unknown, known, found, moved, eight, fits.groups))
+
+
+def main():
+    if len(sys.argv) not in (2, 4) or (len(sys.argv) == 4 and sys.argv[2] != "--fit"):
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as place:
+        fits = Fits(sys.argv[1], Runs(sys.argv[1], place))
+        if len(sys.argv) == 4:
+            pathlib.Path(sys.argv[3]).write_text(json.dumps(fits.to_all(), indent=2) + "\n")
+        else:
+            write_page(fits)
 
 
 def generations_of(by_machine):
@@ -333,15 +344,13 @@ the median / 90th percentile of |predicted/measured - 1| and the median signed e
 | goal, launch given | {" | ".join(goal for *_, goal in BANDS)} |
 
 - **Launch given** means that the launch time (`devices.gpu.launch`) of the machine is known. It is a single number that depends on the machine and the test
-  harness. It is the difference between measurement and prediction in the smallest row of one of the machine's tables, the all_gather or all_reduce
-  with the fewest GPUs. If that row is larger than 64 KiB, the launch time of the generation is used. **Nothing given** means that the launch time is
+  harness. It is the median difference between measurement and prediction in the three smallest rows of one of the machine's tables, the all_gather or
+  all_reduce with the fewest GPUs. If there is no row up to 64 KiB, the launch time of the generation is used. **Nothing given** means that the launch time is
   the median of the other machines of the generation.
-- **Fit**: To find the effect of a constant on each row, the script changes it by {100 * CHANGE:.0f} % in one of {len(groups)} scorecards of every third row (every second row
-  over PCIe, every fifth on several nodes). Two weak penalties determine constants that the remaining tables leave open. One pulls a
+- **Fit**: To find the effect of a constant on each row, the script changes it by {100 * CHANGE:.0f} % in one of {len(groups)} scorecards. Two weak penalties determine constants that the remaining tables leave open. One pulls a
   constant toward the same constant of neighboring generations, and the other toward its value in the fit to all tables. The second penalty carries over
   a little information about the machine that is left out. Errors are logarithms of predicted/measured and count linearly above {100 * SCALE:.0f} %. A constant that adds
   the same time to all rows of a machine is not refitted for it, because the data cannot separate it from the launch time, which is given.
-- {" and ".join(f"`{each}`" for each in SLOW)} are not part of any fit, because simulating them repeatedly takes too long. They are still predicted.
 - If no other machine's tables depend on a constant, its value is taken from the nearest generation. If no generation has a value, a time is set to zero,
   a rate limit is removed, and a width (the chunk size at which a step takes its full time) is left unchanged. These constants are listed below.
 - Two machine properties were inferred from the machines' own tables, so they are left out together with these tables: the rate at which adapters read

@@ -116,7 +116,7 @@ ANSWERS = [
      "For Mixtral 8x7B, one. Two experts per GPU increase the step time by 1.3 % and the memory by 8.5 GB."),
     (37, "How much throughput does context parallelism cost at 128 k tokens?",
      '[37-context](../../scenarios/questions/37-context.json), [37-ring](../../scenarios/questions/37-ring.json)',
-     "With gathers, it costs 3 % with two ranks and 8 % with four (18 and 31 % at 8 k tokens). With a ring, it costs 0.7 and 1.8 % (15 and 35 % at 8 k tokens)."),
+     "With gathers, it costs 3 % with two ranks and 8 % with four (18 and 35 % at 8 k tokens). With a ring, it costs 0.7 and 1.8 % (14 and 34 % at 8 k tokens)."),
     (38, "How many GPUs can a batch of fixed size use efficiently?",
      '[38-strong-scaling](../../scenarios/questions/38-strong-scaling.json)',
      "For Llama 3 8B with 16 sequences, 64 H100 reach 96 % of ideal scaling with 400 Gb/s NICs. With 100 Gb/s NICs, they reach 54 %, because communication alone takes longer than the passes."),

@@ -140,7 +140,7 @@ QUESTIONS = [
              until="\nTo run and explain"),
     Question(37, "How much throughput does context parallelism cost at 128 k tokens?", "kernel efficiencies are assumed",
              matrix("37-context", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
-             "At 128 k tokens, the loss is 3 % with two ranks and 8 % with four. At 8 k tokens, it is 18 and 31 %. The "
+             "At 128 k tokens, the loss is 3 % with two ranks and 8 % with four. At 8 k tokens, it is 18 and 35 %. The "
              "reason is that keys and values grow linearly with the sequence length, while attention grows with its square. "
              "Use context parallelism if the model does not fit in memory otherwise, but not to increase speed."),
     Question(37, "How much does it cost if keys and values travel around a ring during attention?", "the same",
@@ -148,8 +148,8 @@ QUESTIONS = [
              "At 128 k tokens, the attention steps hide all hops. The loss is 0.7 % with two ranks and 1.8 % with four. Half "
              "of this loss comes from kernels that add up the results and gradients of the steps, and the other half comes "
              "from tensor collectives, which are smaller and more numerous. At 8 k tokens, a step takes less time than a "
-             "hop. The loss is then 15 and 35 %, and four ranks are slower than with gathers, because each hop is a call "
-             "with its own latency."),
+             "hop. The loss is then 14 and 34 %: with two ranks less than with gathers, with four about the same, because "
+             "each hop is a call with its own latency."),
     Question(38, "How many GPUs can a batch of fixed size use efficiently?",
              "strong scaling; kernel efficiencies are assumed",
              matrix("38-strong-scaling", "topology.nodes", "topology.fabric.link.bandwidth", "time_us"),
