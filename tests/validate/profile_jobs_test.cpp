@@ -351,6 +351,21 @@ TEST_CASE("hosts that do not have the ranks of the scenario's nodes are another 
                        InputError);
 }
 
+TEST_CASE("hosts with more GPUs than the scenario's nodes are another machine, those with fewer may be a part of it") {
+  MadeJob job{.n = 4, .per_host = 4, .steps = 4, .collectives = {Planted{}}};
+  std::mt19937 random(1);
+  Profile profile = profile_of(job, random);
+  const auto other = [&](std::uint32_t gpus) {
+    for (auto& source : profile.sources) source.gpus_on_host = gpus;
+    return compare_job(profile, abci, "abci", {}).other_machine;
+  };
+  CHECK(other(8) == "8 GPUs per host in the files, 4 in the scenario");
+  CHECK(other(4).empty());
+  CHECK(other(2).empty());
+  profile.sources.front().gpus_on_host = 8;  // the files do not agree
+  CHECK(compare_job(profile, abci, "abci", {}).other_machine.empty());
+}
+
 TEST_CASE("a job that takes what is predicted, but for a late rank, a slow link and compute: each has its verdict") {
   // First as predicted, to learn the predictions; then the same with planted causes.
   MadeJob job{.n = 8, .per_host = 4, .offset_us = 3300, .drift = 12e-6, .steps = 40, .collectives = {}};

@@ -209,14 +209,21 @@ std::string other_machine(const std::vector<ComparedCalls>& rows) {
   return fmt::format("{} blocks, plan {}", largest->row.blocks, largest->blocks);
 }
 
-/// What to look at if it is another machine: `blocks` those of the launches, not the hosts, that differ.
-std::string where_machines_differ(bool blocks) {
+/// What to look at if it is another machine, of which the launches' blocks, the GPUs of a host, or the hosts differ.
+std::string where_machines_differ(bool blocks, bool gpus) {
+  if (gpus) return "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs";
   if (!blocks)
     return "set the number of nodes with --nodes or --set topology.nodes=N; ranks are the GPUs of the scenario in "
            "order";
   return "NCCL launches one block per channel, and the links determine the number of channels: check which machine the "
          "job ran on, and whether its NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are set here as well (--set "
          "library.env.NCCL_MAX_NCHANNELS=N)";
+}
+
+/// Hosts of the files that have more GPUs than the scenario's nodes. They may have fewer: a job need not see all.
+std::string other_gpus(const Account& account, const Predictor& predictor) {
+  if (predictor.gpus_per_node == 0 || account.hosts.gpus <= predictor.gpus_per_node) return "";
+  return fmt::format("{} GPUs per host in the files, {} in the scenario", account.hosts.gpus, predictor.gpus_per_node);
 }
 
 /// Hosts of the files that do not have as many ranks as the scenario's nodes have GPUs. Empty if they fit.
@@ -374,8 +381,10 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
     for (std::size_t i = 0; i < out.rows.size(); ++i) work(i);
   out.other_machine = other_machine(out.rows);
   const bool by_blocks = !out.other_machine.empty();
-  if (!by_blocks) out.other_machine = other_hosts(out.account, predictor);
-  if (!out.other_machine.empty()) out.other_machine_hint = where_machines_differ(by_blocks);
+  if (!by_blocks) out.other_machine = other_gpus(out.account, predictor);
+  const bool by_gpus = !by_blocks && !out.other_machine.empty();
+  if (out.other_machine.empty()) out.other_machine = other_hosts(out.account, predictor);
+  if (!out.other_machine.empty()) out.other_machine_hint = where_machines_differ(by_blocks, by_gpus);
   for (ComparedCalls& calls : out.rows) {
     if (!calls.predicted_ns) continue;
     if (out.other_machine.empty()) {

@@ -164,6 +164,7 @@ Hosts hosts_of(const Profile& profile, std::uint32_t ranks_per_host) {
     all_count = all_count && source.gpus_on_host > 1 && (gpus == 0 || gpus == source.gpus_on_host);
     gpus = source.gpus_on_host;
   }
+  out.gpus = all_count ? gpus : 0;
   out.because = "one host assumed; to change this, use --ranks-per-host";
   if (ranks_per_host > 0)
     out.because = fmt::format("--ranks-per-host {}", ranks_per_host);
