@@ -181,11 +181,11 @@ struct LibraryCall {
   std::shared_ptr<const nccl::SearchGraph> graph;
   std::shared_ptr<const Protocol> protocol;  ///< with the steps of the library's kernels on these GPUs
   Transport transport;
-  Picoseconds launch{0};    ///< before its first step, with what the protocol takes once
+  Picoseconds launch{0};         ///< before its first step, with what the protocol takes once
   bool starts_channels = false;  ///< the launch has a time for each channel: devices.gpu.launch_channel
-  Picoseconds own_pass{0};  ///< copying or adding up a rank's own part, which no wire hides
-  Shares reached;           ///< what the plan's kernels move
-  Bandwidth channel;        ///< of a GPU's channel: what it sends at most; 0: no limit
+  Picoseconds own_pass{0};       ///< copying or adding up a rank's own part, which no wire hides
+  Shares reached;                ///< what the plan's kernels move
+  Bandwidth channel;             ///< of a GPU's channel: what it sends at most; 0: no limit
   int number = 0;  ///< of its CallPlan in the run: equal for calls whose messages move alike (setup/call_plans.hpp)
 };
 

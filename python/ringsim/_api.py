@@ -12,7 +12,7 @@ import tempfile
 from typing import Any, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _command
-from ._command import Error, Path, _warn
+from ._command import Error, Path
 from ._results import Document, Results
 from .schedule import Schedule
 
@@ -125,7 +125,7 @@ def sweep(scenario: Scenario, *, set: Optional[Settings] = None, output: Optiona
     if ended.exit_code == _command.CHECK_FAILED:
         if require or baseline is not None or not results.failed:
             raise Error(ended.other.strip(), exit_code=ended.exit_code, results=results)
-        _warn(ended.other.strip())
+        _command.warn(ended.other.strip())
     return results
 
 
@@ -283,6 +283,9 @@ def _predicted_by_name(op: str, sizes: Sequence[str], machine: Any, nodes: int, 
     with _given(machine, settings) as given:
         words = _options(node=machine, nodes=nodes, fabric=fabric, bytes=",".join(sizes))
         ended = _command.run(["predict", op, *words, *given.arguments[1:], "--format", "jsonl"], command=command)
+    for note in ended.notes:
+        if f"{machine} is assumed to be" in note:  # `ringsim run` warns of it
+            _command.warn(note)
     return Results(_rows(ended.stdout), ended.notes, command)
 
 

@@ -108,7 +108,7 @@ def run(arguments: Sequence[str], *, stdin: Optional[str] = None, stdin_name: st
     said = _said(stderr)
     for kind, text in said:
         if kind == "warning":
-            _warn(text)
+            warn(text)
     ended = Ended(stdout, child.returncode, [text for kind, text in said if kind == "note"],
                   "".join(text for kind, text in said if kind == ""))
     if child.returncode not in accept:
@@ -177,7 +177,7 @@ def _split(text: str, places: Sequence[str]) -> "tuple[Optional[str], str]":
     return ": ".join(parts[:n]) or None, ": ".join(parts[n:])
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
     """Issues a warning that points to the first caller outside this package."""
     here = os.path.dirname(__file__)
     depth, frame = 1, sys._getframe()

@@ -187,6 +187,9 @@ class Predicted(Case):
         self.assertEqual(ringsim.predict("all_reduce", [1 << 30], "dgx-h100"), [one])
         self.assertEqual(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2),
                          ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2, fabric="star"))
+        for nodes in (1, 2):
+            with self.assertWarnsRegex(ringsim.RingsimWarning, "a100.* is assumed to be dgx-a100"):
+                ringsim.predict("all_reduce", 1 << 30, "a100", nodes=nodes)
         with self.assertRaisesRegex(ringsim.Error, "expected bytes as an integer"):
             ringsim.predict("all_reduce", 1e9, "dgx-h100")
 

@@ -140,9 +140,9 @@ void check_request(const Job& job, const Canonical& collective, const Json& said
   }
 }
 
-/// A barrier moves no data, and is not divided. A file says itself on which channels data moves and in which buffers; it
-/// can be run on one piece after the other, as MSCCL does with its algorithms.
-/// `said` is the collective as written: the canonical form leaves out an in_place that asks for nothing new.
+/// A barrier moves no data, and is not divided. A file says itself on which channels data moves and in which buffers;
+/// it can be run on one piece after the other, as MSCCL does with its algorithms. `said` is the collective as written:
+/// the canonical form leaves out an in_place that asks for nothing new.
 void check_pieces(const Job& job, const Json& said, const std::string& pointer, const Blame& blame) {
   const CollectiveRequest& request = job.request;
   const bool is_file = job.algorithm == &file_algorithm();

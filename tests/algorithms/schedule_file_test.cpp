@@ -72,8 +72,8 @@ TEST_CASE("a schedule from a file runs on one piece of the buffer after the othe
   // The pair sends ahead of its receiver, so what it sends has to fit into the slots of the protocol.
   const std::string pair = scenario("pair-2.xml", "all_reduce", 2, "16 MiB");
   const auto in_pieces = [&](const char* chunk) {
-    return predict(ScenarioFile::load(pair, {"transport.protocol=simple", std::string("transport.chunk=") + chunk})
-                       .point(0));
+    return predict(
+        ScenarioFile::load(pair, {"transport.protocol=simple", std::string("transport.chunk=") + chunk}).point(0));
   };
   CHECK_THROWS_AS(in_pieces("16 MiB"), InputError);  // messages of 8 MiB, and 8 slots of 512 KiB
   CHECK(in_pieces("1 MiB").proof.by == Proof::By::all_ranks);

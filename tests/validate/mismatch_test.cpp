@@ -279,7 +279,7 @@ TEST_CASE("old releases start channels one by one, which is said if it matters a
   CHECK(starts(24, 84, "2.18.3") == "");
   CHECK(starts(1, 84, "") == "");
   CHECK(starts(24, 84, "2.8.4", true) == "");  // the prediction has them
-  CHECK(starts(24, 184, "") == "");  // a fifth of what is missing
+  CHECK(starts(24, 184, "") == "");            // a fifth of what is missing
 }
 
 TEST_CASE("every number of the table is that of the change run by itself") {

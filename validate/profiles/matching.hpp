@@ -16,7 +16,7 @@ struct Hosts {
   std::map<std::uint32_t, std::uint32_t> by_rank;  ///< rank -> index of its host
   std::size_t count = 1;
   std::uint32_t gpus = 0;  ///< of a host, as all files list them; 0: not all do, or not alike
-  std::string because;  ///< "host names in the files", for the head of a table
+  std::string because;     ///< "host names in the files", for the head of a table
 
   std::uint32_t of(std::uint32_t rank) const { return by_rank.at(rank); }
 };

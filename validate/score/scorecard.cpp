@@ -149,8 +149,8 @@ void give_launch(ScoredTable& scored) {
   }
 }
 
-/// Those of --set that hold for a scenario with that library ("nccl", "rccl"), or for one without (""). RCCL has none of
-/// NCCL's costs.
+/// Those of --set that hold for a scenario with that library ("nccl", "rccl"), or for one without (""). RCCL has none
+/// of NCCL's costs.
 std::vector<std::string> changes_of(const ScoreOptions& options, const std::string& library) {
   std::vector<std::string> out;
   for (const std::string& each : options.set) {
