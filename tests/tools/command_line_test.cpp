@@ -289,6 +289,20 @@ TEST_CASE("compare and calibrate read their scenario from standard input as well
   CHECK(lines_of(outcome.out).size() > 5);
 }
 
+TEST_CASE("run stops at a point that cannot run, and names sweep, which runs the others") {
+  const std::string file = temporary_file("points.json", R"({"version": 1,
+    "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": "broadcast", "algorithm": "ring", "bytes": "1 MB"}})");
+  const Words all{"--set", R"(collective.algorithm=["ring", "binomial_tree", "halving_doubling"])"};
+  const Outcome several = run_command({"run", file, all[0], all[1]});
+  CHECK(several.code == 3);
+  CHECK(has(several.err, "halving_doubling"));
+  CHECK(has(several.err, "not all of the 3 points can run; `ringsim sweep` runs those that can"));
+  const Outcome one = run_command({"run", file, "--set", "collective.algorithm=halving_doubling"});
+  CHECK(one.code == 3);
+  CHECK_FALSE(has(one.err, "ringsim sweep"));
+}
+
 TEST_CASE("a path that cannot be right is the input's mistake, what the machine refuses is not") {
   const std::string file = scenario();
   const std::string expected =

@@ -380,8 +380,8 @@ TEST_CASE("explain says why a faster link makes a collective slower though NCCL 
   CHECK(faster->value("plan", "") == "");
   const std::string out = command("explain", file, {}).out;
   CHECK(has(out, "nvlink 10 % faster"));
-  CHECK(has(out, "slower, because messages that start earlier meet others on links that"));
-  CHECK_FALSE(has(command("explain", temporary_file("star.json", star), {}).out, "slower, because"));
+  CHECK(has(out, "slower; messages that start earlier probably"));
+  CHECK_FALSE(has(command("explain", temporary_file("star.json", star), {}).out, "slower; messages"));
 }
 
 TEST_CASE("a change after which NCCL decides otherwise says so, in its line and in the advice") {

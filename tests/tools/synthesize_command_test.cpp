@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/command.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/sanitized.hpp"
 
 namespace synthesize_command_test {
@@ -65,10 +66,18 @@ TEST_CASE("a scenario whose schedule is to be made needs no algorithm, and may n
   const Outcome made = run_command({"synthesize", open, "--set", "collective.bytes=40 MB"});
   CHECK(made.code == 0);
   CHECK(made.out == run_command({"synthesize", four_ports()}).out);
-  const Outcome library = run_command({"synthesize", box_of_eight(), "--set", "collective.algorithm=null", "--set",
-                                       "collective.op=all_reduce", "--set", "library=nccl"});
-  CHECK(library.code == 3);
-  CHECK(has(library.err, "cannot be combined with synthesis"));
+  CHECK(run_command({"synthesize", open, "--set", "collective.bytes=40 MB", "--set", "collective.algorithm=direct"})
+            .code == 0);
+  // Only what lacks an algorithm gets one: errors name what the user wrote.
+  const std::string box = temporary_file("open-box.json", R"({"version": 1,
+    "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 1}, "collective": {"op": "all_reduce", "bytes": "1 MiB"}})");
+  CHECK(has(run_command({"synthesize", box, "--set", "library=nccl"}).err, "cannot be combined with synthesis"));
+  const std::string step = ringsim::test::source_dir() + "/scenarios/examples/training/two-jobs.json";
+  CHECK_FALSE(has(run_command({"synthesize", step}).err, "collective.algorithm=ring"));
+  const std::string swept = temporary_file("swept.json", R"({"version": 1,
+    "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "10 GB/s", "latency": "1 us"}},
+    "collective": {"op": "all_gather", "bytes": "40 MB"}, "sweep": {"collective.algorithm": ["rng"]}})");
+  CHECK(has(run_command({"synthesize", swept}).err, "did you mean \"ring\"?"));
 }
 
 TEST_CASE("for a machine by name the printed command names the file as it is typed, and leaves out the library") {

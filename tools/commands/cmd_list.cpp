@@ -161,9 +161,9 @@ Listed regime_list() {
   return list;
 }
 
-/// What there is to train: models described by their layers, or cards of transformers.
+/// Models to train or to serve: described by their layers, or cards of transformers.
 Listed workload_list() {
-  Listed list{"workloads", "Workloads: models to train, for training.workload", {}};
+  Listed list{"workloads", "Workloads: models, for training.workload and inference.workload", {}};
   for (const auto& [name, text] : scenarios::workload_files()) {
     const Json file = parse_json(text, name);
     std::string summary;
@@ -293,7 +293,7 @@ std::string list_of_lists() {
       {"nodes", fmt::format("{} machines, with aliases such as cloud instance types and GPU names", n(preset_names()))},
       {"models", fmt::format("the network models, the routings and {} protocols", n(protocols()))},
       {"regimes", fmt::format("{} ways to train on several GPUs", n(regimes()))},
-      {"workloads", fmt::format("{} models to train", n(scenarios::workload_files()))},
+      {"workloads", fmt::format("{} models to train or to serve", n(scenarios::workload_files()))},
       {"comparison", "all algorithms compared on the same five machines, as Markdown"},
       {"columns", fmt::format("the {} columns of results, as Markdown", n(result_columns()))},
       {"costs", "the costs of NCCL's kernels, as Markdown"},

@@ -220,8 +220,8 @@ int execute(const RunArguments& arguments) {
     if (by_line && done > 0) finish();  // each line is a whole result
     if (file.size() == 1) throw;
     throw InputError(error.where(), error.message(),
-                     fmt::format("{}{}point {} of {} cannot run; `ringsim sweep` runs the others", error.hint(),
-                                 error.hint().empty() ? "" : "; ", done + 1, file.size()));
+                     fmt::format("{}{}not all of the {} points can run; `ringsim sweep` runs those that can",
+                                 error.hint(), error.hint().empty() ? "" : "; ", file.size()));
   }
   finish();
   if (page) {

@@ -229,17 +229,18 @@ void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenar
   say(fmt::format("ringsim: wrote {} to {}; run it with\n  {}\n", name, arguments.output, command));
 }
 
-/// The changes of a scenario. What is synthesized is the scenario's collective, so that its algorithm may be left out;
-/// a scenario needs one.
+/// The changes of a scenario. Its collective is what is synthesized, so that its algorithm may be left out, although a
+/// scenario needs one.
 std::vector<std::string> set_of(const SynthesizeArguments& arguments, const ScenarioText& input) {
   std::vector<std::string> set = arguments.set;
   const auto is_set = [&](std::string_view key) {
     return std::any_of(set.begin(), set.end(), [&](const std::string& each) { return each.starts_with(key); });
   };
   const Json scenario = parse_json(input.text, input.name);
-  const auto is_absent = [&](const char* pointer) { return !scenario.contains(Json::json_pointer(pointer)); };
-  if (is_absent("/collective/algorithm") && is_absent("/library") && !is_set("collective.algorithm=") &&
-      !is_set("collective=") && !is_set("library"))
+  const auto has = [&](const char* pointer) { return scenario.contains(Json::json_pointer(pointer)); };
+  const bool has_collective = has("/collective") && scenario["collective"].is_object();
+  if (has_collective && !has("/collective/algorithm") && !has("/library") && !has("/sweep/collective.algorithm") &&
+      !is_set("collective.algorithm=") && !is_set("collective=") && !is_set("library"))
     set.emplace_back("collective.algorithm=ring");
   return set;
 }

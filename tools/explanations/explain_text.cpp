@@ -321,7 +321,8 @@ std::string idle_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   return text;
 }
 
-/// Faster links that make it slower though a library, if any, decides alike.
+/// Changes of link_class (faster links, latencies, computation, launches) that make it slower although a library, if
+/// any, decides alike.
 std::string slower_text(const Result& result, const std::vector<WhatIf>& what_ifs) {
   std::vector<std::string> slower;
   for (const WhatIf& each : what_ifs)
@@ -329,8 +330,8 @@ std::string slower_text(const Result& result, const std::vector<WhatIf>& what_if
         change_of(each, result) > next_to_nothing)
       slower.push_back(each.label);
   if (slower.empty()) return "";
-  return wrapped(fmt::format("{}: slower, because messages that start earlier meet others on links that they share, "
-                             "and the critical path waits for those",
+  return wrapped(fmt::format("{}: slower; messages that start earlier probably meet others on shared links, and the "
+                             "critical path waits for those",
                              fmt::join(slower, ", "))) +
          '\n';
 }

@@ -130,7 +130,7 @@ std::string no_verdict_text(const Verdict& verdict, const MismatchRange& range) 
   if (verdict.causes.empty()) return none + (range.trials.empty() ? "." : "; all of them fit worse.") + starts;
   const Trial& nearest = *verdict.causes.front();
   if (percent_text(nearest.error.median_abs) == percent_text(range.error.median_abs))
-    return none + "; none of them fits better." + starts;
+    return none + "; none of them fits noticeably better." + starts;
   std::string text =
       fmt::format("{}. The nearest is {}: the median error is {}, the 90th percentile {}{}.", none, nearest.what.label,
                   percent_text(nearest.error.median_abs), percent_text(nearest.error.p90_abs), objections(nearest));

@@ -95,7 +95,7 @@ void require_field(const std::string& option, const std::string& name, const std
   const std::vector<ScenarioKey> keys = scenario_keys();
   if (hint_of_unknown(last, column_names(compared), varied) &&
       std::any_of(keys.begin(), keys.end(), [&](const ScenarioKey& key) { return key.path == name; }))
-    hint = fmt::format("{} has one value in this scenario; a list of values varies it: --set '{}=[...]'", name, name);
+    hint = fmt::format("{} does not vary in these results", name);
   throw UsageError(
       option, fmt::format("expected a column of the results or a path that varies, found {}", in_quotes(name)), *hint);
 }

@@ -18,7 +18,7 @@ constexpr std::array<const char*, 4> generation_keys{"volta", "ampere", "hopper"
 constexpr std::array<const char*, 3> protocol_keys{"ll", "ll128", "simple"};
 
 // Read off the tables' floors (512 B to 2 KiB), the rows on both sides of a change of protocol, and slopes from 256 to
-// 512 MiB.
+// 512 MiB. Those between nodes are fitted to all tables of several nodes at once, by their errors as they are scored.
 constexpr CostConstants fitted{.of = {{{.launch = 4.7,
                                         .step = {{{0, 2.4}, {2.4, 3}, {3.1, 6}}},
                                         .once = {0, 12, 3},
@@ -306,7 +306,9 @@ std::vector<CostLine> cost_table() {
       "posting a message in sends (over EFA, also in rings): InfiniBand and RoCE at 400 Gb/s or more / at lower rates "
       "/ Slingshot / EFA",
       "us",
-      "400 Gb/s: between the time per byte of rtxpro5000-2n8g-alltoall, 3.3, and of h20-2n2g-alltoall, 3.7; lower "
+      "400 Gb/s: between the time per byte of an alltoall on two servers of 8 RTX PRO 5000, 3.3 (NCCL 2.30.3, not "
+      "among "
+      "the tables), and of h20-2n2g-alltoall, 3.9; lower "
       "rates: observed on HDR, outside the fit; Slingshot: a 4 GiB alltoall on 4 nodes of Perlmutter takes 200 ms "
       "(NVIDIA/nccl-tests issue 139) in chunks of 128 KiB; EFA: p5-2n8g-* and p5-8n8g-all_gather, 32 to 256 MiB");
   lines.add("network.tree", "additional time per step over the network in trees", "us",
@@ -319,9 +321,9 @@ std::vector<CostLine> cost_table() {
   lines.add("nvls_width", "NVLS: buffer size at which the pipeline is 63 % full", "B",
             "all_reduce on 8 H100 and 8 B200");
   lines.add("nvls_tree", "NVLSTree: fill time on two nodes, and more for each doubling of the nodes", "us",
-            "h100ib-2n8g-all_reduce, 1 to 512 MiB; h100-10n8g-all_reduce");
+            "h100ib-2n8g-all_reduce, 1 to 512 MiB; h100-10n8g-all_reduce; Blackwell uses the values of Hopper");
   lines.add("nvls_tree_width", "NVLSTree: buffer size at which the pipeline is 63 % full", "B",
-            "h100ib-2n8g-all_reduce, 1 to 512 MiB");
+            "h100ib-2n8g-all_reduce, 1 to 512 MiB; Blackwell uses the value of Hopper");
   return lines.take();
 }
 

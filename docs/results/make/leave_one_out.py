@@ -30,10 +30,9 @@ GENERATIONS = ["volta", "ampere", "hopper", "blackwell"]
 # Constants that tables of a family depend on, by how their names begin.
 DEPEND = {"one node, NVLink": ("step", "once", "nvlink", "copy", "reduce", "sends", "a_block", "nvls", "width"),
           "one node, PCIe": ("pcie", "once", "sends", "width", "step", "a_block"),
-          "several nodes": ("step", "once", "nvls", "width", "network")}
+          "several nodes": ("step", "once", "nvlink", "copy", "reduce", "a_block", "nvls", "width", "network")}
 # In no fit of NCCL's tables: from other measurements (`ringsim list costs`).
-FROM_ELSEWHERE = ["pcie.both_ways", "network.efa_share", "network.post.verbs_400", "network.post.verbs", "network.post.cxi",
-                  "network.post.efa"]
+FROM_ELSEWHERE = ["pcie.both_ways", "network.post.verbs", "network.post.cxi"]
 # Facts of a machine that were taken from its own tables (docs/results/accuracy.md): left out with them.
 INFERRED = {"polaris": ("gpudirect_cost", None), "abci-v100": (None, "distance")}
 CHANGE = 0.05         # of a constant, to see what it does
@@ -49,6 +48,8 @@ RUNS_AT_ONCE = 8
 def machine_of(table):
     """"aic-h100" of "aic-h100-1n8g-all_reduce"; those of one GPU and source but other machines apart."""
     name, nodes = re.match(r"(.*)-(\d+)n\d+g", table).groups() if re.search(r"-\d+n\d+g", table) else (table, "1")
+    if name == "h20" and "alltoall" in table:
+        return "h20 (virtual machine)"
     return f"{name} ({nodes} nodes)" if name == "h100" and nodes != "1" else name
 
 

@@ -68,7 +68,7 @@ QUESTIONS = [
              ["run", f"{FOLDER}/09-nccl.json", "--set", "network.routing=static"],
              "No. Oversubscription slows down two nodes across racks (one node per leaf) at least as much as three nodes. "
              "However, NCCL uses NVLSTree on two nodes and rings on three, which lose more if ECMP assigns several flows to "
-             "the same cable: with `--set network.routing=ecmp`, two nodes reach 368 GB/s and three nodes 133 GB/s."),
+             "the same cable: with `--set network.routing=ecmp`, two nodes reach 367 GB/s and three nodes 133 GB/s."),
     Question(10, "Why do I get 100, 70, 58 and 40 GB/s on 2, 3, 4 and 6 nodes?", "NVIDIA/nccl-tests#169",
              matrix("10-nccl", "topology.nodes", "network.routing", "busbw_GBps"),
              "ECMP assigns several flows to the same cable, and all ranks wait for these flows. The user's values are "
@@ -148,8 +148,8 @@ QUESTIONS = [
              "At 128 k tokens, the attention steps hide all hops. The loss is 0.7 % with two ranks and 1.8 % with four. Half "
              "of this loss comes from kernels that add up the results and gradients of the steps, and the other half comes "
              "from tensor collectives, which are smaller and more numerous. At 8 k tokens, a step takes less time than a "
-             "hop. The loss is then 14 and 34 %: with two ranks less than with gathers, with four about the same, because "
-             "each hop is a call with its own latency."),
+             "hop. The loss is then 14 and 34 %. With two ranks, this is less than with gathers; with four, it is about the "
+             "same, because each hop is a call with its own latency."),
     Question(38, "How many GPUs can a batch of fixed size use efficiently?",
              "strong scaling; kernel efficiencies are assumed",
              matrix("38-strong-scaling", "topology.nodes", "topology.fabric.link.bandwidth", "time_us"),
