@@ -237,6 +237,12 @@ TEST_CASE("a link with a fault is named, with what the fault does to it") {
   CHECK(has(words, ", where a fault cuts it from 48 GB/s to 24 GB/s ("));
 }
 
+TEST_CASE("what NCCL's kernels take once is named with the launch, which it exceeds by far") {
+  const std::string out = predict({"all_reduce", "--node", "hgx-h100", "--nodes", "2", "--bytes", "64MiB"}).out;
+  const std::string words = std::regex_replace(out, std::regex(R"(\n +)"), " ");  // sentences are wrapped
+  CHECK(has(words, "NVLSTree: limited by the launch and what its kernels take once, such as the fill of the pipeline"));
+}
+
 TEST_CASE("what --set lets vary has a column, and sentences of its own") {
   const Words words{"all_reduce",           "--node", "dgx-h100", "--nodes", "4", "--bytes", "1GiB", "--set",
                     "topology.nodes=[2, 4]"};

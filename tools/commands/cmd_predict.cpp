@@ -129,7 +129,11 @@ Limit limit_of(const Prediction& r, const ExplainedPart& part) {
     return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share, "; " + equally_busy_text(others)};
   }
   if (part.cause == "latency") return {part.cause, latency_words, share};
-  if (part.cause == "launch") return {part.cause, "the launch of the collective", share};
+  if (part.cause == "launch")
+    return {part.cause,
+            r.library.empty() ? "the launch of the collective"
+                              : "the launch and what its kernels take once, such as the fill of the pipeline",
+            share};
   return {part.cause, part.cause, share};
 }
 
