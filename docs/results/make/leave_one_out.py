@@ -55,7 +55,7 @@ def machine_of(table):
 
 def is_rate(name):
     return any(part in name for part in (".nvlink.", ".copy.", ".reduce.", "sends_nvlink", "a_block", "sends_copy", ".share",
-                                         "through_host"))
+                                         "efa_share", "through_host"))
 
 
 def by_row(rows):
@@ -255,7 +255,7 @@ class Fits:
             near = [f"{each}.{name.partition('.')[2]}" for each in sorted(GENERATIONS, key=lambda g: abs(
                 GENERATIONS.index(g) - GENERATIONS.index(self.generation[machine]) + 0.1))] if name.startswith(self.generation[machine]) else []
             theirs = [each for each in near if each in seen and self.values.get(each, 0) > 0]
-            costs[name] = self.values[theirs[0]] if theirs else self.values[name] if "width" in name else 1e6 if is_rate(name) else 0
+            costs[name] = self.values[theirs[0]] if theirs else self.values[name] if "width" in name else 1 if "_share" in name else 1e6 if is_rate(name) else 0
         with_first = sorted({*own, *([self.first[machine][0]] if machine in self.first else [])})
         times, full = self.runs.times(self.runs.folder(None, with_first), costs, without_inferred(self.runs.place, machine))
         launch = self.usual_launch(machine)
@@ -353,7 +353,7 @@ the median / 90th percentile of |predicted/measured - 1| and the median signed e
   a little information about the machine that is left out. Errors are logarithms of predicted/measured and count linearly above {100 * SCALE:.0f} %. A constant that adds
   the same time to all rows of a machine is not refitted for it, because the data cannot separate it from the launch time, which is given.
 - If no other machine's tables depend on a constant, its value is taken from the nearest generation. If no generation has a value, a time is set to zero,
-  a rate limit is removed, and a width (the chunk size at which a step takes its full time) is left unchanged. These constants are listed below.
+  a rate limit is removed, a share is 1, and a width (the chunk size at which a step takes its full time) is left unchanged. These constants are listed below.
 - Two machine properties were inferred from the machines' own tables, so they are left out together with these tables: the rate at which adapters read
   GPU memory on Polaris, and the distance between NICs and GPUs on ABCI V.
 - Rules that were chosen with knowledge of all tables are not refitted. Examples are the distribution of sends over channels on Blackwell, the number of
