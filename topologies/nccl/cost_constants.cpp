@@ -18,7 +18,7 @@ constexpr std::array<const char*, 4> generation_keys{"volta", "ampere", "hopper"
 constexpr std::array<const char*, 3> protocol_keys{"ll", "ll128", "simple"};
 
 // Read off the tables' floors (512 B to 2 KiB), the rows on both sides of a change of protocol, and slopes from 256 to
-// 512 MiB. Those between nodes are fitted to all tables of several nodes at once, by their errors as they are scored.
+// 512 MiB. Those between nodes are fitted to all tables of several nodes at once (docs/results/make/fit_costs.py).
 constexpr CostConstants fitted{.of = {{{.launch = 4.7,
                                         .step = {{{0, 2.4}, {2.4, 3}, {3.1, 6}}},
                                         .once = {0, 12, 3},

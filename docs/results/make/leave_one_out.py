@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/results/leave-one-out.md: how far the model of NCCL is off on a machine whose tables its costs were not fitted to.
 
-Usage: docs/results/make/leave_one_out.py path/to/ringsim              writes the page; takes about 80 scorecards (10 min on two idle cores)
-       docs/results/make/leave_one_out.py path/to/ringsim --fit FILE   writes constants fitted to all tables, for --set library.costs
+Usage: docs/results/make/leave_one_out.py path/to/ringsim   writes the page; takes about 80 scorecards (10 min on two idle cores)
 
 Every constant of `ringsim list costs` is changed in turn, by --set library.costs, to see what it does to every row (times are linear
 in times, and in 1/rate). Then, for each machine, the constants that its tables depend on are fitted again to the tables of all other
@@ -265,12 +264,6 @@ class Fits:
                  for (table, size), row in full.items() if table in own and row["scored"] == "true"]
         return found, launch, free, alone
 
-    def to_all(self):
-        """The constants that fit all tables together, of those that a table depends on."""
-        rows = [each for own in self.by_table.values() for each in own]
-        free = sorted({name for each in rows for name in each[2] if self.values.get(name, 0) > 0})
-        return self.moved(refit(free, rows, self.values))
-
 
 def write_page(fits):
     given, unknown, known, moved, found = [], [], [], {}, {}
@@ -300,14 +293,10 @@ def write_page(fits):
 
 
 def main():
-    if len(sys.argv) not in (2, 4) or (len(sys.argv) == 4 and sys.argv[2] != "--fit"):
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as place:
-        fits = Fits(sys.argv[1], Runs(sys.argv[1], place))
-        if len(sys.argv) == 4:
-            pathlib.Path(sys.argv[3]).write_text(json.dumps(fits.to_all(), indent=2) + "\n")
-        else:
-            write_page(fits)
+        write_page(Fits(sys.argv[1], Runs(sys.argv[1], place)))
 
 
 def generations_of(by_machine):
