@@ -30,7 +30,8 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(std::string_view text) {
     const bool has_memory = access("/dev/shm", W_OK) == 0;
-    path_ = has_memory ? "/dev/shm/ringsim-fuzz-XXXXXX" : "/tmp/ringsim-fuzz-XXXXXX";
+    const std::string unique(6, 'X');  // mkstemp() replaces six letters X at the end
+    path_ = (has_memory ? "/dev/shm/ringsim-fuzz-" : "/tmp/ringsim-fuzz-") + unique;
     const int descriptor = mkstemp(path_.data());
     const bool is_written =
         descriptor >= 0 && write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());

@@ -64,6 +64,9 @@ TEST_CASE("a name that no result can have ends a sweep before its first point, a
             usage);
   CHECK(refused("time_us > 4 where topology.rank == 8")
             .find("found \"topology.rank\"\n  hint: did you mean \"topology.ranks\"?") != std::string::npos);
+  // A key that has one value in the scenario.
+  CHECK(refused("topology.link.latency > 4").find("topology.link.latency does not vary in these results") !=
+        std::string::npos);
   // Whole words of a longer name are found as well.
   CHECK(refused("ratio < 2").find("did you mean \"closed_form.ratio\"?") != std::string::npos);
   CHECK(refused("has(inter_node.bandwidth)").find("found \"inter_node.bandwidth\"") != std::string::npos);

@@ -203,6 +203,16 @@ TEST_CASE("another plan ran probably if it is within 15 % and the scenario's own
   CHECK(kind() == Verdict::Kind::none);
 }
 
+TEST_CASE("a change is called the nearest only if it is nearer by what is printed") {
+  MismatchRange range;
+  range.error = {.name = "", .rows = 1, .median_abs = 0.3, .p90_abs = 0.3, .median_signed = -0.3};
+  range.trials = {trial("PCIe", 90, 0.2995)};
+  CHECK(verdict_of(range).causes.empty());  // 30.0 % both
+  range.trials[0].error.median_abs = 0.298;
+  REQUIRE(verdict_of(range).causes.size() == 1);
+  CHECK(verdict_of(range).causes[0]->what.label == "PCIe");
+}
+
 TEST_CASE("verdicts agree with the table: the nearest that explains is likely, and none only if none does") {
   std::mt19937 random(20261127);
   std::array<int, 3> kinds{};

@@ -561,7 +561,7 @@ TEST_CASE("200 random jobs with planted causes: the verdict is right in 95 %, an
         wrong_rank += *calls.row.late_rank() != static_cast<std::uint32_t>(planted.late_rank);
       if (!is_right)
         MESSAGE("seed " << seed << " collective " << i << ": expected " << to_string(expected[i]) << ", found "
-                        << to_string(calls.verdicts.front()) << ' ' << calls.because);
+                        << to_string(calls.verdicts.front()) << " " << calls.because);
     }
   }
   CHECK(all == 800);

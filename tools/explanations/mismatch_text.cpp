@@ -127,10 +127,9 @@ std::string objections(const Trial& trial) {
 std::string no_verdict_text(const Verdict& verdict, const MismatchRange& range) {
   const std::string none = fmt::format("None of {} changes explains the difference", range.trials.size());
   const std::string starts = range.starts.empty() ? "" : ' ' + range.starts;
-  if (verdict.causes.empty()) return none + (range.trials.empty() ? "." : "; all of them fit worse.") + starts;
+  if (verdict.causes.empty())
+    return none + (range.trials.empty() ? "." : "; none of them fits noticeably better.") + starts;
   const Trial& nearest = *verdict.causes.front();
-  if (percent_text(nearest.error.median_abs) == percent_text(range.error.median_abs))
-    return none + "; none of them fits noticeably better." + starts;
   std::string text =
       fmt::format("{}. The nearest is {}: the median error is {}, the 90th percentile {}{}.", none, nearest.what.label,
                   percent_text(nearest.error.median_abs), percent_text(nearest.error.p90_abs), objections(nearest));

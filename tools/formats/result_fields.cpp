@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
 #include <string_view>
 
-#include "scenarios/scenario.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/names_in_short.hpp"
@@ -88,16 +85,10 @@ std::vector<std::string> varied_paths(const ScenarioFile& file) {
 
 void require_field(const std::string& option, const std::string& name, const std::vector<std::string>& varied,
                    bool compared) {
-  std::optional<std::string> hint = hint_of_unknown(name, column_names(compared), varied);
-  if (!hint) return;
-  // What is fixed may be a column by its own name: the protocol of transport.protocol.
-  const std::string last = name.substr(name.rfind('.') + 1);
-  const std::vector<ScenarioKey> keys = scenario_keys();
-  if (hint_of_unknown(last, column_names(compared), varied) &&
-      std::any_of(keys.begin(), keys.end(), [&](const ScenarioKey& key) { return key.path == name; }))
-    hint = fmt::format("{} does not vary in these results", name);
-  throw UsageError(
-      option, fmt::format("expected a column of the results or a path that varies, found {}", in_quotes(name)), *hint);
+  if (const auto hint = hint_of_unknown(name, column_names(compared), varied))
+    throw UsageError(option,
+                     fmt::format("expected a column of the results or a path that varies, found {}", in_quotes(name)),
+                     *hint);
 }
 
 Difference difference_of(const ResultRow& a, const ResultRow& b, const std::vector<std::string>& but) {

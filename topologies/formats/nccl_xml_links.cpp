@@ -57,7 +57,7 @@ class LinkReader {
   std::string preset_with_nvlinks() const {
     constexpr int if_unknown = 80;  // as warn_of_unknown_model() says
     const int sm = sm_of_gpu(*gpus_.front()).value_or(if_unknown);
-    std::string found = "MACHINE";
+    std::string found;
     for (const PresetNames& names : preset_names()) {
       const Machine machine = node_preset(names.name);
       const auto is_nvlink = [](const Machine::Cable& cable) { return cable.link.kind == LinkKind::nvlink; };
@@ -66,10 +66,10 @@ class LinkReader {
       if (machine.n_gpus() == gpus_.size() && std::any_of(machine.cables.begin(), machine.cables.end(), is_nvlink) &&
           compute_capability(*gpu) == sm) {
         if (std::ranges::count(names.taken_for, plain_machine_name(names.gpu)) > 0) return names.name;
-        if (found == "MACHINE") found = names.name;
+        if (found.empty()) found = names.name;
       }
     }
-    return found;
+    return found.empty() ? "MACHINE" : found;
   }
 
   struct Entry {

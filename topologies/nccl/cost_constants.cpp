@@ -307,9 +307,8 @@ std::vector<CostLine> cost_table() {
       "/ Slingshot / EFA",
       "us",
       "400 Gb/s: between the time per byte of an alltoall on two servers of 8 RTX PRO 5000, 3.3 (NCCL 2.30.3, not "
-      "among "
-      "the tables), and of h20-2n2g-alltoall, 3.9; lower "
-      "rates: observed on HDR, outside the fit; Slingshot: a 4 GiB alltoall on 4 nodes of Perlmutter takes 200 ms "
+      "among the tables), and of h20-2n2g-alltoall, 3.9; lower rates: observed on HDR, outside the fit; Slingshot: a "
+      "4 GiB alltoall on 4 nodes of Perlmutter takes 200 ms "
       "(NVIDIA/nccl-tests issue 139) in chunks of 128 KiB; EFA: p5-2n8g-* and p5-8n8g-all_gather, 32 to 256 MiB");
   lines.add("network.tree", "additional time per step over the network in trees", "us",
             "NCCL's tuner: LL takes 5.0 us in trees and 2.7 us in rings");

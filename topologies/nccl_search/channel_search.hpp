@@ -1,7 +1,7 @@
 // The channels that fit on a node at one speed, as NCCL finds them: rings, trees, and the heads of NVLS.
 //
 // Source, described in our own words: NVIDIA/nccl 5067397c2676 (2.30.7) src/graph/search.cc, ncclTopoSearchRec and
-// what it calls.
+// the functions that it calls.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct FoundGraph {
   std::vector<FoundChannel> channels;
 };
 
-/// What is searched for (speeds, how far apart devices may be, whether all channels are alike) and the best found so
+/// The aim of a search (speeds, how far apart devices may be, whether all channels are alike), and its best channels so
 /// far.
 struct Trial : FoundGraph {
   int least = 1, most = 32;  ///< channels
   int hops = 0;              ///< links of all channels; of equals fewer are better
 };
 
-/// What is left of the steps if no better channels are possible.
+/// Instead of the number of steps that are left: no better channels are possible.
 inline constexpr int no_better = -1;
 
 /// Searches depth first over the GPUs, with the bandwidth that earlier channels left on each link. `best` is replaced

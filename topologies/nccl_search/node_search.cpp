@@ -74,7 +74,7 @@ Question question_of(const SeenNode& node, const NodeAsked& asked) {
           asked.doubles_any};
 }
 
-/// What was found, as long as the process runs: the points of a sweep mostly ask the same.
+/// Results of searches, kept as long as the process runs, because the points of a sweep mostly ask for the same ones.
 class Answers {
  public:
   std::shared_ptr<const NodeSearch> find(const Question& question) {

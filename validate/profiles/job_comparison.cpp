@@ -7,7 +7,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "scenarios/predict/predict.hpp"
@@ -192,9 +194,13 @@ class Predictor {
   Bounds bounds_;
 };
 
-/// Why the files are not of the scenario's machine: blocks of the launches, by the time of their kernels. Empty if they
-/// fit.
-std::string other_machine(const std::vector<ComparedCalls>& rows) {
+/// Why the files are not of the scenario's machine, and what to look at.
+struct OtherMachine {
+  std::string difference, hint;
+};
+
+/// Another machine by the blocks of the launches, weighed by the time of their kernels.
+std::optional<OtherMachine> other_blocks(const std::vector<ComparedCalls>& rows) {
   double known = 0, differs = 0;
   const ComparedCalls* largest = nullptr;
   for (const ComparedCalls& calls : rows) {
@@ -205,39 +211,38 @@ std::string other_machine(const std::vector<ComparedCalls>& rows) {
     differs += time;
     if (largest == nullptr || calls.row.bytes > largest->row.bytes) largest = &calls;
   }
-  if (largest == nullptr || differs <= 0.5 * known) return "";
-  return fmt::format("{} blocks, plan {}", largest->row.blocks, largest->blocks);
+  if (largest == nullptr || differs <= 0.5 * known) return std::nullopt;
+  return OtherMachine{
+      fmt::format("{} blocks, plan {}", largest->row.blocks, largest->blocks),
+      "NCCL launches one block per channel, and the links determine the number of channels: check which machine the "
+      "job ran on, and whether its NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are set here as well (--set "
+      "library.env.NCCL_MAX_NCHANNELS=N)"};
 }
 
-/// What to look at if it is another machine, of which the launches' blocks, the GPUs of a host, or the hosts differ.
-std::string where_machines_differ(bool blocks, bool gpus) {
-  if (gpus) return "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs";
-  if (!blocks)
-    return "set the number of nodes with --nodes or --set topology.nodes=N; ranks are the GPUs of the scenario in "
-           "order";
-  return "NCCL launches one block per channel, and the links determine the number of channels: check which machine the "
-         "job ran on, and whether its NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are set here as well (--set "
-         "library.env.NCCL_MAX_NCHANNELS=N)";
+/// Another machine by its hosts, if they have more GPUs than the scenario's nodes. They may have fewer: a job need not
+/// see all.
+std::optional<OtherMachine> other_gpus(const Account& account, const Predictor& predictor) {
+  if (predictor.gpus_per_node == 0 || account.hosts.gpus <= predictor.gpus_per_node) return std::nullopt;
+  return OtherMachine{
+      fmt::format("{} GPUs per host in the files, {} in the scenario", account.hosts.gpus, predictor.gpus_per_node),
+      "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs"};
 }
 
-/// Hosts of the files that have more GPUs than the scenario's nodes. They may have fewer: a job need not see all.
-std::string other_gpus(const Account& account, const Predictor& predictor) {
-  if (predictor.gpus_per_node == 0 || account.hosts.gpus <= predictor.gpus_per_node) return "";
-  return fmt::format("{} GPUs per host in the files, {} in the scenario", account.hosts.gpus, predictor.gpus_per_node);
-}
-
-/// Hosts of the files that do not have as many ranks as the scenario's nodes have GPUs. Empty if they fit.
-std::string other_hosts(const Account& account, const Predictor& predictor) {
-  if (account.hosts.count < 2 || predictor.gpus_per_node == 0) return "";
+/// Another machine by its hosts, if they do not have as many ranks as the scenario's nodes have GPUs.
+std::optional<OtherMachine> other_hosts(const Account& account, const Predictor& predictor) {
+  if (account.hosts.count < 2 || predictor.gpus_per_node == 0) return std::nullopt;
   for (const auto& a : account.hosts.by_rank)
     for (const auto& b : account.hosts.by_rank) {
       const bool one_host = a.second == b.second;
       const bool one_node = a.first / predictor.gpus_per_node == b.first / predictor.gpus_per_node;
       if (one_host != one_node)
-        return fmt::format("ranks {} and {} are on {} in the job, but on {} in the scenario", a.first, b.first,
-                           one_host ? "one host" : "two hosts", one_node ? "one node" : "two nodes");
+        return OtherMachine{
+            fmt::format("ranks {} and {} are on {} in the job, but on {} in the scenario", a.first, b.first,
+                        one_host ? "one host" : "two hosts", one_node ? "one node" : "two nodes"),
+            "set the number of nodes with --nodes or --set topology.nodes=N; ranks are the GPUs of the "
+            "scenario in order"};
     }
-  return "";
+  return std::nullopt;
 }
 
 /// `ranks`: that have a file.
@@ -379,12 +384,13 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
     options.for_each(out.rows.size(), work);
   else
     for (std::size_t i = 0; i < out.rows.size(); ++i) work(i);
-  out.other_machine = other_machine(out.rows);
-  const bool by_blocks = !out.other_machine.empty();
-  if (!by_blocks) out.other_machine = other_gpus(out.account, predictor);
-  const bool by_gpus = !by_blocks && !out.other_machine.empty();
-  if (out.other_machine.empty()) out.other_machine = other_hosts(out.account, predictor);
-  if (!out.other_machine.empty()) out.other_machine_hint = where_machines_differ(by_blocks, by_gpus);
+  std::optional<OtherMachine> other = other_blocks(out.rows);
+  if (!other) other = other_gpus(out.account, predictor);
+  if (!other) other = other_hosts(out.account, predictor);
+  if (other) {
+    out.other_machine = std::move(other->difference);
+    out.other_machine_hint = std::move(other->hint);
+  }
   for (ComparedCalls& calls : out.rows) {
     if (!calls.predicted_ns) continue;
     if (out.other_machine.empty()) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "algorithms/catalog.hpp"
+#include "scenarios/scenario.hpp"
 #include "sim/text/json.hpp"
 #include "sim/text/spelling.hpp"
 #include "validate/results/columns.hpp"
@@ -83,7 +84,15 @@ std::optional<std::string> hint_of_unknown(const std::string& name, const std::v
   std::vector<std::string> known = varied;
   for (const std::string& path : varied) known.push_back("point." + path);
   known.insert(known.end(), columns_known.begin(), columns_known.end());
-  if (std::find(known.begin(), known.end(), name) != known.end()) return std::nullopt;
+  const auto is_known = [&](const std::string& each) {
+    return std::find(known.begin(), known.end(), each) != known.end();
+  };
+  if (is_known(name)) return std::nullopt;
+  // A key of the scenario that has one value is not in the results, unless a column has its last part as a name.
+  const std::vector<ScenarioKey> keys = scenario_keys();
+  if (!is_known(name.substr(name.rfind('.') + 1)) &&
+      std::any_of(keys.begin(), keys.end(), [&](const ScenarioKey& key) { return key.path == name; }))
+    return fmt::format("{} does not vary in these results", name);
   std::string hint = did_you_mean(name, known);
   if (hint.empty()) hint = did_you_mean_part(name, known);
   if (!hint.empty()) return hint;

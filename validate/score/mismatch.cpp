@@ -260,7 +260,8 @@ Verdict verdict_of(const MismatchRange& range) {
   }
   if (likely == nullptr) {
     if (range.other_plan && plan != nullptr) return {Verdict::Kind::probably, {plan}, {}};
-    if (nearest != nullptr && nearest->error.median_abs < range.error.median_abs) out.causes = {nearest};
+    constexpr double noticeably = 0.001;  // the last digit that is printed
+    if (nearest != nullptr && nearest->error.median_abs < range.error.median_abs - noticeably) out.causes = {nearest};
     return out;
   }
   out.kind = Verdict::Kind::likely;

@@ -89,7 +89,7 @@ struct Verdict {
   enum class Kind : std::uint8_t {
     likely,    ///< `causes` explain the range
     probably,  ///< the scenario's plan cannot have run; of others the cause comes nearest, within probable_within
-    none,      ///< no trial explains it; the cause, if any, comes nearest and is nearer than the prediction
+    none,      ///< no trial explains it; the cause, if any, comes nearest and is noticeably nearer than the prediction
   } kind = Kind::none;
   /// The nearest of its class, then those whose times are alike: times do not tell them apart.
   std::vector<const Trial*> causes;
