@@ -126,10 +126,11 @@ class ChannelSearch {
   }
 
   /// `near_net`: 1: GPUs near the NIC first; -1: last, if otherwise they are alike.
-  std::vector<std::uint32_t> next_gpus(std::uint32_t gpu, int near_net) const {
+  std::vector<std::uint32_t> next_gpus(std::uint32_t gpu, int near_net) {
     const std::uint64_t flag = std::uint64_t{1} << trial_.channels.size();
     const auto n = static_cast<std::uint32_t>(gpus_);
-    std::vector<Score> scores;
+    std::vector<Score>& scores = scores_;
+    scores.clear();
     for (std::uint32_t i = 1; i < n; ++i) {
       const std::uint32_t g = (gpu + i) % n;
       const SeenWay& way = node_.way(SeenKind::gpu, gpu, SeenKind::gpu, g);
@@ -152,6 +153,7 @@ class ChannelSearch {
     });
     if (near_net == -1 && alike) std::reverse(scores.begin(), scores.end());
     std::vector<std::uint32_t> next;
+    next.reserve(scores.size());
     for (const Score& score : scores) next.push_back(score.gpu);
     return node_.count(SeenKind::nvswitch) == 0 ? next : neighbors_of(gpu, std::move(next));
   }
@@ -160,12 +162,11 @@ class ChannelSearch {
   std::vector<std::uint32_t> neighbors_of(std::uint32_t gpu, std::vector<std::uint32_t> next) const {
     const auto n = static_cast<std::uint32_t>(gpus_);
     const std::uint32_t before = (gpu + n - 1) % n, after = (gpu + 1) % n;
-    std::vector<std::uint32_t> first{after};
-    if (trial_.pattern == Pattern::ring) first = {after, before};
-    if (trial_.pattern == Pattern::split_tree || trial_.pattern == Pattern::balanced_tree) first = {before, after};
-    if (before == after) first.resize(1);
+    const bool is_split = trial_.pattern == Pattern::split_tree || trial_.pattern == Pattern::balanced_tree;
+    const bool both = before != after && (is_split || trial_.pattern == Pattern::ring);
     std::size_t found = 0;
-    for (const std::uint32_t wanted : first) {
+    for (int i = 0; i < (both ? 2 : 1); ++i) {
+      const std::uint32_t wanted = (i == 0) == (is_split && both) ? before : after;
       const auto at = std::find(next.begin(), next.end(), wanted);
       if (at == next.end()) continue;
       std::rotate(next.begin(), at, at + 1);
@@ -243,8 +244,7 @@ class ChannelSearch {
   }
 
   void close_channel(int& steps) {
-    const FoundChannel open = open_;
-    trial_.channels.push_back(open);
+    trial_.channels.push_back(open_);
     if (is_better()) {
       best_ = trial_;
       if (static_cast<int>(trial_.channels.size()) == trial_.most) steps = no_better;
@@ -254,8 +254,8 @@ class ChannelSearch {
       open_.gpus.resize(gpus_);
       next_channel(steps);
     }
+    open_ = std::move(trial_.channels.back());
     trial_.channels.pop_back();
-    open_ = open;
   }
 
   void at_gpu(std::uint32_t gpu, int position, int back_to_net, int back_to_first, Order order, int& steps) {
@@ -415,7 +415,8 @@ class ChannelSearch {
   Trial trial_;
   FoundChannel open_;  // the channel that is being made
   int back_to_net_ = none, back_to_first_ = none;
-  std::vector<float> left_, net_left_;                   // of links, of nets' ports
+  std::vector<Score> scores_;           // of next_gpus(): kept, because each of up to 2^19 steps of a search needs them
+  std::vector<float> left_, net_left_;  // of links, of nets' ports
   std::vector<std::optional<std::uint32_t>> reverse_;    // of each link
   std::vector<std::uint64_t> used_;                      // [gpu] a bit for each channel
   std::vector<std::vector<std::uint32_t>> nets_to_try_;  // [gpu], and of all GPUs; empty if not yet asked for
