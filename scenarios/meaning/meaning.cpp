@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "algorithms/training/optimizer.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/enum_of.hpp"
 #include "scenarios/meaning/library_decider.hpp"
@@ -367,6 +368,22 @@ std::vector<std::string> names_of_gpus(const TopologySpec& spec, const Canonical
   return names;
 }
 
+/// An optimizer that keeps a state, and whose update takes no time. A measured step contains its update.
+void warn_of_free_update(const Json& written, const TrainingSpec& training, const Blame& blame,
+                         std::vector<std::string>& warnings) {
+  if (training.plan || moment_bytes(training.optimizer) == 0 || training.step.update.count() > 0) return;
+  const auto says = [](const Json& part, const char* key) { return part.is_object() && part.contains(key); };
+  const Json& workload = written["workload"];
+  if (says(written["optimizer"], "time") || (says(workload, "compute") && says(workload["compute"], "step"))) return;
+  const int moved =
+      optimizer_bytes(training.optimizer, training.bytes_per_parameter, training.bytes_per_parameter).moved;
+  warnings.push_back(blame.where("/training/optimizer") +
+                     fmt::format(": the update takes no time, because time is 0, so {} only counts in the memory; an "
+                                 "update moves {} B per parameter, {:.2f} GB for all of {}",
+                                 training.optimizer, moved, 1e-9 * static_cast<double>(training.parameters) * moved,
+                                 training.workload));
+}
+
 }  // namespace
 
 Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& blame, const Files& files) {
@@ -397,6 +414,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
   }
   if (canonical.contains("training")) {
     out.training = training_of(canonical["training"], gpus, compute_scale_of(canonical), blame, out.warnings);
+    warn_of_free_update(written["training"], *out.training, blame, out.warnings);
     for (const char* key : {"steps", "warmup"})
       if (out.training->async && written["training"].contains(key))
         out.warnings.push_back(blame.where(fmt::format("/training/{}", key)) +

@@ -528,6 +528,29 @@ TEST_CASE("settings that a regime does not have are refused, and those without e
         std::vector{at + "sample_bytes" + none + "parameter_server, mode async: " + senders});
 }
 
+// Adam in fp32 reads and writes weights and both moments, and reads the gradients: 28 B. A measured step has its
+// update.
+TEST_CASE("an optimizer whose update takes no time is a warning, unless the file says so or the step was measured") {
+  const auto warnings_of = [&](const char* compute, const char* optimizer) {
+    return ScenarioFile::parse(
+               star_scenario(2, fmt::format(R"({{"workload": {{"model": "resnet50", "batch": 1, "compute": {}}},
+                                               "regime": {{"name": "ddp", "algorithm": "ring"}}, "optimizer": {}}})",
+                                            compute, optimizer)),
+               "t.json")
+        .point(0)
+        .warnings;
+  };
+  const char *flops = R"({"flops": "125 TFLOP/s", "efficiency": "40%"})", *step = R"({"step": "97 ms"})";
+  CHECK(warnings_of(flops, R"("adam")") ==
+        std::vector<std::string>{"t.json: /training/optimizer: the update takes no time, because time is 0, so adam "
+                                 "only counts in the memory; an update moves 28 B per parameter, 0.72 GB for all of "
+                                 "resnet50"});
+  CHECK(warnings_of(flops, R"({"name": "adam", "time": "0 us"})").empty());
+  CHECK(warnings_of(flops, R"({"name": "adam", "time": "1 ms"})").empty());
+  CHECK(warnings_of(flops, R"("sgd")").empty());
+  CHECK(warnings_of(step, R"("adam")").empty());
+}
+
 // Two channels share a port: two messages of half the size take as long as one. 400,000 B divide by 2 channels of 4.
 TEST_CASE("every regime runs over several channels, and takes as long") {
   for (const char* regime :

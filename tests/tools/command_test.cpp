@@ -233,6 +233,17 @@ TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that dat
   CHECK(wrong.err.ends_with("ringsim: error: --node: expected the number of a node, 0 to 0, found 1\n"));
 }
 
+// 18 NVLinks of 25 GB/s, of which 83.56 % reach a copy (topologies/machines/link_types.json).
+TEST_CASE("topology show has the bandwidths of the machine, and says what part of them NCCL's kernels reach") {
+  const Outcome outcome = run_command({"topology", "show", "hgx-h100"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("node0.gpu0 -> node0.nvswitch0  nvlink  376.02 GB/s ") != std::string::npos);
+  CHECK(outcome.out.find("NCCL's kernels reach only a part of these bandwidths: ") != std::string::npos);
+  CHECK(outcome.out.find(" % of nvlink\n  (NVLS Simple; ") != std::string::npos);
+  const std::string textbook = ringsim::test::source_dir() + "/scenarios/two-dgx-a100.json";
+  CHECK(run_command({"topology", "show", textbook}).out.find("kernels reach") == std::string::npos);
+}
+
 TEST_CASE("topology rings shows a ring per NIC of two DGX A100, and the six ways round a DGX-1V") {
   const std::string pair = ringsim::test::source_dir() + "/scenarios/two-dgx-a100.json";
   const Outcome two = run_command({"topology", "rings", pair});

@@ -25,10 +25,10 @@ namespace {
 /// The batch that Llama 2 was trained with (Touvron et al., arXiv 2307.09288, 2.2: "a global batch-size of 4M tokens").
 constexpr std::int64_t usual_tokens = std::int64_t{4} << 20;
 
-/// Shares that a plan without measured steps takes. docs/results/plans.md has them for the steps that were measured:
-/// attention and memory are stated there for all rows alike, matrix products are fitted to those of A100. Products
-/// on others: docs/results/gpu-compute.md, one H200, large products of Llama 3.
-constexpr int attention_share = 45, memory_share = 80, h200_products = 70;
+/// Shares that a plan without measured steps takes, those of docs/results/plans.md: memory is stated there for all rows
+/// alike, matrix products are fitted to those of A100. Products on others: docs/results/gpu-compute.md, one H200, large
+/// products of Llama 3.
+constexpr int memory_share = 80, h200_products = 70;
 
 struct Products {
   int share = h200_products;
@@ -127,14 +127,15 @@ MachineScenario scenario_of(const PlanWords& words) {
     assume("training.workload.global_batch_size", fmt::format("{} sequences per step, {:.1f} million tokens", batch,
                                                               static_cast<double>(batch * sequence) / 1e6));
   const Products products = products_of(gpu);
+  const auto attention = std::lround(100 * flash_share(gpu.family, FlashKernel::cudnn));
   workload["compute"] = {
-      {"gemm", fmt::format("{}%", products.share)}, {"attention", fmt::format("{}%", attention_share)},
+      {"gemm", fmt::format("{}%", products.share)}, {"attention", fmt::format("{}%", attention)},
       {"memory", fmt::format("{}%", memory_share)}, {"peak", fmt::format("{:g} TFLOP/s", gpu.peak16)},
       {"hbm", fmt::format("{:g} GB/s", gpu.hbm)},   {"source", gpu.source}};
   assume("training.workload.compute",
-         fmt::format(
-             "matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %; memory-limited kernels {} % of {:g} GB/s",
-             products.share, gpu.peak16, products.source, attention_share, memory_share, gpu.hbm));
+         fmt::format("matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %, as cuDNN's kernels do in "
+                     "Megatron-LM (docs/guide/training.md, Measured steps); memory-limited kernels {} % of {:g} GB/s",
+                     products.share, gpu.peak16, products.source, attention, memory_share, gpu.hbm));
   assume("training.workload.attention", "flash attention, which keeps no scores");
   assume("training.optimizer", "Adam");
   out.document["name"] = fmt::format("{} on {}", words.model, out.document["name"].get<std::string>());

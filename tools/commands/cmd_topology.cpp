@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "scenarios/predict/predict.hpp"
 #include "scenarios/scenario.hpp"
@@ -86,6 +88,29 @@ std::string links_text(const Topology& topology) {
     text += fmt::format("... and {} more links\n", topology.n_links() - max_links_listed);
   for (std::size_t i = 0; i < sources.size(); ++i) text += wrapped(fmt::format("[{}] {}", i + 1, sources[i]), 4) + '\n';
   return text;
+}
+
+/// What a library's kernels reach of these rates in a run of the scenario, if less; of each kind of link.
+std::string kernels_text(const Topology& topology, const Scenario& scenario) {
+  if (!scenario.library) return "";
+  const Topology in_run = topology_of(scenario);
+  std::vector<std::string> shares;
+  std::set<LinkKind> seen;
+  for (std::uint32_t i = 0; i < topology.n_links(); ++i) {
+    const Link& link = topology.link({i});
+    const double share = static_cast<double>(in_run.link({i}).bandwidth.bytes_per_second) /
+                         static_cast<double>(link.bandwidth.bytes_per_second);
+    if (std::abs(share - 1) > 1e-6 && seen.insert(link.kind).second)
+      shares.push_back(fmt::format("{:.1f} % of {}", 100 * share, to_string(link.kind)));
+  }
+  if (shares.empty()) return "";
+  const LibraryCall& call = scenario.library->call;
+  return wrapped(
+             fmt::format("In a run of this scenario, {}'s kernels reach only a part of these bandwidths: {} ({} {}; "
+                         "`ringsim list costs` shows what this was fitted to)",
+                         scenario.library->name == "rccl" ? "RCCL" : "NCCL", fmt::join(shares, ", "),
+                         to_string(call.plan.algorithm), to_string(call.plan.protocol))) +
+         '\n';
 }
 
 std::string path_type(Routes& routes, NodeId from, NodeId to) {
@@ -262,7 +287,7 @@ std::vector<bool> down_at_start(const Topology& topology, const Scenario& scenar
 
 Topology built(const Scenario& scenario) {
   const EndsAtOnce nothing_to_lose;
-  return while_saying("building the topology", [&] { return topology_of(scenario); });
+  return while_saying("building the topology", [&] { return topology_without_kernels(scenario); });
 }
 
 int execute(const TopologyShowArguments& arguments) {
@@ -271,7 +296,7 @@ int execute(const TopologyShowArguments& arguments) {
   const Topology topology = built(scenario);
   Output output;
   Routes routes(topology, scenario.transport, routing_of(topology, scenario), down_at_start(topology, scenario));
-  output.write(devices_text(topology) + "\n" + links_text(topology) + "\n" +
+  output.write(devices_text(topology) + "\n" + links_text(topology) + kernels_text(topology, scenario) + "\n" +
                matrices_text(topology, routes, host_of(topology, arguments)));
   if (arguments.pairs) output.write("\n" + pairs_text(topology, routes));
   stop_if_asked();

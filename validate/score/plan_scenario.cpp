@@ -278,32 +278,19 @@ const FittedShares* fitted_shares_of(const PlanFigure& row) {
   return nullptr;
 }
 
-namespace {
-
-/// The share of the 16-bit peak that flash attention reaches with the causal half counted, by GPU and kernel.
-///
-/// - FlashAttention-2: A100 0.32, H100 0.18, fitted to 59 rows of MosaicML's llm-foundry on 8 and 16 GPUs with 2,048 to
-///   65,536 tokens. docs/results/gpu-compute.md has 0.11 to 0.34 for it on an H200.
-/// - cuDNN's kernels, which Transformer Engine runs for Megatron-LM and NeMo, by NeMo's page
-///   docs/source/performance/performance_long_sequence.md: H100 0.33, fitted to the eight rows of NeMo 24.03 with 8,192
-///   to 1,048,576 tokens. Blackwell 0.45, by that of NeMo 25.04: Llama 3 8B with 1,048,576 tokens, nearly all
-///   attention, reaches 1,608 TFLOP/s on B200, counted in full. With the causal half and seven passes for six (the
-///   backward pass computes scores again) that is 938, 0.42 of the peak of 2,250; the kernels are somewhat faster than
-///   the step.
-/// - Others: a guess.
-double flash_share(const std::string& family, const std::string& source) {
+double flash_share(const std::string& family, FlashKernel kernel) {
+  const bool is_cudnn = kernel == FlashKernel::cudnn;
   if (family == "A100") return 0.32;
-  const bool is_cudnn = source.find("NeMo") != std::string::npos || source.find("Megatron") != std::string::npos;
   if (family.starts_with("H100")) return is_cudnn ? 0.33 : 0.18;
   return is_cudnn ? 0.45 : 0.5;
 }
 
-}  // namespace
-
 PlanShares stated_shares(const PlanFigure& row) {
   const PlanGpu* gpu = plan_gpu(row.gpu);
+  const auto names = [&](const char* framework) { return row.source.find(framework) != std::string::npos; };
+  const FlashKernel kernel = names("NeMo") || names("Megatron") ? FlashKernel::cudnn : FlashKernel::flash_attention_2;
   return {.gemm = 0,
-          .attention = row.card->flash ? flash_share(gpu == nullptr ? "" : gpu->family, row.source) : 0.45,
+          .attention = row.card->flash ? flash_share(gpu == nullptr ? "" : gpu->family, kernel) : 0.45,
           .memory = 0.8};
 }
 

@@ -1,6 +1,7 @@
 // The scenario of a measured plan: its machine, its model, its plan, and the shares of the peak that are taken.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,19 @@ double peak_of(const PlanFigure& row);
 struct PlanShares {
   double gemm = 0, attention = 0, memory = 0;
 };
+enum class FlashKernel : std::uint8_t { flash_attention_2, cudnn };
+/// The share of the 16-bit peak that flash attention reaches with the causal half counted, by GPU and kernel.
+///
+/// - FlashAttention-2: A100 0.32, H100 0.18, fitted to 59 rows of MosaicML's llm-foundry on 8 and 16 GPUs with 2,048 to
+///   65,536 tokens. docs/results/gpu-compute.md has 0.11 to 0.34 for it on an H200.
+/// - cuDNN's kernels, which Transformer Engine runs for Megatron-LM and NeMo, by NeMo's page
+///   docs/source/performance/performance_long_sequence.md: H100 0.33, fitted to the eight rows of NeMo 24.03 with 8,192
+///   to 1,048,576 tokens. Blackwell 0.45, by that of NeMo 25.04: Llama 3 8B with 1,048,576 tokens, nearly all
+///   attention, reaches 1,608 TFLOP/s on B200, counted in full. With the causal half and seven passes for six (the
+///   backward pass computes scores again) that is 938, 0.42 of the peak of 2,250; the kernels are somewhat faster than
+///   the step.
+/// - Others: a guess.
+double flash_share(const std::string& family, FlashKernel kernel);
 /// Shares for rows of a GPU family, used with --input none.
 struct FittedShares {
   const char* family;
