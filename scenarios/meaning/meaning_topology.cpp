@@ -158,7 +158,8 @@ class Clusters {
   void check_joined(const Cluster& cluster) const {
     if (!cluster.fabric) {
       blame_.fail("/topology", "expected the key \"fabric\" for more than one node, found none",
-                  R"(such as {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})");
+                  R"(such as {"kind": "star", "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}}; if you give a )"
+                  "machine by name, use --nodes and --fabric instead of --set");
     }
     for (const Cluster::Part& part : cluster.parts) {
       const auto& devices = part.machine->devices;

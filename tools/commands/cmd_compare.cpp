@@ -34,6 +34,7 @@
 #include "validate/score/compare.hpp"
 #include "validate/score/given_launch.hpp"
 #include "validate/score/mismatch.hpp"
+#include "validate/score/unlike_machine.hpp"
 
 namespace ringsim::tools {
 
@@ -291,11 +292,14 @@ int execute(const CompareArguments& arguments) {
   const std::vector<LaunchRow> left_out = launch ? launch->rows : std::vector<LaunchRow>{};
   const auto [file, table] =
       load_at_measured_sizes(input.text, input.name, set, measured, arguments.run, told, left_out);
-  if (const Scenario first = file.point(0); first.library)
+  const Scenario first = file.point(0);
+  if (first.library)
     if (const std::string newer =
             newer_release_text(table.about, fmt::format("{} {}", first.library->name, first.library->version));
         !newer.empty())
       told.push_back(fmt::format("{}: {}", table.file, newer));
+  for (const std::string& other : unlike_machine(table.about, first))
+    told.push_back(fmt::format("{}: {}", table.file, other));
   Warnings().say(told);
   for (const std::string& read : {arguments.scenario, arguments.measured}) refuse_as_output(read, arguments.output);
   if (arguments.explain) return explain(arguments, table, file, input, set, launch);

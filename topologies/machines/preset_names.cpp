@@ -243,6 +243,12 @@ std::string PresetNames::choice_of(std::string_view text) const {
   return memory == nullptr ? name : plain_machine_name(memory->names.front());
 }
 
+std::vector<std::string> preset_gpus_in(std::string_view text) {
+  std::vector<std::string> gpus;
+  for (const GpuPlace& place : gpus_in(plain_machine_name(text))) gpus.push_back(place.gpu);
+  return gpus;
+}
+
 std::string preset_note(std::string_view text) {
   const PresetNames* preset = preset_named(text);
   if (preset == nullptr || !has(preset->taken_for, plain_machine_name(text))) return "";

@@ -44,6 +44,9 @@ std::string plain_machine_name(std::string_view name);
 /// The preset that a text names by any of its names; nullptr if there is none.
 const PresetNames* preset_named(std::string_view text);
 
+/// The GPUs of presets that a text names, in no order: "H100" of "NVIDIA H100 80GB HBM3".
+std::vector<std::string> preset_gpus_in(std::string_view text);
+
 /// What to say about a name that other machines have too: the preset that is taken, and the others. Else empty.
 std::string preset_note(std::string_view text);
 

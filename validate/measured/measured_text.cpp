@@ -13,6 +13,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
+#include "validate/measured/log_machine.hpp"
 #include "validate/measured/measured.hpp"
 #include "validate/measured/measured_detail.hpp"
 
@@ -118,6 +119,7 @@ class Log {
     }
     end_broken_row();
     close_run();
+    machine_.tell(found_.about);
     return std::move(found_);
   }
 
@@ -130,6 +132,7 @@ class Log {
     if (start == words_none && !heading_.has_type && is_untyped_row(words)) start = 0;
     if (start != words_none) return take_row(line, words, start);
     take_comment(line.text, found_.about);
+    machine_.take_release(line.text);
     take_heading(line);
     take_program(line, words);
     take_rank(line, words);
@@ -237,6 +240,7 @@ class Log {
     const std::int64_t number = measured_count(rank[1], "Rank", line.where());
     check_ranks(number == std::numeric_limits<std::int64_t>::max() ? number : number + 1, line.where());
     members_[grouped ? std::string(rank[3]) : "0"].insert(static_cast<int>(number));
+    machine_.take_rank({next, words.end()});
     last_rank_ = line.where();
   }
 
@@ -269,6 +273,7 @@ class Log {
       throw InputError(last_rank_, "expected groups with the same number of ranks, found other groups",
                        "the rows belong to several concurrent collectives that are not identical");
     found_.runs.back().ranks = ranks;
+    machine_.end_run(ranks * static_cast<int>(members_.size()));
     members_.clear();
   }
 
@@ -417,6 +422,7 @@ class Log {
   bool program_is_stated_ = false;  // "# Collective test starting: ...": what else is named does not matter
   std::string last_rank_;
   std::map<std::string, std::set<int>> members_;  // [group] the ranks that are listed
+  LogMachine machine_;
 };
 
 }  // namespace

@@ -1,0 +1,75 @@
+#include "validate/score/unlike_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <variant>
+
+#include "sim/base/error.hpp"
+#include "sim/text/spelling.hpp"
+#include "topologies/machines/machine.hpp"
+#include "topologies/machines/preset_names.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// The architectures of a machine's GPUs.
+std::set<std::string> architectures_of(const Machine& machine) {
+  std::set<std::string> found;
+  for (const Machine::Device& device : machine.devices)
+    if (const auto sm = device.attributes.find("sm"); device.kind == NodeKind::gpu && sm != device.attributes.end())
+      found.insert(sm->second);
+  return found;
+}
+
+/// True if the machine has one of these GPUs of presets. Of a machine that is no preset only the architecture is known.
+bool has_gpu(const Machine& machine, const std::vector<std::string>& gpus) {
+  const auto is_named = [&](const PresetNames& preset) {
+    return std::find(gpus.begin(), gpus.end(), preset.gpu) != gpus.end();
+  };
+  if (const PresetNames* own = preset_named(machine.name)) return is_named(*own);
+  const std::set<std::string> architectures = architectures_of(machine);
+  return architectures.empty() ||
+         std::any_of(preset_names().begin(), preset_names().end(), [&](const PresetNames& preset) {
+           return is_named(preset) && architectures_of(node_preset(preset.name)) == architectures;
+         });
+}
+
+std::string own_gpu(const Machine& machine) {
+  if (const PresetNames* own = preset_named(machine.name)) return fmt::format("{} with {}", own->name, own->gpu);
+  return fmt::format("a machine with GPUs of another architecture (sm {})", *architectures_of(machine).begin());
+}
+
+}  // namespace
+
+std::vector<std::string> unlike_machine(const std::map<std::string, std::string>& about, const Scenario& scenario) {
+  std::vector<std::string> out;
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  if (cluster == nullptr) return out;
+  if (const auto said = about.find("nodes"); said != about.end() && scenario.main().ranks.empty()) {
+    int nodes = 0;
+    for (const Cluster::Part& part : cluster->parts) nodes += part.nodes;
+    if (said->second != fmt::to_string(nodes) && said->second.find_first_not_of("0123456789") == std::string::npos)
+      out.push_back(
+          fmt::format("the rows were measured on {} node{}, but the scenario has {}; to change it, set "
+                      "topology.nodes (of a machine given by name: --nodes and --fabric)",
+                      said->second, said->second == "1" ? "" : "s", nodes));
+  }
+  if (const auto said = about.find("gpu"); said != about.end()) {
+    const std::vector<std::string> gpus = preset_gpus_in(said->second);
+    for (const Cluster::Part& part : cluster->parts) {
+      if (gpus.empty() || has_gpu(*part.machine, gpus)) continue;
+      out.push_back(
+          fmt::format("the rows were measured on {}, but the scenario has {}; `ringsim list nodes` shows "
+                      "other machines",
+                      in_quotes(said->second), own_gpu(*part.machine)));
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace ringsim
