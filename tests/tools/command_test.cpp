@@ -233,6 +233,18 @@ TEST_CASE("topology show prints the matrix of nvidia-smi, and the paths that dat
   CHECK(wrong.err.ends_with("ringsim: error: --node: expected the number of a node, 0 to 0, found 1\n"));
 }
 
+TEST_CASE("schedule show prints a schedule once for all sizes and network models that have the same") {
+  const Outcome outcome = run_command(
+      {"schedule", "show", scenario(), "--set", "topology.ranks=3", "--set", R"(collective.bytes=["3 kB", "6 kB"])",
+       "--set", R"(network.model=["ideal", "fair"])", "--set", R"(collective.algorithm=["ring", "direct"])"});
+  REQUIRE(outcome.code == 0);
+  const std::string sizes = " all_reduce, 3 ranks, 3 kB, 6 kB\n";
+  const std::size_t ring = outcome.out.find("ring" + sizes), tree = outcome.out.find(sizes, ring + 10);
+  REQUIRE(ring == 0);
+  REQUIRE(tree != std::string::npos);
+  CHECK(outcome.out.find(sizes, tree + 1) == std::string::npos);
+}
+
 // 18 NVLinks of 25 GB/s, of which 83.56 % reach a copy (topologies/machines/link_types.json).
 TEST_CASE("topology show has the bandwidths of the machine, and says what part of them NCCL's kernels reach") {
   const Outcome outcome = run_command({"topology", "show", "hgx-h100"});

@@ -1,6 +1,7 @@
 // ringsim schedule show|picture|check|import|export: which rank sends what to which in which step, the proof that it is
 // right, and files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -215,47 +216,57 @@ void require_few(const std::string& file, const Schedule& schedule) {
       "try --set topology.ranks=8");
 }
 
+/// What is said of schedules, once for all points of which it is the same but for the size: the model, for one, is no
+/// part of a schedule.
+struct Said {
+  std::string name, text;
+  std::vector<std::string> sizes;
+};
+void say_once(const Shown& shown, std::string text, std::vector<Said>& all) {
+  auto same = std::find_if(all.begin(), all.end(),
+                           [&](const Said& each) { return each.name == shown.name && each.text == text; });
+  if (same == all.end()) same = all.insert(all.end(), {shown.name, std::move(text), {}});
+  std::vector<std::string>& sizes = same->sizes;
+  if (!shown.size.empty() && std::find(sizes.begin(), sizes.end(), shown.size) == sizes.end())
+    sizes.push_back(shown.size);
+}
+
 int execute(const ShowArguments& arguments) {
-  bool first = true;
+  std::vector<Said> all;
   return for_each_schedule(
       arguments,
       [&](const Shown& shown) {
         const Schedule& schedule = shown.checked.schedule();
         require_few(arguments.scenario, schedule);
-        std::string text = (std::exchange(first, false) ? "" : "\n") + shown.name +
-                           (shown.size.empty() ? "" : ", " + shown.size) + '\n';
-        if (!shown.ring.empty()) text += wrapped("ring: " + shown.ring) + '\n';
-        return text + (arguments.picture ? schedule_picture(schedule) : schedule_table(schedule));
-      },
-      [] { return std::string(); });
-}
-
-/// One line for all points whose schedules differ in nothing but their size: the model, for one, is no part of them.
-int prove(const ShowArguments& arguments) {
-  struct Proved {
-    std::string name, proof;
-    std::vector<std::string> sizes;
-  };
-  std::vector<Proved> all;
-  return for_each_schedule(
-      arguments,
-      [&](const Shown& shown) {
-        const std::string proof = to_string(shown.checked.proof());
-        auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Proved& each) { return each.name == shown.name && each.proof == proof; });
-        if (found == all.end()) found = all.insert(all.end(), {shown.name, proof, {}});
-        std::vector<std::string>& sizes = found->sizes;
-        if (std::find(sizes.begin(), sizes.end(), shown.size) == sizes.end()) sizes.push_back(shown.size);
+        const std::string ring = shown.ring.empty() ? "" : wrapped("ring: " + shown.ring) + '\n';
+        say_once(shown, ring + (arguments.picture ? schedule_picture(schedule) : schedule_table(schedule)), all);
         return std::string();
       },
       [&] {
         std::string text;
-        for (const Proved& each : all)
+        for (const Said& each : all)
+          text += fmt::format("{}{}{}{}\n{}", text.empty() ? "" : "\n", each.name, each.sizes.empty() ? "" : ", ",
+                              fmt::join(each.sizes, ", "), each.text);
+        return text;
+      });
+}
+
+int prove(const ShowArguments& arguments) {
+  std::vector<Said> all;
+  return for_each_schedule(
+      arguments,
+      [&](const Shown& shown) {
+        say_once(shown, to_string(shown.checked.proof()), all);
+        return std::string();
+      },
+      [&] {
+        std::string text;
+        for (const Said& each : all)
           text += wrapped(fmt::format("{}{}: proved; {}", each.name,
-                                      each.sizes.size() > 1        ? fmt::format(", {} sizes", each.sizes.size())
-                                      : each.sizes.front().empty() ? ""
-                                                                   : ", " + each.sizes.front(),
-                                      each.proof)) +
+                                      each.sizes.size() > 1 ? fmt::format(", {} sizes", each.sizes.size())
+                                      : each.sizes.empty()  ? ""
+                                                            : ", " + each.sizes.front(),
+                                      each.text)) +
                   '\n';
         return text;
       });
