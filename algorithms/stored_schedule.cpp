@@ -105,6 +105,11 @@ Schedule schedule_of(const std::shared_ptr<const StoredSchedule>& stored, Bytes 
     out.ops.insert(out.ops.end(), step.ops.begin(), step.ops.end());
     out.waits.insert(out.waits.end(), step.waits.begin(), step.waits.end());
   };
+  if (!stored->places.empty())
+    s.place = [stored](Actor actor, Lane lane, int i) {
+      const StoredSchedule::Place& place = stored->places[stored->index(actor, lane)][static_cast<std::size_t>(i)];
+      return fmt::format("thread block {}, step {}, line {}", lane, place.step, place.line);
+    };
   return s;
 }
 

@@ -43,6 +43,11 @@ struct StoredSchedule {
   std::array<Grid, n_buffers> grids;     ///< [buffer]
   std::vector<int> symmetry;             ///< radices; empty: none claimed
   std::vector<std::vector<Step>> steps;  ///< [actor * lanes + lane][step]
+  /// The step of a thread block that a step stands for, and its line.
+  struct Place {
+    int step = 0, line = 0;
+  };
+  std::vector<std::vector<Place>> places;  ///< as `steps`, of MSCCL XML; empty: the file numbers steps as these
 
   // What the file says besides, and what was odd about it.
   std::string protocol;        ///< MSCCL: Simple, LL, LL128; empty: not said

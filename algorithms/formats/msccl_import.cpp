@@ -63,6 +63,7 @@ class Reader {
         !mistake.empty())
       fail(algo_, mistake);
     out_.steps.resize(static_cast<std::size_t>(out_.ranks) * static_cast<std::size_t>(out_.lanes));
+    out_.places.resize(out_.steps.size());
     for (std::size_t id = 0; id < gpus.size(); ++id) lay_out(static_cast<Actor>(id), gpus[id]);
     return std::move(out_);
   }
@@ -324,6 +325,8 @@ class Reader {
           waits[b].resize(steps.size() + 1);
           waits[b].back() = std::exchange(pending, {});
           add_steps(step, block, {Buffer::scratch, next_room, step.source.count}, steps);
+          out_.places[out_.index(id, static_cast<Lane>(b))].resize(
+              steps.size(), {.step = static_cast<int>(s), .line = static_cast<int>(step.element->line)});
         }
         has_rrs = has_rrs || step.type == "rrs";
         done[b].push_back(static_cast<int>(steps.size()));

@@ -419,6 +419,7 @@ StoredSchedule as_thread_blocks(const StoredSchedule& stored) {
     lanes = std::max(lanes, static_cast<int>(cut.back().size()));
   }
   out.lanes = lanes;
+  out.places.clear();
   out.steps.assign(static_cast<std::size_t>(out.actors) * static_cast<std::size_t>(lanes), {});
   for (Actor actor = 0; actor < out.actors; ++actor)
     for (std::size_t lane = 0; lane < cut[static_cast<std::size_t>(actor)].size(); ++lane)

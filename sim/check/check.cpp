@@ -85,7 +85,9 @@ std::string describe(const Schedule& schedule, Actor actor, Lane lane, int step,
   const std::string what = static_cast<std::size_t>(op) < content.ops.size()
                                ? describe(content.ops[static_cast<std::size_t>(op)])
                                : std::string("no operation");
-  return fmt::format("{}, lane {}, step {}, operation {} ({})", name_of(schedule, actor), lane, step, op, what);
+  const std::string place = schedule.place ? "; in the file " + schedule.place(actor, lane, step) : "";
+  return fmt::format("{}, lane {}, step {}, operation {} ({}{})", name_of(schedule, actor), lane, step, op, what,
+                     place);
 }
 
 std::string describe(const Schedule& schedule, OpPlace place) {

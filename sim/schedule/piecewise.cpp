@@ -144,6 +144,7 @@ Schedule run_piecewise(Piecewise description) {
   s.symmetry = {};
   s.n_steps = StepsOnPieces{made};
   s.step = StepOnPieces{made};
+  s.place = {};
   s.phases.of = PhaseOfPieces{made};
   s.collective.before = PromiseOfPieces{made, false};
   s.collective.after = PromiseOfPieces{made, true};

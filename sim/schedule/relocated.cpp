@@ -94,6 +94,7 @@ Schedule run_relocated(Relocated description) {
   s.symmetry = {};
   s.n_steps = StepsAfterCopy{made};
   s.step = StepAfterCopy{made};
+  s.place = {};
   s.phases.names = made->plain.phase_names();
   const bool is_shared = s.phases.names.front() == "copy in";
   if (!is_shared) s.phases.names.insert(s.phases.names.begin(), "copy in");

@@ -265,6 +265,9 @@ struct Schedule {
   std::function<void(Actor, Lane, int i, Step& out)> step;
   /// For reports: no run and no proof looks at them.
   Phases phases;
+  /// For errors: where the file of the schedule has the step, if it numbers steps otherwise: "thread block 0, step 6,
+  /// line 10". Empty: it does not, or there is no file.
+  std::function<std::string(Actor, Lane, int i)> place;
 
   /// The phases' names, of which there is at least one.
   std::vector<std::string> phase_names() const {

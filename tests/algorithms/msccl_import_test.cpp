@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/formats/thread_blocks.hpp"
 #include "sim/base/error.hpp"
 #include "sim/check/check.hpp"
 #include "tests/support/complaint.hpp"
@@ -40,6 +41,18 @@ std::string complaint(const std::string& text) {
 std::string chain() { return text_of("chain-3.xml"); }
 
 }  // namespace
+
+// Thread block 1 of gpu 1 passes on a chunk of the result; with rcs twice it passes on what it has not received. Step 0
+// of thread block 1 stands in line 9 of the file; of ours it is one of two steps of the lane.
+TEST_CASE("an error of the proof names thread block, step and line of the file") {
+  const std::string text =
+      replaced(chain(), R"(<step s="0" type="r" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="2")",
+               R"(<step s="0" type="r" srcbuf="i" srcoff="1" dstbuf="i" dstoff="1" cnt="1")");
+  CHECK(complaint(text).find("in the file thread block 1, step 0, line 8") != std::string::npos);
+  // What has other steps than the file does not name the file's.
+  const auto stored = std::make_shared<const StoredSchedule>(import_msccl(text, "x.xml"));
+  CHECK(as_thread_blocks(*stored).places.empty());
+}
 
 TEST_CASE("each type of step becomes what MSCCL's interpreter does, and waits count our steps") {
   const StoredSchedule s = import_msccl(chain(), "chain-3.xml");

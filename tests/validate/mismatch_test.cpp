@@ -542,6 +542,50 @@ TEST_CASE("half of the NICs is found, and so is what takes exactly as long") {
   }
 }
 
+// The smallest sizes agree with all NICs. NCCL takes four channels for them, with half of the channels two: 24 %
+// slower.
+TEST_CASE("fewer channels explain nothing that other sizes contradict, and one change explains all ranges") {
+  const std::vector<Bytes> sizes{64_KiB, 128_KiB, 16_MiB, 64_MiB, 256_MiB, 512_MiB};
+  std::vector<double> us = times(two_dgx_a100, sizes);
+  const std::vector<double> halved = times(two_dgx_a100, sizes, {"calibration.scale_nic=0.5"});
+  std::copy(halved.begin() + 2, halved.end(), us.begin() + 2);
+  const json document = explained(two_dgx_a100, sizes, us, 16);
+  REQUIRE(document["ranges"].size() == 2);
+  const json& channels = trial_named(document["ranges"][1], "NCCL_MAX_NCHANNELS=4");
+  CHECK(channels["median_abs_error"] < 1e-6);
+  CHECK(channels["breaks"] == json{{"rows", 2}, {"of", 2}});
+  CHECK(channels["explains"] == false);
+  CHECK(document["explain_all_ranges"] == json{"4 of 8 NICs, or all at 1/2 of the rate"});
+}
+
+// NCCL then takes what its formula takes to be the next best, at each size.
+TEST_CASE("a job without LL128 is found, next to the protocol that ran instead") {
+  const std::vector<Bytes> sizes{64_KiB, 4_MiB, 8_MiB, 512_MiB};
+  const std::vector<double> us = times(two_dgx_a100, sizes, {"library.env.NCCL_PROTO=^LL128"});
+  const json document = explained(two_dgx_a100, sizes, us, 16);
+  REQUIRE(document["ranges"].size() == 1);
+  const json& range = document["ranges"][0];
+  const json& found = trial_named(range, "no LL128: NCCL_PROTO=^LL128");
+  CHECK(found["median_abs_error"] < 1e-6);
+  CHECK(found["breaks"] == json{{"rows", 0}, {"of", 2}});
+  CHECK(has(range["verdict"], "no LL128: NCCL_PROTO=^LL128"));
+  CHECK(document["explain_all_ranges"] == json::array());  // of one range the verdict says it
+  // Where LL128 is not the plan, it is not what is missing.
+  for (const json& each : explained(one_dgx_a100, small, {50, 50, 50, 50, 50}, 8)["ranges"])
+    for (const json& trial : each["trials"]) CHECK(trial["label"] != "no LL128: NCCL_PROTO=^LL128");
+}
+
+TEST_CASE("that other sizes were not tried is said of a plan that NCCL may choose at some") {
+  const std::vector<Bytes> sizes{64_KiB, 2_MiB, 512_MiB};
+  std::vector<double> us = times(two_dgx_a100, sizes);
+  us[1] = times(two_dgx_a100, {2_MiB}, {"library.env.NCCL_ALGO=Ring"})[0];
+  const json document = explained(two_dgx_a100, sizes, us, 16);
+  REQUIRE(document["ranges"].size() == 1);
+  const std::string verdict = document["ranges"][0]["verdict"];
+  CHECK(has(verdict, "Likely: NCCL_ALGO=Ring gives "));
+  CHECK(has(verdict, "; other sizes were not tried, because NCCL chooses for each size"));
+}
+
 TEST_CASE("a longer launch is found and quantified; one thread that calls all GPUs is something else") {
   // Every row is off, so that no row is spoiled. The launch of an A100's kernel is fitted: only the difference is
   // known.

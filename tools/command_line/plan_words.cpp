@@ -127,15 +127,16 @@ MachineScenario scenario_of(const PlanWords& words) {
     assume("training.workload.global_batch_size", fmt::format("{} sequences per step, {:.1f} million tokens", batch,
                                                               static_cast<double>(batch * sequence) / 1e6));
   const Products products = products_of(gpu);
-  const auto attention = std::lround(100 * flash_share(gpu.family, FlashKernel::cudnn));
+  const FlashShare flash = flash_share(gpu.family, FlashKernel::cudnn);
+  const auto attention = std::lround(100 * flash.share);
   workload["compute"] = {
       {"gemm", fmt::format("{}%", products.share)}, {"attention", fmt::format("{}%", attention)},
       {"memory", fmt::format("{}%", memory_share)}, {"peak", fmt::format("{:g} TFLOP/s", gpu.peak16)},
       {"hbm", fmt::format("{:g} GB/s", gpu.hbm)},   {"source", gpu.source}};
   assume("training.workload.compute",
-         fmt::format("matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %, as cuDNN's kernels do in "
-                     "Megatron-LM (docs/guide/training.md, Measured steps); memory-limited kernels {} % of {:g} GB/s",
-                     products.share, gpu.peak16, products.source, attention, memory_share, gpu.hbm));
+         fmt::format("matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %, {} (docs/guide/training.md, "
+                     "Measured steps); memory-limited kernels {} % of {:g} GB/s",
+                     products.share, gpu.peak16, products.source, attention, flash.like, memory_share, gpu.hbm));
   assume("training.workload.attention", "flash attention, which keeps no scores");
   assume("training.optimizer", "Adam");
   out.document["name"] = fmt::format("{} on {}", words.model, out.document["name"].get<std::string>());

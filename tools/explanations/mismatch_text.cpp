@@ -119,7 +119,7 @@ std::string must_be_set_text(const Trial& trial) {
 /// Says why a trial that comes close does not explain the rows.
 std::string objections(const Trial& trial) {
   std::string text = must_be_set_text(trial);
-  if (trial.comes_near())
+  if (trial.comes_near() || 10 * trial.lost > trial.agreed)
     text += fmt::format("; with this change, {} of the {} rows that agree now would not", trial.lost, trial.agreed);
   return text;
 }
@@ -177,6 +177,8 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
   if (several) text += "; their times are equal, so the measurement cannot distinguish them";
   if (likely.what.is_fitted) text += "; the number is fitted to these rows";
   text += must_be_set_text(likely);
+  if (std::none_of(verdict.causes.begin(), verdict.causes.end(), [](const Trial* t) { return t->at_all_sizes(); }))
+    text += "; other sizes were not tried, because NCCL chooses for each size";
   if (!verdict.others.empty())
     text += fmt::format("; these changes also explain it: {}", fmt::join(labels_of(verdict.others), ", "));
   if (range.size() < few_rows)
@@ -270,6 +272,12 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
     for (const std::string& fact : range.facts) text += wrapped(fact) + '\n';
     text += trials_text(range, rows) + wrapped(verdict_text(range, rows)) + '\n';
   }
+  if (const std::vector<std::string> causes = common_causes(ranges); !causes.empty())
+    text += '\n' +
+            wrapped(fmt::format(
+                "{} {} ranges: {}.", causes.size() == 1 ? "One change explains" : "Each of these changes explains",
+                ranges.size() == 2 ? "both" : fmt::format("all {}", ranges.size()), fmt::join(causes, "; "))) +
+            '\n';
   if (const auto missing = table.about.find("missing"); missing != table.about.end())
     text +=
         '\n' + wrapped(fmt::format("What the model lacks, according to {}: {}", table.file, missing->second)) + '\n';
@@ -289,6 +297,7 @@ std::string mismatch_json(const ScenarioFile& file, const MeasuredTable& table, 
                 {"ranges", Json::array()}};
   for (const ComparedRow& row : rows) document["rows"].push_back(row_json(row));
   for (const MismatchRange& range : ranges) document["ranges"].push_back(range_json(range, rows));
+  document["explain_all_ranges"] = common_causes(ranges);
   return json_text(document, 2) + "\n";
 }
 

@@ -130,6 +130,9 @@ class AlternativeList {
     for (const char* protocol : {"LL", "LL128", "Simple"})
       if (last_.protocol != protocol && !(peers && protocol == std::string("LL128")))
         add(fmt::format("NCCL_PROTO={}", protocol), {env("NCCL_PROTO", protocol)}, /*is_plan=*/true);
+    // Also where NCCL does not trust it: for LL128, links and releases decide.
+    if (last_.protocol == "LL128")
+      add_everywhere("no LL128: NCCL_PROTO=^LL128", {env("NCCL_PROTO", "^LL128")}, "NCCL_PROTO in the environment");
     if (peers) return;
     for (const char* algorithm : {"Ring", "Tree", "NVLS", "NVLSTree"})
       if (last_.algorithm != algorithm)
@@ -202,6 +205,13 @@ class AlternativeList {
     return std::find(kinds.begin(), kinds.end(), to_string(kind)) != kinds.end();
   }
 
+  /// NCCL takes fewer channels than it has only for small sizes, so another number of large ones is one of all sizes.
+  void bound_channels(const char* variable, int channels, const char* other) {
+    add_everywhere(fmt::format("{}={}", variable, channels),
+                   {fmt::format("library.env.{}=null", other), fmt::format("library.env.{}={}", variable, channels)},
+                   "NCCL's log for the number of channels");
+  }
+
   /// The most channels of any row.
   int channels() const {
     int most = 1;
@@ -222,9 +232,7 @@ class AlternativeList {
       add_everywhere("ACS in PCIe switches: transport.acs=true", {"transport.acs=true"},
                      "`lspci -vvv`: ACSCtl of PCIe switches");
     if (last_.scenario.library && !is_rccl()) {
-      for (int n = channels() / 2; n >= 1; n /= 2)
-        add(fmt::format("NCCL_MAX_NCHANNELS={}", n),
-            {"library.env.NCCL_MIN_NCHANNELS=null", fmt::format("library.env.NCCL_MAX_NCHANNELS={}", n)});
+      for (int n = channels() / 2; n >= 1; n /= 2) bound_channels("NCCL_MAX_NCHANNELS", n, "NCCL_MIN_NCHANNELS");
       if (counts_.gpus > 1)
         add_everywhere(fmt::format("one thread calls {} GPUs (-g {})", counts_.gpus, counts_.gpus),
                        {fmt::format("harness.gpus_per_thread={}", counts_.gpus)}, "-g of the benchmark's command line");
@@ -252,9 +260,7 @@ class AlternativeList {
     if (counts_.gpus > 1 && transport.p2p_level != PathType::sys && !is_rccl())
       peer_access("NCCL_P2P_LEVEL=SYS", "SYS");
     if (last_.scenario.library && !is_rccl())
-      add(fmt::format("NCCL_MIN_NCHANNELS={}", std::min(64, 2 * channels())),
-          {"library.env.NCCL_MAX_NCHANNELS=null",
-           fmt::format("library.env.NCCL_MIN_NCHANNELS={}", std::min(64, 2 * channels()))});
+      bound_channels("NCCL_MIN_NCHANNELS", std::min(64, 2 * channels()), "NCCL_MAX_NCHANNELS");
     if (carries(LinkClass::nic)) scale("NICs at twice the rate, or twice as many", LinkClass::nic, 2);
     if (carries(LinkClass::pcie)) scale("PCIe at twice the rate", LinkClass::pcie, 2);
   }

@@ -274,6 +274,20 @@ Verdict verdict_of(const MismatchRange& range) {
   return out;
 }
 
+std::vector<std::string> common_causes(std::span<const MismatchRange> ranges) {
+  std::vector<std::string> out;
+  if (ranges.size() < 2) return out;
+  for (const Trial& first : ranges.front().trials) {
+    if (first.what.is_fitted) continue;
+    const auto explains = [&](const Trial& trial) { return trial.what.label == first.what.label && trial.explains(); };
+    if (std::all_of(ranges.begin(), ranges.end(), [&](const MismatchRange& range) {
+          return std::any_of(range.trials.begin(), range.trials.end(), explains);
+        }))
+      out.push_back(first.what.label);
+  }
+  return out;
+}
+
 std::string contradiction(const Verdict& verdict, const MismatchRange& range) {
   const Trial* first = verdict.causes.empty() ? nullptr : verdict.causes.front();
   if (verdict.kind != Verdict::Kind::likely) {

@@ -100,6 +100,10 @@ struct Verdict {
 /// number only if none of these does.
 Verdict verdict_of(const MismatchRange& range);
 
+/// The changes without a fitted number that explain every one of several ranges, by their labels, in the order of the
+/// first range's trials. None if there is only one range.
+std::vector<std::string> common_causes(std::span<const MismatchRange> ranges);
+
 /// What is wrong with a verdict, by the table of trials; empty: nothing. Every trial that explains the range and is of
 /// the class of the likely one is no nearer; likely causes explain it; without one none does; a plan that probably ran
 /// is within probable_within.

@@ -278,11 +278,14 @@ const FittedShares* fitted_shares_of(const PlanFigure& row) {
   return nullptr;
 }
 
-double flash_share(const std::string& family, FlashKernel kernel) {
+FlashShare flash_share(const std::string& family, FlashKernel kernel) {
   const bool is_cudnn = kernel == FlashKernel::cudnn;
-  if (family == "A100") return 0.32;
-  if (family.starts_with("H100")) return is_cudnn ? 0.33 : 0.18;
-  return is_cudnn ? 0.45 : 0.5;
+  if (family == "A100") return {0.32, "like FlashAttention-2 on A100"};
+  if (family.starts_with("H100"))
+    return is_cudnn ? FlashShare{0.33, "like cuDNN's kernels on H100"}
+                    : FlashShare{0.18, "like FlashAttention-2 on H100"};
+  if (family == "Blackwell" && is_cudnn) return {0.45, "like cuDNN's kernels on Blackwell"};
+  return {is_cudnn ? 0.45 : 0.5, "a guess"};
 }
 
 PlanShares stated_shares(const PlanFigure& row) {
@@ -290,7 +293,7 @@ PlanShares stated_shares(const PlanFigure& row) {
   const auto names = [&](const char* framework) { return row.source.find(framework) != std::string::npos; };
   const FlashKernel kernel = names("NeMo") || names("Megatron") ? FlashKernel::cudnn : FlashKernel::flash_attention_2;
   return {.gemm = 0,
-          .attention = row.card->flash ? flash_share(gpu == nullptr ? "" : gpu->family, kernel) : 0.45,
+          .attention = row.card->flash ? flash_share(gpu == nullptr ? "" : gpu->family, kernel).share : 0.45,
           .memory = 0.8};
 }
 

@@ -49,7 +49,11 @@ enum class FlashKernel : std::uint8_t { flash_attention_2, cudnn };
 ///   backward pass computes scores again) that is 938, 0.42 of the peak of 2,250; the kernels are somewhat faster than
 ///   the step.
 /// - Others: a guess.
-double flash_share(const std::string& family, FlashKernel kernel);
+struct FlashShare {
+  double share;
+  const char* like;  ///< "like cuDNN's kernels on H100"
+};
+FlashShare flash_share(const std::string& family, FlashKernel kernel);
 /// Shares for rows of a GPU family, used with --input none.
 struct FittedShares {
   const char* family;
