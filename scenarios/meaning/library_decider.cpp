@@ -61,10 +61,15 @@ Decider rccl_decider_of(const Canonical& canonical, const Canonical& part, const
   Decider out;
   out.version = library["version"].get<std::string>();
   RcclDecider& own = out.rccl.emplace();
+  // A release whose variables name no functions.
+  const int minor = nccl::minor_of_version(std::string(rccl::modeled_version));
+  constexpr CollectiveOp any = CollectiveOp::all_reduce;
   if (env.contains("NCCL_ALGO"))
-    own.settings.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
+    own.settings.algorithms =
+        blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"], minor).at(any); });
   if (env.contains("NCCL_PROTO"))
-    own.settings.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
+    own.settings.protocols =
+        blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"], minor).at(any); });
   own.settings.msccl = env.value("RCCL_MSCCL_ENABLE", "1") != "0";
   const Canonical first_group = of_first_group(part, pointer, scenario.topology, blame);
   const Cluster& cluster = one_kind(scenario.topology, blame);
@@ -208,9 +213,11 @@ nccl::LibrarySettings settings_of(const Canonical& library, const Blame& blame, 
                     blame.where("/library/version"), library["version"].get<std::string>(), nccl::oldest_version));
   const Canonical& env = library["env"];
   if (env.contains("NCCL_ALGO"))
-    out.algorithms = blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"]); });
+    out.algorithms =
+        blamed("/library/env/NCCL_ALGO", [&] { return nccl::read_algorithms(env["NCCL_ALGO"], out.minor); });
   if (env.contains("NCCL_PROTO"))
-    out.protocols = blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"]); });
+    out.protocols =
+        blamed("/library/env/NCCL_PROTO", [&] { return nccl::read_protocols(env["NCCL_PROTO"], out.minor); });
   take_bounds(library, blame, scenario, out);
   take_send_channels(library, blame, scenario, out);
   out.threads = threads_said(env, blame, scenario);

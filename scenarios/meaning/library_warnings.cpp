@@ -96,9 +96,12 @@ std::vector<std::pair<const char*, std::string>> idle_variables(const std::vecto
 
 /// The library takes others than all that NCCL_ALGO names, if this machine has none of these. Not always those that it
 /// would take without the variable.
-void warn_of_other_algorithm(const std::string& named, const LibraryRun& run, const Blame& blame, Scenario& scenario) {
+void warn_of_other_algorithm(const std::string& named, const LibraryUse& use, const Blame& blame, Scenario& scenario) {
+  const LibraryRun& run = use.run;
+  const nccl::Left<TunerAlgorithm> left = nccl::read_algorithms(named, nccl::minor_of_version(run.version));
+  if (!left.is_about(use.op)) return;
   std::string none;
-  for (const TunerAlgorithm each : nccl::read_algorithms(named)) {
+  for (const TunerAlgorithm each : left.at(use.op)) {
     if (each == run.call.plan.algorithm) return;
     none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
   }
@@ -228,8 +231,17 @@ void warn_of_nccl(const Canonical& canonical, const Json& written, const std::ve
     warn("/library/env/NCCL_NVLS_ENABLE", "NVLS can be chosen without it");
   const auto chosen =
       std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
+  const auto warn_of_other_functions = [&](const char* name, const auto& left) {
+    if (std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) { return left.is_about(use.op); }))
+      warn(fmt::format("/library/env/{}", name), "nothing here calls the functions that it names");
+  };
+  const int minor = nccl::minor_of_version(uses.front().run.version);
+  if (chosen != uses.end() && env.contains("NCCL_ALGO"))
+    warn_of_other_functions("NCCL_ALGO", nccl::read_algorithms(env["NCCL_ALGO"], minor));
+  if (chosen != uses.end() && env.contains("NCCL_PROTO"))
+    warn_of_other_functions("NCCL_PROTO", nccl::read_protocols(env["NCCL_PROTO"], minor));
   if (env.contains("NCCL_ALGO") && chosen != uses.end())
-    warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
+    warn_of_other_algorithm(env["NCCL_ALGO"], *chosen, blame, scenario);
 }
 
 /// RCCL's: what has no effect of its variables, those that act here where they do not, and of all others those that
@@ -259,7 +271,7 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
                                                       : "sends and receives to peers are used"));
   if (const auto chosen = std::find_if(uses.begin(), uses.end(), is_chosen);
       env.contains("NCCL_ALGO") && chosen != uses.end())
-    warn_of_other_algorithm(env["NCCL_ALGO"], chosen->run, blame, scenario);
+    warn_of_other_algorithm(env["NCCL_ALGO"], *chosen, blame, scenario);
   if (env.contains("RCCL_MSCCL_ENABLE") && std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) {
         return rccl::msccl_schedule(use.op, use.bytes, use.run.machine, {}) != nullptr;
       }))

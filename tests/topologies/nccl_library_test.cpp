@@ -383,6 +383,32 @@ TEST_CASE("NCCL_ALGO and NCCL_PROTO are read as NCCL reads them") {
   CHECK(test::complaint([] { read_protocols("^LL,LL128,Simple"); }).find("all excluded") != std::string::npos);
 }
 
+// The examples are those of NCCL's comment at parseList() (src/graph/tuning.cc), without collnetdirect.
+TEST_CASE("from 2.24 on NCCL_ALGO and NCCL_PROTO may have a list for each function, and a first one for all") {
+  using enum TunerAlgorithm;
+  using enum TunerProtocol;
+  const auto algorithms = read_algorithms("ring,nvls;allreduce:tree,nvls;Broadcast:Ring");
+  CHECK(algorithms.at(CollectiveOp::all_reduce) == std::vector{tree, nvls});
+  CHECK(algorithms.at(CollectiveOp::broadcast) == std::vector{ring});
+  CHECK(algorithms.at(CollectiveOp::all_gather) == std::vector{ring, nvls});
+  const auto protocols = read_protocols("^LL128;allreduce:LL128");
+  CHECK(protocols.at(CollectiveOp::all_reduce) == std::vector{ll128});
+  CHECK(protocols.at(CollectiveOp::send_recv) == std::vector{ll, simple});
+  const auto one = read_algorithms("allreduce:NVLS");
+  CHECK(one.is_about(CollectiveOp::all_reduce));
+  CHECK(!one.is_about(CollectiveOp::all_gather));
+  CHECK(one.at(CollectiveOp::all_gather).empty());  // any
+  const auto complains = [](const std::string& text, const char* of, int minor = 30) {
+    return test::complaint([&] { read_algorithms(text, minor); }).find(of) != std::string::npos;
+  };
+  CHECK(complains("allreduce:NVLS", "takes lists for functions only from NCCL 2.24 on", 23));
+  CHECK_NOTHROW(read_algorithms("allreduce:NVLS", 24));
+  CHECK(complains("allreduce:Tree;Ring", "expected FUNCTION:NAMES after the first semicolon, found \"Ring\""));
+  CHECK(complains("alltoall:Ring", "expected one of NCCL's functions before the colon, found \"alltoall\""));
+  CHECK(complains("allreduce:Rign", "expected names of Tree, Ring"));
+  CHECK(read_algorithms("Ring;").at(CollectiveOp::all_reduce) == std::vector{ring});
+}
+
 TEST_CASE("sends take as many channels as leave some for every peer, and more for what is large") {
   // 12 rings of A100, twice as many channels, so 32; 2 * 12 NVLinks allow a peer all of them.
   const auto sends = [](const char* preset, int gpus, Bytes a_peer, const LibrarySettings& settings = {}) {

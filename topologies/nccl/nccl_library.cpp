@@ -239,15 +239,70 @@ PathType said_gdr_level(PathType said, int minor, std::optional<bool> c2c, bool 
   return raised && said >= PathType::pix ? std::max(said, PathType::p2c) : said;
 }
 
-std::vector<TunerAlgorithm> read_algorithms(const std::string& text) {
-  using enum TunerAlgorithm;
-  return read_list("NCCL_ALGO", std::array{tree, ring, nvls, nvls_tree, pat}, text,
-                   {"CollNet", "CollNetDirect", "CollNetChain"});
+namespace {
+
+/// NCCL's functions by the names that it prints (src/graph/tuning.cc, ncclFuncStr), in small letters.
+std::optional<CollectiveOp> function_named(const std::string& name) {
+  constexpr std::pair<std::string_view, CollectiveOp> known[] = {{"broadcast", CollectiveOp::broadcast},
+                                                                 {"reduce", CollectiveOp::reduce},
+                                                                 {"allgather", CollectiveOp::all_gather},
+                                                                 {"reducescatter", CollectiveOp::reduce_scatter},
+                                                                 {"allreduce", CollectiveOp::all_reduce}};
+  for (const auto& [its, op] : known)
+    if (its == name) return op;
+  return std::nullopt;
 }
 
-std::vector<TunerProtocol> read_protocols(const std::string& text) {
+/// The lists of a variable, for all functions or for one each. `read`: reads one list.
+template <class Value, class Read>
+Left<Value> read_lists(const std::string& variable, const std::string& text, int minor, Read read) {
+  if (text.find_first_of(":;") == std::string::npos) return read(text);
+  if (minor < names_functions_from)
+    throw InputError(
+        "", fmt::format("expected names separated by commas, found \"{}\"", text),
+        fmt::format("{} takes lists for functions only from NCCL 2.{} on", variable, names_functions_from));
+  Left<Value> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(';', at), text.size());
+    const std::string list = text.substr(at, end - at);
+    if (list.empty() && at > 0) {  // as strtok_r() skips it
+      at = end + 1;
+      continue;
+    }
+    const std::size_t colon = list.find(':');
+    if (colon == std::string::npos && at > 0)
+      throw InputError("", fmt::format("expected FUNCTION:NAMES after the first semicolon, found \"{}\"", list),
+                       "only the first list may be for all functions");
+    at = end + 1;
+    if (colon == std::string::npos) {
+      out = read(list);
+      continue;
+    }
+    const std::string name = list.substr(0, colon);
+    const std::optional<CollectiveOp> op = function_named(lowered(name));
+    if (!op)
+      throw InputError("", fmt::format("expected one of NCCL's functions before the colon, found \"{}\"", name),
+                       "they are Broadcast, Reduce, AllGather, ReduceScatter and AllReduce");
+    out.set(*op, read(list.substr(colon + 1)));
+  }
+  return out;
+}
+
+}  // namespace
+
+Left<TunerAlgorithm> read_algorithms(const std::string& text, int minor) {
+  using enum TunerAlgorithm;
+  return read_lists<TunerAlgorithm>("NCCL_ALGO", text, minor, [](const std::string& list) {
+    return read_list("NCCL_ALGO", std::array{tree, ring, nvls, nvls_tree, pat}, list,
+                     {"CollNet", "CollNetDirect", "CollNetChain"});
+  });
+}
+
+Left<TunerProtocol> read_protocols(const std::string& text, int minor) {
   using enum TunerProtocol;
-  return read_list("NCCL_PROTO", std::array{ll, ll128, simple}, text, {});
+  return read_lists<TunerProtocol>("NCCL_PROTO", text, minor, [](const std::string& list) {
+    return read_list("NCCL_PROTO", std::array{ll, ll128, simple}, list, {});
+  });
 }
 
 namespace {
@@ -262,11 +317,12 @@ bool allowed(const std::vector<Value>& list, Value value) {
 std::vector<TunerAlgorithm> instead_of_none(CollectiveOp op, const TunerMachine& machine,
                                             const LibrarySettings& settings) {
   using enum TunerAlgorithm;
-  if (settings.minor >= 24 || allowed(settings.algorithms, ring)) return {};
+  const std::vector<TunerAlgorithm>& left = settings.algorithms.at(op);
+  if (settings.minor >= 24 || allowed(left, ring)) return {};
   const auto off = [&](TunerAlgorithm each) {
     return settings.minor < 18 ? each != tree : each == (machine.nodes == 1 ? nvls_tree : nvls);
   };
-  if (std::all_of(settings.algorithms.begin(), settings.algorithms.end(), off)) return {ring, tree};
+  if (std::all_of(left.begin(), left.end(), off)) return {ring, tree};
   return settings.minor >= 19 || op != CollectiveOp::all_reduce ? std::vector{ring} : std::vector<TunerAlgorithm>{};
 }
 
@@ -279,7 +335,8 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
     const bool in_switch = choice.algorithm == TunerAlgorithm::nvls || choice.algorithm == TunerAlgorithm::nvls_tree;
     // Also weighed for other ops, but those of 8 H100 and 8 B200 that were measured are rings at all sizes.
     if (in_switch && (!settings.nvls || op != CollectiveOp::all_reduce)) continue;
-    if (!allowed(settings.algorithms, choice.algorithm) || !allowed(settings.protocols, choice.protocol)) continue;
+    if (!allowed(settings.algorithms.at(op), choice.algorithm) || !allowed(settings.protocols.at(op), choice.protocol))
+      continue;
     const double us = tuner_time_us(choice, op, bytes, machine, settings.release);
     if (!best || us < best->tuner_us) best = LibraryPlan{choice.algorithm, choice.protocol, 1, us};
   }
@@ -287,9 +344,11 @@ std::optional<LibraryPlan> library_plan(CollectiveOp op, Bytes bytes, const Tune
     set_channels(*best, bytes, machine, settings);
     return best;
   }
+  const std::vector<TunerAlgorithm> instead = instead_of_none(op, machine, settings);
+  if (instead.empty()) return best;
   LibrarySettings others = settings;
-  others.algorithms = instead_of_none(op, machine, settings);
-  return others.algorithms.empty() ? best : library_plan(op, bytes, machine, others);
+  others.algorithms = instead;
+  return library_plan(op, bytes, machine, others);
 }
 
 bool sends_to_peers(CollectiveOp op) {
@@ -373,7 +432,7 @@ SendPlan send_plan(const TunerMachine& machine, Bytes a_peer, const LibrarySetti
   // from 2.22 on; measured sends of 2.27.3 are by it, those of 2.29.2 are not.
   const std::int64_t most_by_ll = settings.ll_threshold.value_or(16'384);  // a channel
   const bool by_those_it_may_have = settings.minor >= 22 && settings.minor <= 27;
-  const auto& allowed = settings.protocols;
+  const auto& allowed = settings.protocols.at(CollectiveOp::send_recv);
   const bool may = allowed.empty() || std::find(allowed.begin(), allowed.end(), TunerProtocol::ll) != allowed.end();
   if (may && a_peer.count <= most_by_ll * (by_those_it_may_have ? most : plan.channels))
     plan = {.protocol = TunerProtocol::ll,

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "topologies/nccl/nccl_tuner.hpp"
@@ -47,12 +50,35 @@ PathType said_gdr_level(PathType said, int minor, std::optional<bool> c2c, bool 
 int most_channels_of(const std::string& version);
 int most_channels_of(int minor);
 
+/// What NCCL_ALGO or NCCL_PROTO leaves, for each op.
+template <class Value>
+class Left {
+ public:
+  Left() = default;
+  Left(std::initializer_list<Value> all) : all_(all) {}
+  Left(std::vector<Value> all) : all_(std::move(all)) {}
+
+  /// Empty: every one.
+  const std::vector<Value>& at(CollectiveOp op) const {
+    const auto own = of_.find(op);
+    return own == of_.end() ? all_ : own->second;
+  }
+  void set(CollectiveOp op, std::vector<Value> values) { of_[op] = std::move(values); }
+  /// False if it only leaves less of other ops.
+  bool is_about(CollectiveOp op) const { return !all_.empty() || of_.contains(op); }
+  bool operator==(const Left&) const = default;
+
+ private:
+  std::vector<Value> all_;
+  std::map<CollectiveOp, std::vector<Value>> of_;
+};
+
 /// What users set by environment variables. Defaults are NCCL's.
 struct LibrarySettings {
   Release release = Release::v2_30_7;
   int minor = 30;                                 ///< minor_of_version(): what changed between the two releases
-  std::vector<TunerAlgorithm> algorithms;         ///< NCCL_ALGO; empty: all
-  std::vector<TunerProtocol> protocols;           ///< NCCL_PROTO; empty: all
+  Left<TunerAlgorithm> algorithms;                ///< NCCL_ALGO
+  Left<TunerProtocol> protocols;                  ///< NCCL_PROTO
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS
   std::optional<int> threads;                     ///< NCCL_NTHREADS: of a block, protocols LL and Simple
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
@@ -70,10 +96,14 @@ Bytes net_chunk_of(const LibrarySettings& settings);
 /// platform_data_map); elsewhere NCCL's own.
 std::int64_t net_chunk_of_aws_ofi_nccl(const TunerMachine& machine);
 
-/// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". Throws InputError
-/// (`where` empty) for names that are not modeled: CollNetDirect, CollNetChain; and where nothing is left.
-std::vector<TunerAlgorithm> read_algorithms(const std::string& text);
-std::vector<TunerProtocol> read_protocols(const std::string& text);
+/// The first minor release whose NCCL_ALGO and NCCL_PROTO may name functions.
+inline constexpr int names_functions_from = 24;
+/// NCCL_ALGO and NCCL_PROTO: names with commas, "Ring,Tree", in any case; all others with ^, "^Tree". From 2.24 on also
+/// lists of functions, "^NVLS;allreduce:Tree;broadcast:Ring", of which the first may be for all (src/graph/tuning.cc,
+/// parseList). `minor`: of the release. Throws InputError (`where` empty) for names that are not modeled:
+/// CollNetDirect, CollNetChain; for functions that the release does not take; and where nothing is left.
+Left<TunerAlgorithm> read_algorithms(const std::string& text, int minor = 30);
+Left<TunerProtocol> read_protocols(const std::string& text, int minor = 30);
 
 /// One decision of NCCL.
 struct LibraryPlan {
