@@ -74,6 +74,21 @@ void PlanAccount::wait_for_stage(Actor actor, Stream stream, std::int64_t place,
   it.split.pipeline += now - sent;
 }
 
+PlanAccount::Awaited PlanAccount::cut_before(Actor actor, const Awaited& collective) const {
+  const Of& it = actors_[static_cast<std::size_t>(actor)];
+  const auto stream = static_cast<std::size_t>(collective.stream);
+  if (it.launched[stream] > collective.place) return {};
+  const std::int64_t n = n_tasks(actor, collective.stream), iteration = collective.place / n;
+  const auto& task = lowered_.program().role(actor).streams[stream][static_cast<std::size_t>(collective.place % n)];
+  for (const Program::After& after : task.after) {
+    if (after.stream == 0 || streams_.is_between_kernels(after.stream) || streams_.is_data(after.stream)) continue;
+    const std::int64_t wanted = (iteration - after.back) * n_tasks(actor, after.stream) + after.tasks;
+    if (iteration >= after.back && after.tasks > 0 && it.done[static_cast<std::size_t>(after.stream)] < wanted)
+      return {after.stream, wanted - 1};
+  }
+  return {};
+}
+
 // Adds the time to the part that the next kernel waits for.
 void PlanAccount::wait(Actor actor, SimTime since, SimTime now) {
   Of& it = actors_[static_cast<std::size_t>(actor)];
@@ -95,6 +110,8 @@ void PlanAccount::wait(Actor actor, SimTime since, SimTime now) {
     if (iteration < after.back || after.tasks == 0 || it.done[static_cast<std::size_t>(after.stream)] >= wanted)
       continue;
     if (streams_.is_between_kernels(after.stream)) {
+      const Awaited before = cut_before(actor, {after.stream, wanted - 1});
+      if (before.stream >= 0) return wait_for_stage(actor, before.stream, before.place, since, now);
       (after.stream == streams_.tensor    ? it.split.tensor
        : after.stream == streams_.context ? it.split.context
                                           : it.split.expert) += now - since;

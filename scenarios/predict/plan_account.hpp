@@ -12,7 +12,8 @@ namespace ringsim {
 
 /// The time of one rank, taken apart. At each moment a kernel runs, or the next kernel waits: for a collective of the
 /// tensor, context or expert group, for what a neighbor stage hands on, or for a collective of the data group; the
-/// first of these counts.
+/// first of these counts. A collective that has not begun because a neighbor's part is missing (scatter_gather) is a
+/// wait for the neighbor.
 struct PlanSplit {
   Picoseconds passes{0};     ///< forward and backward passes
   Picoseconds recompute{0};  ///< parts of forward passes again
@@ -59,6 +60,13 @@ class PlanAccount {
   std::int64_t n_tasks(Actor actor, Stream stream) const;
   void pass(Actor actor, SimTime now);
   void wait(Actor actor, SimTime since, SimTime now);
+  /// A call of a stream, by its place among all iterations' tasks.
+  struct Awaited {
+    Stream stream = -1;
+    std::int64_t place = 0;
+  };
+  /// The transfer over a cut without which a collective cannot begin; stream -1: it has begun, or waits for others.
+  Awaited cut_before(Actor actor, const Awaited& collective) const;
   /// Adds the time of a wait for what comes over a cut.
   void wait_for_stage(Actor actor, Stream stream, std::int64_t place, SimTime since, SimTime now);
   void end_task(Actor actor, const StepPlace& place);
