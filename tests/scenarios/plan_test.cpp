@@ -212,6 +212,25 @@ TEST_CASE("tensor ranks send parts of activations to the next stage, where that 
         at + "with sequence_parallel, each rank has only its part of them");
 }
 
+// The gather of the parts cannot begin before the other stage has sent them: that is the bubble of 3 stages in 4 + 3
+// micro-batches, as without parts, and the way of half as many bytes.
+TEST_CASE("a rank that gathers what a stage has not sent waits for the stage, not for its tensor group") {
+  const auto split = [](bool in_parts) {
+    const Prediction p = predicted(changed(small(8), {{"/training/parallel/pipeline", 4},
+                                                      {"/training/parallel/scatter_gather", in_parts},
+                                                      {"/training/workload/global_batch_size", 8}}));
+    CHECK(p.training->plan->split.total() == p.training->step);
+    return p.training->plan->split;
+  };
+  const PlanSplit whole_ones = split(false), parts = split(true);
+  const auto ratio = [&](Picoseconds PlanSplit::*part) {
+    return static_cast<double>((parts.*part).count()) / static_cast<double>((whole_ones.*part).count());
+  };
+  CHECK(ratio(&PlanSplit::bubble) == doctest::Approx(1).epsilon(0.05));
+  CHECK(ratio(&PlanSplit::pipeline) == doctest::Approx(0.5).epsilon(0.2));
+  CHECK(ratio(&PlanSplit::tensor) < 1.3);  // a gather more for each micro-batch, next to 4 collectives of a layer
+}
+
 TEST_CASE("compute and what is exposed add up to a sharded step without stages") {
   for (const char* shard : {"optimizer_gradients", "full"})
     for (const int tensor : {1, 2})
