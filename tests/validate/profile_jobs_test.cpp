@@ -137,7 +137,7 @@ TEST_CASE("each rule of the verdict, alone") {
     calls.row.op = CallOp::all_reduce;
     calls.row.group_size = 4;
     calls.row.collectives = 10;
-    calls.row.split = 10;
+    calls.row.split = calls.row.waited = 10;
     calls.row.split_kernel_ns = 100;
     calls.row.transfer_ns = 100;
     calls.predicted_ns = 100;

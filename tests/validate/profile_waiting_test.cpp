@@ -79,6 +79,29 @@ TEST_CASE("the common subsequence is as long as the naive one, in order, and of 
   CHECK(!given_up);
 }
 
+// Rank 1 is 300 us late for the first call, rank 0 1 us for the second, and nobody for the third.
+TEST_CASE("who comes last by chance, where nobody waits, does not count among late ranks") {
+  const Profile profile = profile_of({{{.begin = 1000, .duration = 500, .elements = 64},
+                                       {.begin = 2001, .duration = 200, .elements = 64},
+                                       {.begin = 3000, .duration = 200, .elements = 64}},
+                                      {{.begin = 1300, .duration = 200, .elements = 64},
+                                       {.begin = 2000, .duration = 201, .elements = 64},
+                                       {.begin = 3000, .duration = 200, .elements = 64}}});
+  const auto row_of_first = [](const Profile& of) { return account_of(of, 0).rows.front(); };
+  const Row row = row_of_first(profile);
+  CHECK(row.split == 3);
+  // The median of 300, 1 and 0 us is 1: the first two count, and no rank is last in both.
+  CHECK(row.waited == 2);
+  CHECK(!row.late_rank());
+  const Row late = row_of_first(profile_of(
+      {{{.begin = 1000, .duration = 500, .elements = 64}, {.begin = 3000, .duration = 200, .elements = 64}},
+       {{.begin = 1300, .duration = 200, .elements = 64}, {.begin = 3000, .duration = 200, .elements = 64}}}));
+  CHECK(late.split == 2);
+  CHECK(late.waited == 1);
+  CHECK(late.late_rank() == 1U);
+  CHECK(late.last.at(1) == 1);
+}
+
 TEST_CASE("wait is last arrival - own arrival, transfer is last end - last arrival") {
   // Rank 1 arrives 300 us after rank 0; the data takes 200 us.
   const Profile profile = profile_of(

@@ -104,7 +104,7 @@ std::string late_text(const Row& row) {
   const auto late = row.late_rank();
   if (!late) return "changing ranks";
   const std::size_t n = row.last.at(*late);
-  return fmt::format("rank {}{} ({} of {})", *late, row.is_partial ? " or later ones" : "", n, row.split);
+  return fmt::format("rank {}{} ({} of {})", *late, row.is_partial ? " or later ones" : "", n, row.waited);
 }
 
 /// What files say besides; files that say the same share a line.
@@ -332,6 +332,17 @@ std::string stated_interference(const JobComparison& comparison) {
                      comparison.interference);
 }
 
+/// How much of the collectives' time compute does not hide, of a rank in the mean; empty if no file has compute.
+static std::string exposed_text(const Account& account) {
+  double exposed = 0;
+  std::size_t n = 0;
+  for (const profiles::RankAccount& rank : account.ranks)
+    if (rank.has_compute) exposed += rank.exposed_ns, ++n;
+  if (n == 0) return "";
+  return fmt::format(" Only {} ms of their time are exposed; during the rest, other kernels run.",
+                     ms_text(exposed / static_cast<double>(n)));
+}
+
 std::string job_text(const Profile& profile, const JobComparison& comparison) {
   std::string text = profile_head(profile, comparison.account);
   text += wrapped(fmt::format("predicted for NCCL {} ({}) on {} GPUs in {}", comparison.nccl, comparison.nccl_from,
@@ -365,9 +376,10 @@ std::string job_text(const Profile& profile, const JobComparison& comparison) {
   if (lost > 0)
     text += '\n' +
             wrapped(fmt::format(
-                "per rank, {} ms more than predicted, {}", ms_text(lost),
+                "On average, the collectives of a rank take {} ms longer than predicted, {}.{}", ms_text(lost),
                 is_known ? fmt::format("including {}{} ms of waiting", is_whole ? "" : "at least ", ms_text(waiting))
-                         : "of which it is not known how much is waiting")) +
+                         : "of which it is not known how much is waiting",
+                exposed_text(comparison.account))) +
             '\n';
   return text;
 }
