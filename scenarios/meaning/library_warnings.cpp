@@ -278,18 +278,23 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
     warn("RCCL_MSCCL_ENABLE", "it has no effect, because no MSCCL schedule applies here");
 }
 
-/// Links that are down from the start on: the library of a job that begins then would not use them.
+/// Links that are down or slower from the start on: the library of a job that begins then may not use them.
 void warn_of_faults(const Canonical& faults, const char* library, const Blame& blame, Scenario& scenario) {
   for (std::size_t i = 0; i < faults.size(); ++i) {
     const Canonical& fault = faults[i];
-    if (fault.value("state", "") != "down" || fault.value("at", std::int64_t{0}) > 0) continue;
+    if (fault.value("at", std::int64_t{0}) > 0) continue;
+    const bool is_down = fault.value("state", "") == "down";
+    // NCCL sees the links of nodes, not those of the fabric.
+    const std::string link = fault.value("link", "");
+    const bool in_node = std::count(link.begin(), link.end(), '.') == 2;
+    if (!is_down && !(fault.contains("bandwidth") && in_node)) continue;
     scenario.warnings.push_back(fmt::format(
-        "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is running when the link goes "
-        "down and that survives it, though a real one may end with an error; a job that starts later avoids the link: "
-        "for that, write the machine without it (`ringsim topology "
-        "export SCENARIO --without-dead-links -o machine.json`) and use that as topology.node_file without the fault, "
-        "or exclude a NIC with NCCL_IB_HCA",
-        blame.where(fmt::format("/faults/{}", i)), library));
+        "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is already running{}. For a job "
+        "that starts later, describe the machine {} (`ringsim topology export SCENARIO {}-o machine.json`{}), and use "
+        "it as topology.node_file instead of the fault",
+        blame.where(fmt::format("/faults/{}", i)), library, is_down ? " and survives it" : "",
+        is_down ? "without the link" : "with fewer links or lanes", is_down ? "--without-dead-links " : "--to machine ",
+        is_down ? "; for a NIC, NCCL_IB_HCA also works" : ", then change count or type of the link"));
     return;
   }
 }

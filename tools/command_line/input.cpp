@@ -107,6 +107,30 @@ ScenarioFile load_scenario(const std::string& path, const std::vector<std::strin
   return ScenarioFile::parse(input.text, input.name, set);
 }
 
+std::vector<std::string> with_any_algorithm(const ScenarioText& input, std::vector<std::string> set) {
+  const auto is_set = [&](std::string_view key) {
+    return std::any_of(set.begin(), set.end(), [&](const std::string& each) { return each.starts_with(key); });
+  };
+  const Json scenario = parse_json(input.text, input.name);
+  const auto has = [&](const char* pointer) { return scenario.contains(Json::json_pointer(pointer)); };
+  const bool has_collective = has("/collective") && scenario["collective"].is_object();
+  if (has_collective && !has("/collective/algorithm") && !has("/library") && !has("/sweep/collective.algorithm") &&
+      !is_set("collective.algorithm=") && !is_set("collective=") && !is_set("library"))
+    set.emplace_back("collective.algorithm=ring");
+  return set;
+}
+
+ScenarioFile load_topology(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster) {
+  const ScenarioText input = read_input(path, cluster);
+  std::vector<std::string> changes = with_any_algorithm(input, set);
+  const Json scenario = parse_json(input.text, input.name);
+  const auto lacks = [&](const char* key) { return scenario.is_object() && !scenario.contains(key); };
+  if (scenario.is_object() && scenario.contains("topology") && lacks("collective") && lacks("training") &&
+      lacks("inference") && lacks("trace") && lacks("library"))
+    changes.insert(changes.begin(), R"(collective={"op": "all_reduce", "bytes": "1 MiB", "algorithm": "ring"})");
+  return ScenarioFile::parse(input.text, input.name, changes);
+}
+
 void refuse_standard_input(const std::string& path) {
   if (path == "-")
     throw UsageError("SCENARIO", "expected a file, found -",

@@ -27,6 +27,13 @@ ScenarioText read_input(const std::string& path, const MachineWords& cluster, co
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set,
                            const MachineWords& cluster = {});
 
+/// The changes of --set for commands to which the algorithm does not matter, such as those of topologies: a scenario
+/// may leave it out. Without a library the set gets one more change then.
+std::vector<std::string> with_any_algorithm(const ScenarioText& input, std::vector<std::string> set);
+/// load_scenario() with those; a scenario may also be a topology alone.
+ScenarioFile load_topology(const std::string& path, const std::vector<std::string>& set,
+                           const MachineWords& cluster = {});
+
 /// For processes that MPI started: it gives standard input to one of them alone. Throws UsageError for "-".
 void refuse_standard_input(const std::string& path);
 

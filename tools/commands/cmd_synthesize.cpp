@@ -229,22 +229,6 @@ void write_schedule(const SynthesizeArguments& arguments, const Scenario& scenar
   say(fmt::format("ringsim: wrote {} to {}; run it with\n  {}\n", name, arguments.output, command));
 }
 
-/// The changes of a scenario. Its collective is what is synthesized, so that its algorithm may be left out, although a
-/// scenario needs one.
-std::vector<std::string> set_of(const SynthesizeArguments& arguments, const ScenarioText& input) {
-  std::vector<std::string> set = arguments.set;
-  const auto is_set = [&](std::string_view key) {
-    return std::any_of(set.begin(), set.end(), [&](const std::string& each) { return each.starts_with(key); });
-  };
-  const Json scenario = parse_json(input.text, input.name);
-  const auto has = [&](const char* pointer) { return scenario.contains(Json::json_pointer(pointer)); };
-  const bool has_collective = has("/collective") && scenario["collective"].is_object();
-  if (has_collective && !has("/collective/algorithm") && !has("/library") && !has("/sweep/collective.algorithm") &&
-      !is_set("collective.algorithm=") && !is_set("collective=") && !is_set("library"))
-    set.emplace_back("collective.algorithm=ring");
-  return set;
-}
-
 int execute(const SynthesizeArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   std::optional<Output> file;
@@ -252,7 +236,7 @@ int execute(const SynthesizeArguments& arguments) {
     file.emplace(arguments.output);
   }
   const ScenarioText input = read_input(arguments.scenario, arguments.machine, {.algorithms = {"ring"}});
-  const ScenarioFile scenarios = ScenarioFile::parse(input.text, input.name, set_of(arguments, input));
+  const ScenarioFile scenarios = ScenarioFile::parse(input.text, input.name, with_any_algorithm(input, arguments.set));
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });

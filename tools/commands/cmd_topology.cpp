@@ -291,7 +291,7 @@ Topology built(const Scenario& scenario) {
 }
 
 int execute(const TopologyShowArguments& arguments) {
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
+  const ScenarioFile file = load_topology(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   const Topology topology = built(scenario);
   Output output;
@@ -305,7 +305,7 @@ int execute(const TopologyShowArguments& arguments) {
 }
 
 int execute(const PathArguments& arguments) {
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
+  const ScenarioFile file = load_topology(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   const Topology topology = built(scenario);
   const NodeId from = device(topology, arguments.from), to = device(topology, arguments.to);

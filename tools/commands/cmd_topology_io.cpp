@@ -350,7 +350,7 @@ int execute(const ExportArguments& arguments) {
   if (arguments.without_dead_links && !arguments.is_machine())
     throw UsageError("--without-dead-links", "expected --to machine or --to nccl-xml as well, found another format");
   refuse_as_output(arguments.scenario, arguments.output);
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set);
+  const ScenarioFile file = load_topology(arguments.scenario, arguments.set);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Scenario scenario = first_point(file);
   if (!scenario.faults.empty()) warn_of_lost_faults(scenario, arguments);

@@ -43,7 +43,7 @@ void declare(Options& options, TopologyPictureArguments& picture) {
 int execute(const TopologyPictureArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   refuse_to_replace(arguments.output, arguments.force);
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
+  const ScenarioFile file = load_topology(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
   const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });

@@ -90,7 +90,7 @@ std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std
 
 int execute(const RingsArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
-  const ScenarioFile file = load_scenario(arguments.scenario, arguments.set, arguments.machine);
+  const ScenarioFile file = load_topology(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   if (arguments.to == RingsFormat::nccl_graph) {
     const std::string text = searched_graph(scenario);
