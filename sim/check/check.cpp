@@ -56,20 +56,22 @@ std::string name_of(const Schedule& schedule) {
 }
 
 std::string name_of(const Schedule& schedule, Actor actor) {
+  if (actor < 0 || actor >= schedule.actors) return fmt::format("actor {}", actor);  // there is none
   if (actor < schedule.collective.ranks) return fmt::format("rank {}", actor);
   return fmt::format("helper {} (actor {})", actor - schedule.collective.ranks, actor);
 }
 
-std::string describe(const Op& op) {
+std::string describe(const Schedule& schedule, const Op& op) {
+  const auto peer = [&] { return name_of(schedule, op.peer); };
   switch (op.what) {
     case Do::send:
-      return fmt::format("send {} to actor {}", to_string(op.region), op.peer);
+      return fmt::format("send {} to {}", to_string(op.region), peer());
     case Do::receive_add:
       if (op.operand.count > 0)
-        return fmt::format("receive_add {} from actor {} to {}", to_string(op.operand), op.peer, to_string(op.region));
+        return fmt::format("receive_add {} from {} to {}", to_string(op.operand), peer(), to_string(op.region));
       [[fallthrough]];
     case Do::receive:
-      return fmt::format("{} {} from actor {}", to_string(op.what), to_string(op.region), op.peer);
+      return fmt::format("{} {} from {}", to_string(op.what), to_string(op.region), peer());
     case Do::copy:
     case Do::add:
       return fmt::format("{} {} to {}", to_string(op.what), to_string(op.operand), to_string(op.region));
@@ -83,7 +85,7 @@ std::string describe(const Schedule& schedule, Actor actor, Lane lane, int step,
   Step content;
   schedule.step(actor, lane, step, content);
   const std::string what = static_cast<std::size_t>(op) < content.ops.size()
-                               ? describe(content.ops[static_cast<std::size_t>(op)])
+                               ? describe(schedule, content.ops[static_cast<std::size_t>(op)])
                                : std::string("no operation");
   const std::string place = schedule.place ? "; in the file " + schedule.place(actor, lane, step) : "";
   return fmt::format("{}, lane {}, step {}, operation {} ({}{})", name_of(schedule, actor), lane, step, op, what,

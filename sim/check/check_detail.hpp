@@ -15,10 +15,10 @@
 
 namespace ringsim::check_detail {
 
-std::string name_of(const Schedule& schedule);               ///< "schedule ring all_reduce of 8 ranks"
-std::string name_of(const Schedule& schedule, Actor actor);  ///< "rank 3", "helper 0 (actor 8)"
-std::string describe(const Op& op);                          ///< "send data[3] to actor 4"
-/// "rank 3, lane 0, step 5, operation 1 (receive_add data[2] from actor 2)"
+std::string name_of(const Schedule& schedule);                 ///< "schedule ring all_reduce of 8 ranks"
+std::string name_of(const Schedule& schedule, Actor actor);    ///< "rank 3", "helper 0 (actor 8)"
+std::string describe(const Schedule& schedule, const Op& op);  ///< "send data[3] to rank 4"
+/// "rank 3, lane 0, step 5, operation 1 (receive_add data[2] from rank 2)"
 std::string describe(const Schedule& schedule, Actor actor, Lane lane, int step, int op);
 std::string describe(const Schedule& schedule, OpPlace place);
 

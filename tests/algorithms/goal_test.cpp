@@ -162,8 +162,8 @@ TEST_CASE("sends that nothing orders share the port with a warning, or leave in 
 TEST_CASE("what does not match, or waits for ever, is refused though no region is named") {
   CHECK(complaint(ping_pong()) == "");
   CHECK(complaint(replaced(ping_pong(), "recv 4096b", "recv 4095b")) ==
-        "schedule goal all_reduce of 2 ranks: rank 0, lane 3, step 0, operation 0 (send scratch[2] to actor 1) and "
-        "rank 1, lane 2, step 0, operation 0 (receive scratch[1] from actor 0): the message has 1 chunks (4096), but "
+        "schedule goal all_reduce of 2 ranks: rank 0, lane 3, step 0, operation 0 (send scratch[2] to rank 1) and "
+        "rank 1, lane 2, step 0, operation 0 (receive scratch[1] from rank 0): the message has 1 chunks (4096), but "
         "the receiver expects 1 (4095)");
   CHECK(complaint(replaced(ping_pong(), "recv 4096b from 0\n", "")).find("is never received") != std::string::npos);
   // Both receive before they send.

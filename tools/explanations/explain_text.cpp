@@ -53,9 +53,11 @@ std::string training_blame(const Prediction& p) {
   std::string text = blame_text(p.explanation->parts.front(), p.time);
   if (p.explanation->parts.front().cause != "compute") return text;
   for (const ExplainedPart& part : p.explanation->parts)
-    if (part.cause != "compute")
-      return text + fmt::format("; apart from computation, {} takes the most time: {:.0f} %", task_text(part),
-                                100 * share_of(part.time, p.time));
+    if (part.cause != "compute") {
+      const double percent = 100 * share_of(part.time, p.time);
+      return text + fmt::format("; apart from computation, {} takes the most time: {:.{}f} %", task_text(part), percent,
+                                percent < 1 ? 1 : 0);
+    }
   return text + "; all of the time is computation";
 }
 

@@ -48,7 +48,7 @@ TEST_CASE("where the operand's own contribution is forgotten, it is named") {
   CHECK(
       verdict(t) ==
       "schedule by hand all_reduce of 3 ranks: rank 0, data[0]: the contribution of rank 1 is missing, last changed by "
-      "rank 0, lane 0, step 1, operation 0 (receive data[0] from actor 2)");
+      "rank 0, lane 0, step 1, operation 0 (receive data[0] from rank 2)");
   CHECK(interpret(t.schedule(), 1) == Outcome::wrong);
 }
 
@@ -74,8 +74,8 @@ TEST_CASE("an operand is read: what writes it at the same time is a race, and so
   t.steps[1][0][0].receive(2, chunk(0));
   t.steps[1][0].pop_back();
   CHECK(verdict(t) ==
-        "schedule by hand all_reduce of 3 ranks: rank 1, lane 0, step 0, operation 0 (receive_add data[0] from actor 0 "
-        "to scratch[0]) and rank 1, lane 0, step 0, operation 1 (receive data[0] from actor 2): both access data[0], "
+        "schedule by hand all_reduce of 3 ranks: rank 1, lane 0, step 0, operation 0 (receive_add data[0] from rank 0 "
+        "to scratch[0]) and rank 1, lane 0, step 0, operation 1 (receive data[0] from rank 2): both access data[0], "
         "at least one of them writes, and nothing orders them\n  hint: move one of them to a later step of the lane, "
         "or add a wait");
   WrittenSchedule together = chain();

@@ -29,7 +29,7 @@ TEST_CASE("a claimed symmetry that is untrue at one rank is refused, and so is a
       "to its own rank\n  hint: fix the algorithm, or remove its symmetry (in a schedule file, the key \"symmetry\")");
   CHECK(verdict(without_symmetry(untrue)) ==
         "schedule ring all_reduce of 8 ranks: rank 0, data[1]: the contribution of rank 5 is missing, last "
-        "changed by rank 0, lane 0, step 6, operation 1 (receive_add data[1] from actor 7)");
+        "changed by rank 0, lane 0, step 6, operation 1 (receive_add data[1] from rank 7)");
 
   Schedule wrong = ring_all_reduce(8, 64_B);  // everybody overwrites once instead of adding
   wrong.step = [right = wrong.step](Actor r, Lane lane, int i, Step& out) {
@@ -38,7 +38,7 @@ TEST_CASE("a claimed symmetry that is untrue at one rank is refused, and so is a
   };
   CHECK(verdict(wrong) ==
         "schedule ring all_reduce of 8 ranks: rank 0, data[0]: the contribution of rank 4 is missing, last "
-        "changed by rank 0, lane 0, step 7, operation 1 (receive data[0] from actor 7)");
+        "changed by rank 0, lane 0, step 7, operation 1 (receive data[0] from rank 7)");
   CHECK(verdict(without_symmetry(wrong)) != "accepted");
 
   Schedule early = ring_all_gather(8, 64_B);  // everybody sends the chunk that it is about to receive
@@ -47,7 +47,7 @@ TEST_CASE("a claimed symmetry that is untrue at one rank is refused, and so is a
     out.receive(wrap(r - 1, 8), chunk(wrap(r - i - 2, 8)));
   };
   CHECK(verdict(early) ==
-        "schedule ring all_gather of 8 ranks: rank 0, lane 0, step 0, operation 0 (send data[7] to actor 1): reads "
+        "schedule ring all_gather of 8 ranks: rank 0, lane 0, step 0, operation 0 (send data[7] to rank 1): reads "
         "data[7] before anything has arrived there\n  hint: before it is sent, a chunk must be received or be part of "
         "the rank's own input");
 }

@@ -102,7 +102,7 @@ TEST_CASE("a contribution added twice is refused") {
   send_back(t);
   CHECK(verdict(t) ==
         "schedule by hand all_reduce of 3 ranks: rank 0, data[0]: the contribution of rank 1 is added twice, "
-        "by rank 0, lane 0, step 1, operation 0 (receive_add data[0] from actor 1)");
+        "by rank 0, lane 0, step 1, operation 0 (receive_add data[0] from rank 1)");
 }
 
 TEST_CASE("a missing contribution is refused") {
@@ -112,7 +112,7 @@ TEST_CASE("a missing contribution is refused") {
   send_back(t);
   CHECK(verdict(t) ==
         "schedule by hand all_reduce of 3 ranks: rank 0, data[0]: the contribution of rank 2 is missing, last "
-        "changed by rank 0, lane 0, step 0, operation 0 (receive_add data[0] from actor 1)");
+        "changed by rank 0, lane 0, step 0, operation 0 (receive_add data[0] from rank 1)");
 }
 
 TEST_CASE("a result that nothing is ever brought to is refused") {
@@ -129,7 +129,7 @@ TEST_CASE("a chunk sent before it has arrived is refused") {
   t.step(0).send(1, chunk(0));
   t.step(2).receive(1, chunk(0));
   CHECK(verdict(t) ==
-        "schedule by hand broadcast of 3 ranks: rank 1, lane 0, step 0, operation 0 (send data[0] to actor 2): reads "
+        "schedule by hand broadcast of 3 ranks: rank 1, lane 0, step 0, operation 0 (send data[0] to rank 2): reads "
         "data[0] before anything has arrived there\n  hint: before it is sent, a chunk must be received or be part of "
         "the rank's own input");
 }
@@ -140,7 +140,7 @@ TEST_CASE("a rank's chunk that is added to before anything has arrived there is 
   t.step(1).receive_add(0, chunk(0));
   CHECK(verdict(t) ==
         "schedule by hand broadcast of 2 ranks: rank 1, lane 0, step 0, operation 0 (receive_add data[0] from "
-        "actor 0): adds to data[0], where nothing has arrived yet");
+        "rank 0): adds to data[0], where nothing has arrived yet");
 }
 
 TEST_CASE("a send that nobody receives is refused") {
@@ -148,7 +148,7 @@ TEST_CASE("a send that nobody receives is refused") {
   send_back(t);
   t.step(2).send(1, chunk(0));
   CHECK(verdict(t) ==
-        "schedule by hand all_reduce of 3 ranks: rank 2, lane 0, step 2, operation 0 (send data[0] to actor "
+        "schedule by hand all_reduce of 3 ranks: rank 2, lane 0, step 2, operation 0 (send data[0] to rank "
         "1) is never received");
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("a receive that nobody sends to is refused") {
   send_back(t);
   t.step(2).receive(1, chunk(0));
   CHECK(verdict(t) ==
-        "schedule by hand all_reduce of 3 ranks: rank 2, lane 0, step 2, operation 0 (receive data[0] from actor 1) "
+        "schedule by hand all_reduce of 3 ranks: rank 2, lane 0, step 2, operation 0 (receive data[0] from rank 1) "
         "waits to be sent, but rank 1 has finished: it is never sent\n  hint: the schedule cannot finish with any "
         "order of its messages");
 }
@@ -170,9 +170,9 @@ TEST_CASE("three ranks that each receive before they send wait for one another, 
   }
   CHECK(
       verdict(t) ==
-      "schedule by hand all_gather of 3 ranks: rank 0, lane 0, step 0, operation 0 (receive data[2] from actor 2) "
-      "waits to be sent; rank 2, lane 0, step 0, operation 0 (receive data[1] from actor 1) waits to be sent; rank "
-      "1, lane 0, step 0, operation 0 (receive data[0] from actor 0) waits to be sent; this leads back to rank 0, lane "
+      "schedule by hand all_gather of 3 ranks: rank 0, lane 0, step 0, operation 0 (receive data[2] from rank 2) "
+      "waits to be sent; rank 2, lane 0, step 0, operation 0 (receive data[1] from rank 1) waits to be sent; rank "
+      "1, lane 0, step 0, operation 0 (receive data[0] from rank 0) waits to be sent; this leads back to rank 0, lane "
       "0: a cycle of waits\n  hint: the schedule cannot finish with any order of its messages");
 }
 
@@ -220,8 +220,8 @@ TEST_CASE("to send and to add to a chunk in one step is a race") {
     step.receive_add(1 - r, chunk(0));
   }
   CHECK(verdict(t) ==
-        "schedule by hand all_reduce of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0] to actor 1) and "
-        "rank 0, lane 0, step 0, operation 1 (receive_add data[0] from actor 1): both access data[0], at least one of "
+        "schedule by hand all_reduce of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0] to rank 1) and "
+        "rank 0, lane 0, step 0, operation 1 (receive_add data[0] from rank 1): both access data[0], at least one of "
         "them writes, and nothing orders them\n  hint: move one of them to a later step of the lane, or add a wait");
 }
 
@@ -239,8 +239,8 @@ TEST_CASE("two lanes that touch one chunk race, unless a wait orders them") {
     else
       CHECK(
           verdict(t) ==
-          "schedule by hand broadcast of 3 ranks: rank 1, lane 0, step 0, operation 0 (receive data[0] from actor 0) "
-          "and rank 1, lane 1, step 0, operation 0 (send data[0] to actor 2): both access data[0], at least one of "
+          "schedule by hand broadcast of 3 ranks: rank 1, lane 0, step 0, operation 0 (receive data[0] from rank 0) "
+          "and rank 1, lane 1, step 0, operation 0 (send data[0] to rank 2): both access data[0], at least one of "
           "them writes, and nothing orders them\n  hint: move one of them to a later step of the lane, or add a wait");
   }
 }
@@ -260,8 +260,8 @@ TEST_CASE("to wait for the first of two reads orders no write after the second")
     if (waits == 2)
       CHECK(verdict(t) == "accepted");
     else
-      CHECK(verdict(t).find("rank 0, lane 0, step 1, operation 0 (send data[0] to actor 2) and rank 0, lane 1, step 0, "
-                            "operation 0 (receive data[0] from actor 1): both access data[0]") != std::string::npos);
+      CHECK(verdict(t).find("rank 0, lane 0, step 1, operation 0 (send data[0] to rank 2) and rank 0, lane 1, step 0, "
+                            "operation 0 (receive data[0] from rank 1): both access data[0]") != std::string::npos);
   }
 }
 
@@ -298,7 +298,7 @@ TEST_CASE("a mistake behind a step that never begins is named all the same") {
   CHECK(verdict(t).find("this leads back to") != std::string::npos);
   t.step(0, 1).send(1, chunk(1));
   CHECK(verdict(t) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 1, operation 0 (send data[1] to actor 1): data[1] "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 1, operation 0 (send data[1] to rank 1): data[1] "
         "is outside its buffer of 1 chunks");
 }
 
@@ -309,7 +309,7 @@ TEST_CASE("a lane that waits for its own step never starts it") {
   sends.wait(0, 1);
   t.step(0).send(1, chunk(0));
   CHECK(verdict(t) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0] to actor 1) waits to "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0] to rank 1) waits to "
         "be received; rank 1, lane 0, step 0 waits for another lane; this leads back to rank 1, lane 0: a cycle of "
         "waits\n  hint: the schedule cannot finish with any order of its messages");
 
@@ -329,7 +329,7 @@ TEST_CASE("two lanes may not share a connection") {
   t.step(1).receive(0, chunk(0));
   t.step(1).receive(0, chunk(1));
   CHECK(verdict(t) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 0, operation 0 (send data[1] to actor 1): the "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 1, step 0, operation 0 (send data[1] to rank 1): the "
         "sends of this connection are in lane 0 as well, but they must all be in one lane");
 }
 
@@ -338,16 +338,16 @@ TEST_CASE("both ends of a message agree in chunks and bytes") {
   chunks_differ.step(0).send(1, chunks(0, 2));
   chunks_differ.step(1).receive(0, chunk(0));
   CHECK(verdict(chunks_differ) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0..1] to actor 1) and "
-        "rank 1, lane 0, step 0, operation 0 (receive data[0] from actor 0): the message has 2 chunks (12), but the "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0..1] to rank 1) and "
+        "rank 1, lane 0, step 0, operation 0 (receive data[0] from rank 0): the message has 2 chunks (12), but the "
         "receiver expects 1 (6)");
 
   WrittenSchedule bytes_differ(broadcast(2, 3_B, 0), 2, 1, 2);  // 1 and 2 bytes
   bytes_differ.step(0).send(1, chunk(0));
   bytes_differ.step(1).receive(0, chunk(1));
   CHECK(verdict(bytes_differ) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0] to actor 1) and rank "
-        "1, lane 0, step 0, operation 0 (receive data[1] from actor 0): the message has 1 chunks (1), but the receiver "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0] to rank 1) and rank "
+        "1, lane 0, step 0, operation 0 (receive data[1] from rank 0): the message has 1 chunks (1), but the receiver "
         "expects 1 (2)");
 }
 
@@ -362,26 +362,26 @@ TEST_CASE("regions, peers and waits must exist") {
   };
   CHECK(broken([](Step&) {}) == "accepted");
   CHECK(broken([](Step& s) { s.ops[0].region = chunks(1, 2); }) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[1..2] to actor 1): "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[1..2] to rank 1): "
         "data[1..2] is outside its buffer of 2 chunks");
   CHECK(broken([](Step& s) { s.ops[0].region = chunks(0, 0); }) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[] to actor 1): data[] "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[] to rank 1): data[] "
         "is outside its buffer of 2 chunks");
   CHECK(broken([](Step& s) {
           s.ops[0].region = {Buffer::scratch, 0, 1};
         }) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send scratch[0] to actor 1): "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send scratch[0] to rank 1): "
         "scratch[0] is outside its buffer of 0 chunks");
   CHECK(broken([](Step& s) {
           s.ops[0].region = {Buffer::data, 0xFFFFFFFF, 2};
         }) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[4294967295..4294967296] "
-        "to actor 1): data[4294967295..4294967296] is outside its buffer of 2 chunks");
+        "to rank 1): data[4294967295..4294967296] is outside its buffer of 2 chunks");
   CHECK(broken([](Step& s) { s.ops[0].peer = 2; }) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0..1] to actor 2): its "
         "peer is not another actor in 0..1");
   CHECK(broken([](Step& s) { s.ops[0].peer = 0; }) ==
-        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0..1] to actor 0): its "
+        "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0, operation 0 (send data[0..1] to rank 0): its "
         "peer is not another actor in 0..1");
   CHECK(broken([](Step& s) { s.wait(0, 2); }) ==
         "schedule by hand broadcast of 2 ranks: rank 0, lane 0, step 0: waits for 2 steps of lane 0, which does not "
@@ -424,7 +424,7 @@ TEST_CASE("contributions of the right ranks in the wrong chunk are refused") {
   receives.receive(0, chunk(0));
   CHECK(verdict(swapped) ==
         "schedule by hand all_reduce of 2 ranks: rank 1, data[0]: the contribution of rank 0 is missing, last "
-        "changed by rank 1, lane 0, step 1, operation 1 (receive data[0] from actor 0)");
+        "changed by rank 1, lane 0, step 1, operation 1 (receive data[0] from rank 0)");
 
   // Each rank's contribution is in chunk 0 once, but chunk 1 is in there too.
   WrittenSchedule mixed(all_reduce(2, 12_B), 2, 1, 2);
@@ -462,8 +462,8 @@ TEST_CASE("a double ring, one direction a lane, is proved; without its grid of c
     } else {
       CHECK(
           verdict(both) ==
-          "schedule ring all_reduce of 6 ranks: rank 0, lane 0, step 5, operation 1 (receive data[0] from actor 5) and "
-          "rank 0, lane 1, step 0, operation 0 (send data[0] to actor 5): both access data[0], at least one of them "
+          "schedule ring all_reduce of 6 ranks: rank 0, lane 0, step 5, operation 1 (receive data[0] from rank 5) and "
+          "rank 0, lane 1, step 0, operation 0 (send data[0] to rank 5): both access data[0], at least one of them "
           "writes, and nothing orders them\n  hint: move one of them to a later step of the lane, or add a wait");
     }
   }

@@ -454,7 +454,8 @@ TEST_CASE("what a run lacks is said: ranks, helpers, a path, slots") {
                        "the schedule by hand needs messages that are sent ahead of their receiver, but protocol none "
                        "has no slots for them (4 operations, 1 slots needed: every operation of every actor was "
                        "checked)\n  hint: the schedule is correct, but written for a protocol that sends ahead, such "
-                       "as those of NCCL; without slots, both ends of a message must have started their step",
+                       "as those of NCCL: set transport.protocol to simple, and for large messages also "
+                       "transport.chunk, such as \"512 KiB\"",
                        InputError);
 }
 
