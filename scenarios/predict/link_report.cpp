@@ -85,20 +85,22 @@ std::vector<std::string> classes_as_busy(const Prediction& prediction, const std
     }
   std::vector<std::string> found;
   for (const LinkGroup& group : prediction.links)
-    if (!own.contains(group.link_class) && std::abs(group.utilization - most) <= as_busy &&
+    if (!own.contains(group.link_class) && group.utilization >= most - as_busy &&
         std::find(found.begin(), found.end(), group.link_class) == found.end())
       found.push_back(group.link_class);
   return found;
 }
 
-std::string equally_busy_text(const std::vector<std::string>& classes) {
+std::string as_busy_text(const std::vector<std::string>& classes) {
   if (classes.empty()) return "";
   std::vector<std::string> words;
   for (const std::string& each : classes)
     if (each != to_string(LinkKind::channel)) words.push_back(each);
   if (!words.empty()) words.back() += " links";
   if (words.size() < classes.size()) words.emplace_back("thread blocks of the GPUs");
-  return fmt::format("{} are equally busy", fmt::join(words, " and "));
+  const std::string last = words.back();
+  words.pop_back();
+  return fmt::format("{}{}{} are at least as busy", fmt::join(words, ", "), words.empty() ? "" : " and ", last);
 }
 
 }  // namespace ringsim

@@ -18,10 +18,11 @@ std::optional<Bytes> most_leaving_a_host(const Topology& topology, const Timelin
 /// Links that carried data, grouped by their names without numbers; the highest utilization first.
 std::vector<LinkGroup> link_groups(const Topology& topology, const Timeline& timeline);
 
-/// Classes of links, other than `own`, that are as busy as the busiest link of these classes; the busiest first. A
+/// Classes of links, other than `own`, that are at least as busy as the busiest link of these classes; the busiest
+/// first. Those that hold the critical path for longest need not be the busiest: transfers over others may overlap. A
 /// bandwidth that a fault changes does not count: utilizations are shares of what links could carry without.
 std::vector<std::string> classes_as_busy(const Prediction& prediction, const std::set<std::string>& own);
-/// "nic and pcie links are equally busy": classes_as_busy() in words. Empty if there are none.
-std::string equally_busy_text(const std::vector<std::string>& classes);
+/// "nic and pcie links are at least as busy": classes_as_busy() in words. Empty if there are none.
+std::string as_busy_text(const std::vector<std::string>& classes);
 
 }  // namespace ringsim

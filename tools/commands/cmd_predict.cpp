@@ -126,7 +126,7 @@ Limit limit_of(const Prediction& r, const ExplainedPart& part) {
     const std::vector<std::string> others = classes_as_busy(r, {part.kind});
     const std::string links = fmt::format("the {} links {}", part.kind, part.links.empty() ? part.link : part.links);
     if (others.empty()) return {part.kind, links, share};
-    return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share, "; " + equally_busy_text(others)};
+    return {fmt::format("{}, {}", part.kind, fmt::join(others, ", ")), links, share, "; " + as_busy_text(others)};
   }
   if (part.cause == "latency") return {part.cause, latency_words, share};
   if (part.cause == "launch")

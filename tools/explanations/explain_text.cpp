@@ -465,7 +465,7 @@ std::string why_sentence(const Scenario& scenario, const Result& result) {
   const ExplainedPart& first = p.explanation->parts.front();
   text += "; " + blame_text(first, p.time);
   if (first.link.empty() || !first.fault.empty()) return text;
-  const std::string others = equally_busy_text(classes_as_busy(p, {first.kind}));
+  const std::string others = as_busy_text(classes_as_busy(p, {first.kind}));
   return others.empty() ? text : text + "; " + others;
 }
 

@@ -150,7 +150,7 @@ std::string why_links_are_idle(const Scenario& scenario, const Prediction& befor
   std::set<std::string> classes;
   for (const LinkGroup& group : before.links)
     if (links->groups.contains(group.links)) classes.insert(group.link_class);
-  const std::string others = equally_busy_text(classes_as_busy(before, classes));
+  const std::string others = as_busy_text(classes_as_busy(before, classes));
   if (before.time != after.time && others.empty()) return "";
   return fmt::format("the links that it changes ({}) take {} of the critical path, but {} and then limit the time",
                      which, share_of_time(on_path),
