@@ -71,10 +71,13 @@ std::vector<LibraryUse> uses_of(const Scenario& scenario) {
   for (std::size_t j = 0; j < scenario.jobs.size(); ++j) {
     const LibraryRun* library = scenario.library_of(j);
     if (library == nullptr || library->machine.ranks() == 1) continue;
-    const CollectiveOp op = scenario.training_of(j) != nullptr ? CollectiveOp::all_reduce : scenario.jobs[j].request.op;
-    out.push_back({op, *library, scenario.jobs[j].request.bytes});
+    const TrainingSpec* training = scenario.training_of(j);
+    const CollectiveOp op = training != nullptr ? CollectiveOp::all_reduce : scenario.jobs[j].request.op;
+    // The call of a plan is that of one of its exchanges.
+    const bool is_an_exchange = training != nullptr && training->calls_in_groups() && !library->exchanges.empty();
+    if (!is_an_exchange) out.push_back({op, *library, scenario.jobs[j].request.bytes});
     for (const auto& [exchange, call] : library->exchanges) {
-      out.push_back({scenario.training_of(j)->calls_in_groups() ? exchange.op : op, *library, exchange.bytes});
+      out.push_back({training->calls_in_groups() ? exchange.op : op, *library, exchange.bytes});
       out.back().run.call = call;
     }
   }
@@ -94,20 +97,21 @@ std::vector<std::pair<const char*, std::string>> idle_variables(const std::vecto
   return idle;
 }
 
-/// The library takes others than all that NCCL_ALGO names, if this machine has none of these. Not always those that it
-/// would take without the variable.
-void warn_of_other_algorithm(const std::string& named, const LibraryUse& use, const Blame& blame, Scenario& scenario) {
+/// Warns if the library takes another algorithm than all that NCCL_ALGO names, because this machine has none of these,
+/// and returns whether it did. It need not be the one that it would take without the variable.
+bool warn_of_other_algorithm(const std::string& named, const LibraryUse& use, const Blame& blame, Scenario& scenario) {
   const LibraryRun& run = use.run;
-  const nccl::Left<TunerAlgorithm> left = nccl::read_algorithms(named, nccl::minor_of_version(run.version));
-  if (!left.is_about(use.op)) return;
+  const auto allowed = nccl::read_algorithms(named, nccl::minor_of_version(run.version));
+  if (!allowed.restricts(use.op)) return false;
   std::string none;
-  for (const TunerAlgorithm each : left.at(use.op)) {
-    if (each == run.call.plan.algorithm) return;
+  for (const TunerAlgorithm each : allowed.at(use.op)) {
+    if (each == run.call.plan.algorithm) return false;
     none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
   }
   scenario.warnings.push_back(fmt::format("{}: {} {} does not have {} here and falls back to {}",
                                           blame.where("/library/env/NCCL_ALGO"), run.name == "rccl" ? "RCCL" : "NCCL",
                                           run.version, none, to_string(run.call.plan.algorithm)));
+  return true;
 }
 
 /// What a rank does with its own part, which `devices.gpu` has the rates of: sends and additions go by the costs of the
@@ -229,19 +233,20 @@ void warn_of_nccl(const Canonical& canonical, const Json& written, const std::ve
   if (const std::string nvls = env.value("NCCL_NVLS_ENABLE", "0");
       nvls != "0" && !nvls_is_idle && !file_varies(scenario, "library.env.NCCL_NVLS_ENABLE"))
     warn("/library/env/NCCL_NVLS_ENABLE", "NVLS can be chosen without it");
-  const auto chosen =
-      std::find_if(uses.begin(), uses.end(), [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); });
-  const auto warn_of_other_functions = [&](const char* name, const auto& left) {
-    if (std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) { return left.is_about(use.op); }))
-      warn(fmt::format("/library/env/{}", name), "nothing here calls the functions that it names");
+  const auto names_other_functions = [&](const auto& allowed) {
+    return std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) { return allowed.restricts(use.op); });
   };
+  const auto is_weighed = [](const LibraryUse& use) { return !nccl::sends_to_peers(use.op); };
+  const bool any_weighed = std::any_of(uses.begin(), uses.end(), is_weighed);
   const int minor = nccl::minor_of_version(uses.front().run.version);
-  if (chosen != uses.end() && env.contains("NCCL_ALGO"))
-    warn_of_other_functions("NCCL_ALGO", nccl::read_algorithms(env["NCCL_ALGO"], minor));
-  if (chosen != uses.end() && env.contains("NCCL_PROTO"))
-    warn_of_other_functions("NCCL_PROTO", nccl::read_protocols(env["NCCL_PROTO"], minor));
-  if (env.contains("NCCL_ALGO") && chosen != uses.end())
-    warn_of_other_algorithm(env["NCCL_ALGO"], *chosen, blame, scenario);
+  constexpr const char* other_functions = "nothing here calls the functions that it names";
+  if (env.contains("NCCL_PROTO") && names_other_functions(nccl::read_protocols(env["NCCL_PROTO"], minor)))
+    warn("/library/env/NCCL_PROTO", other_functions);
+  if (!env.contains("NCCL_ALGO") || !any_weighed) return;
+  if (names_other_functions(nccl::read_algorithms(env["NCCL_ALGO"], minor)))
+    warn("/library/env/NCCL_ALGO", other_functions);
+  for (const LibraryUse& use : uses)
+    if (is_weighed(use) && warn_of_other_algorithm(env["NCCL_ALGO"], use, blame, scenario)) return;
 }
 
 /// RCCL's: what has no effect of its variables, those that act here where they do not, and of all others those that
@@ -271,7 +276,7 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
                                                       : "sends and receives to peers are used"));
   if (const auto chosen = std::find_if(uses.begin(), uses.end(), is_chosen);
       env.contains("NCCL_ALGO") && chosen != uses.end())
-    warn_of_other_algorithm(env["NCCL_ALGO"], *chosen, blame, scenario);
+    (void)warn_of_other_algorithm(env["NCCL_ALGO"], *chosen, blame, scenario);
   if (env.contains("RCCL_MSCCL_ENABLE") && std::none_of(uses.begin(), uses.end(), [&](const LibraryUse& use) {
         return rccl::msccl_schedule(use.op, use.bytes, use.run.machine, {}) != nullptr;
       }))
@@ -280,14 +285,21 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
 
 /// Links that are down or slower from the start on: the library of a job that begins then may not use them.
 void warn_of_faults(const Canonical& faults, const char* library, const Blame& blame, Scenario& scenario) {
+  // A library sees the links of nodes, whose devices have a dot in their names, not those of the fabric.
+  const auto slows_node = [](const std::string& link) {
+    const std::size_t arrow = link.find("->"), first = link.find('.');
+    if (arrow == std::string::npos) return first != std::string::npos;  // all links of a device
+    return first < arrow && link.find('.', arrow) != std::string::npos;
+  };
+  const bool goes_down = std::any_of(faults.begin(), faults.end(), [](const Canonical& fault) {
+    return fault.value("state", "") == "down" && fault.value("at", std::int64_t{0}) == 0;
+  });
   for (std::size_t i = 0; i < faults.size(); ++i) {
     const Canonical& fault = faults[i];
     if (fault.value("at", std::int64_t{0}) > 0) continue;
     const bool is_down = fault.value("state", "") == "down";
-    // NCCL sees the links of nodes, not those of the fabric.
-    const std::string link = fault.value("link", "");
-    const bool in_node = std::count(link.begin(), link.end(), '.') == 2;
-    if (!is_down && !(fault.contains("bandwidth") && in_node)) continue;
+    if (!is_down && !(fault.contains("bandwidth") && slows_node(fault.value("link", "")))) continue;
+    if (!is_down && goes_down) continue;  // of which is more to say
     scenario.warnings.push_back(fmt::format(
         "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is already running{}. For a job "
         "that starts later, describe the machine {} (`ringsim topology export SCENARIO {}-o machine.json`{}), and use "

@@ -19,7 +19,7 @@ std::optional<Bytes> most_leaving_a_host(const Topology& topology, const Timelin
 std::vector<LinkGroup> link_groups(const Topology& topology, const Timeline& timeline);
 
 /// Classes of links, other than `own`, that are at least as busy as the busiest link of these classes; the busiest
-/// first. Those that hold the critical path for longest need not be the busiest: transfers over others may overlap. A
+/// first. The busiest links need not limit the critical path: their transfers may overlap with others. A
 /// bandwidth that a fault changes does not count: utilizations are shares of what links could carry without.
 std::vector<std::string> classes_as_busy(const Prediction& prediction, const std::set<std::string>& own);
 /// "nic and pcie links are at least as busy": classes_as_busy() in words. Empty if there are none.

@@ -44,8 +44,10 @@ void expect_enough_slots(const CheckedSchedule& checked, const Protocol& protoco
                     "slots for them ({})",
                     checked.schedule().algorithm, protocol.name,
                     protocol.slots == 0 ? "no" : fmt::format("only {}", protocol.slots), to_string(checked.proof())),
-        "the schedule is correct, but written for a protocol that sends ahead, such as those of NCCL: set "
-        "transport.protocol to simple, and for large messages also transport.chunk, such as \"512 KiB\"");
+        protocol.slots == 0
+            ? "the schedule is correct, but written for a protocol that sends ahead, such as those of NCCL: set "
+              "transport.protocol to simple, and for large messages also transport.chunk, such as \"512 KiB\""
+            : "the schedule is correct, but no protocol sends as far ahead: let ranks receive earlier");
 }
 
 bool has_many_messages(const CheckedSchedule& checked, const RunOptions& options) {

@@ -42,13 +42,16 @@ std::string chain() { return text_of("chain-3.xml"); }
 
 }  // namespace
 
-// Thread block 1 of gpu 1 passes on a chunk of the result; with rcs twice it passes on what it has not received. Step 0
-// of thread block 1 stands in line 9 of the file; of ours it is one of two steps of the lane.
+// Gpu 0 receives one chunk, but gpu 1 sends two: in thread block 1, whose rcs stands for two steps, the second of them.
 TEST_CASE("an error of the proof names thread block, step and line of the file") {
   const std::string text =
       replaced(chain(), R"(<step s="0" type="r" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="2")",
                R"(<step s="0" type="r" srcbuf="i" srcoff="1" dstbuf="i" dstoff="1" cnt="1")");
-  CHECK(complaint(text).find("in the file thread block 1, step 0, line 8") != std::string::npos);
+  const std::string said = complaint(text);
+  CHECK(said.find("rank 0, lane 1, step 0, operation 0 (receive") != std::string::npos);
+  CHECK(said.find("; in the file thread block 1, step 0, line 8)") != std::string::npos);
+  CHECK(said.find("rank 1, lane 1, step 1, operation 0 (send") != std::string::npos);
+  CHECK(said.find("; in the file thread block 1, step 0, line 16)") != std::string::npos);
   // What has other steps than the file does not name the file's.
   const auto stored = std::make_shared<const StoredSchedule>(import_msccl(text, "x.xml"));
   CHECK(as_thread_blocks(*stored).places.empty());

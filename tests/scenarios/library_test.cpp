@@ -399,6 +399,31 @@ TEST_CASE("a thread calls GPUs of its own node, as many as all others") {
   CHECK(point(one_dgx_a100, {R"(collective.split="DIV 2")", "harness.gpus_per_thread=8"}).warnings.empty());
 }
 
+TEST_CASE("a list for one function is compared with what that function does, also in an inference step") {
+  const std::string decode = R"({"version": 1, "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
+    "library": {"name": "nccl", "env": {"NCCL_ALGO": "allreduce:NVLS"}},
+    "inference": {"workload": {"model": "llama3_8b", "compute": {"gemm": "70%", "attention": "50%", "memory": "80%",
+                               "peak": "989 TFLOP/s", "hbm": "3350 GB/s"}},
+                  "parallel": {"tensor": 8}, "phase": "decode", "batch": 1, "context": 1024}})";
+  CHECK(point(decode).warnings.empty());
+  CHECK(has(refusal(decode, {"library.env.NCCL_ALGO=NVLS"}), "an algorithm and a protocol that NCCL can use for"));
+}
+
+TEST_CASE("a fault that slows or cuts a link of a node is warned of, because a library chooses as without it") {
+  const auto warned = [](const std::string& faults) {
+    const std::vector<std::string> warnings = point(two_dgx_a100, {"faults=[" + faults + "]"}).warnings;
+    return warnings.empty() ? std::string() : warnings.front();
+  };
+  const std::string half = R"("bandwidth": "50%"})", slower = "describe the machine with fewer links or lanes";
+  CHECK(has(warned(R"({"link": "node0.gpu0 -> node0.nvswitch0", )" + half), slower));
+  CHECK(has(warned(R"({"link": "node0.nic0", )" + half), slower));  // all links of a device
+  const std::string down = R"({"link": "node0.nic0", "state": "down"})";
+  CHECK(has(warned(R"({"link": "node0.gpu0", )" + half + ", " + down), "/faults/1: NCCL chooses"));
+  CHECK(has(warned(down), "describe the machine without the link"));
+  CHECK(warned(R"({"link": "node0.nic0 -> leaf0", )" + half).empty());  // of the fabric
+  CHECK(warned(R"({"link": "node0.gpu0", "at": "1 us", )" + half).empty());
+}
+
 TEST_CASE("settings of what a machine lacks or an operation leaves out change nothing, which is said") {
   const std::string hgx_h100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
     "library": "nccl", "collective": {"op": "all_reduce", "bytes": "64 MiB"}})";

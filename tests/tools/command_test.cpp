@@ -250,10 +250,46 @@ TEST_CASE("topology show has the bandwidths of the machine, and says what part o
   const Outcome outcome = run_command({"topology", "show", "hgx-h100"});
   CHECK(outcome.code == 0);
   CHECK(outcome.out.find("node0.gpu0 -> node0.nvswitch0  nvlink  376.02 GB/s ") != std::string::npos);
-  CHECK(outcome.out.find("NCCL's kernels reach only a part of these bandwidths: ") != std::string::npos);
-  CHECK(outcome.out.find(" % of nvlink\n  (NVLS Simple; ") != std::string::npos);
+  CHECK(outcome.out.find("NCCL's kernels reach at most a part of these bandwidths: ") != std::string::npos);
+  CHECK(outcome.out.find(" % of nvlink\n  (fitted; ") != std::string::npos);
+  // A picture and a graph have them as well.
+  CHECK(run_command({"topology", "export", "hgx-h100", "--to", "dot"}).out.find("376") != std::string::npos);
   const std::string textbook = ringsim::test::source_dir() + "/scenarios/two-dgx-a100.json";
   CHECK(run_command({"topology", "show", textbook}).out.find("kernels reach") == std::string::npos);
+}
+
+TEST_CASE("commands about machines need no algorithm, whatever the operation, and topologies no collective") {
+  const auto file = [](const std::string& rest) {
+    return ringsim::test::temporary_file("s.json", R"({"version": 1, "name": "s",
+      "topology": {"kind": "cluster", "node": "dgx-1v", "nodes": 1})" +
+                                                       rest + "}");
+  };
+  const auto answers = [](const std::string& command, const std::string& scenario, const std::string& set = "") {
+    ringsim::test::Words words{"bound", scenario};
+    if (command != "bound") words = {"topology", command, scenario};
+    if (!set.empty()) words.insert(words.end(), {"--set", set});
+    return run_command(words);
+  };
+  const std::string plain = file(R"(, "collective": {"op": "all_reduce", "bytes": "1 MiB"})");
+  for (const char* command : {"show", "bound"}) {
+    CAPTURE(command);
+    CHECK(answers(command, plain).code == 0);
+    CHECK(answers(command, plain, "collective.op=all_to_all").code == 0);
+    CHECK(answers(command, plain, "library=nccl").code == 0);
+    CHECK(answers(command, file(R"(, "library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 MiB"})"),
+                  "library=null")
+              .code == 0);
+    CHECK(answers(command, file(R"(, "collective": {"op": "all_reduce", "bytes": "1 MiB"}, "sweep": {"library":
+                                ["nccl", {"name": "nccl", "version": "2.22.3"}]})"))
+              .code == 0);
+    // The error is that of the file as it is.
+    const Outcome wrong = answers(command, plain, "collective.algorithm=rign");
+    CHECK(wrong.code == 3);
+    CHECK(wrong.err.find("did you mean \"ring\"?") != std::string::npos);
+  }
+  CHECK(answers("show", file("")).code == 0);
+  CHECK(answers("show", file(""), "library=nccl").code == 0);
+  CHECK(answers("show", file(R"(, "colective": {})")).err.find("colective") != std::string::npos);
 }
 
 TEST_CASE("topology rings shows a ring per NIC of two DGX A100, and the six ways round a DGX-1V") {

@@ -165,6 +165,27 @@ TEST_CASE("trace compare prints predictions, the launch next to the plan, and ve
   CHECK(has(csv.out, ",predicted_us,allowed_us,"));
 }
 
+// Seven ranks wait for the slow one during their backward pass, so that much of the wait is next to compute.
+TEST_CASE("trace compare says how much of the collectives' time is exposed, if other kernels run next to some") {
+  const std::string base = temporary_file("step.rank", "");
+  const std::string scenario = source_dir() + "/scenarios/examples/training/llama3-8b.json";
+  REQUIRE(run_command({"trace", "export", scenario, base + "{rank}.json", "--set",
+                       R"(training.slow=[{"rank": 3, "factor": 1.05}])"})
+              .code == 0);
+  Words words{"trace", "compare", scenario};
+  for (int rank = 0; rank < 8; ++rank) words.push_back(fmt::format("{}{}.json", base, rank));
+  const Outcome outcome = run_command(words);
+  REQUIRE(outcome.code == 0);
+  CHECK(has(outcome.out, "late rank 3\n"));
+  CHECK(!has(outcome.out, "late ranks, changing"));
+  CHECK(has(outcome.out, " ms are exposed; during the rest"));
+  // Of two ranks that wait, and compute nothing.
+  const Outcome idle =
+      run_command({"trace", "compare", "dgx-a100", source_dir() + "/scenarios/questions/profiles/rank0.json.gz",
+                   source_dir() + "/scenarios/questions/profiles/rank1.json.gz"});
+  CHECK(!has(idle.out, "exposed;"));
+}
+
 TEST_CASE("the page has the timeline, and the trace for a viewer splits each call") {
   const std::string folder = fresh_folder("trace").string();
   const std::string page = folder + "/page.html", trace = folder + "/job.json";

@@ -395,8 +395,8 @@ TEST_CASE("from 2.24 on NCCL_ALGO and NCCL_PROTO may have a list for each functi
   CHECK(protocols.at(CollectiveOp::all_reduce) == std::vector{ll128});
   CHECK(protocols.at(CollectiveOp::send_recv) == std::vector{ll, simple});
   const auto one = read_algorithms("allreduce:NVLS");
-  CHECK(one.is_about(CollectiveOp::all_reduce));
-  CHECK(!one.is_about(CollectiveOp::all_gather));
+  CHECK(one.restricts(CollectiveOp::all_reduce));
+  CHECK(!one.restricts(CollectiveOp::all_gather));
   CHECK(one.at(CollectiveOp::all_gather).empty());  // any
   const auto complains = [](const std::string& text, const char* of, int minor = 30) {
     return test::complaint([&] { read_algorithms(text, minor); }).find(of) != std::string::npos;
@@ -407,6 +407,7 @@ TEST_CASE("from 2.24 on NCCL_ALGO and NCCL_PROTO may have a list for each functi
   CHECK(complains("alltoall:Ring", "expected one of NCCL's functions before the colon, found \"alltoall\""));
   CHECK(complains("allreduce:Rign", "expected names of Tree, Ring"));
   CHECK(read_algorithms("Ring;").at(CollectiveOp::all_reduce) == std::vector{ring});
+  CHECK(read_algorithms(";allreduce:Ring").at(CollectiveOp::all_reduce) == std::vector{ring});
 }
 
 TEST_CASE("sends take as many channels as leave some for every peer, and more for what is large") {

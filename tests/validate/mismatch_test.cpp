@@ -677,7 +677,13 @@ TEST_CASE("what the table says was forced, and the scenario leaves open, is warn
   CHECK(has(run_command({"compare", "--explain", scenario, measured}).err,
             "the file states protocol Simple, but the scenario leads to LL at 1 KiB; to force it, add --set "
             "library.env.NCCL_PROTO=Simple"));
-  CHECK(run_command({"compare", "--explain", scenario, measured, "--set", "library.env.NCCL_PROTO=Simple"}).err == "");
+  const Words forced{"compare", "--explain", scenario, measured, "--set", "library.env.NCCL_PROTO=Simple"};
+  CHECK(run_command(forced).err == "ringsim: warning: " + measured +
+                                       ": the rows were measured with NCCL 2.27.3, but the scenario has 2.30.7; to "
+                                       "change it, set library.version\n");
+  Words same = forced;
+  same.insert(same.end(), {"--set", R"(library.version="2.27.3")"});
+  CHECK(run_command(same).err == "");
 }
 
 TEST_CASE("of a scenario with an algorithm other protocols are tried, and what NCCL decides") {

@@ -137,7 +137,8 @@ TEST_CASE("each rule of the verdict, alone") {
     calls.row.op = CallOp::all_reduce;
     calls.row.group_size = 4;
     calls.row.collectives = 10;
-    calls.row.split = calls.row.waited = 10;
+    calls.row.split = 10;
+    calls.row.waits_ns = {{0, 10}};
     calls.row.split_kernel_ns = 100;
     calls.row.transfer_ns = 100;
     calls.predicted_ns = 100;
@@ -148,11 +149,15 @@ TEST_CASE("each rule of the verdict, alone") {
   };
   using V = std::vector<Verdict>;
   CHECK(verdicts([](ComparedCalls&) {}) == V{Verdict::as_predicted});
-  // Above 20 % of the kernels' time, and the same rank in more than 60 % of the collectives.
-  CHECK(verdicts([](ComparedCalls& c) { c.row.wait_ns = 20, c.row.last = {{3, 10}}; }) == V{Verdict::as_predicted});
-  CHECK(verdicts([](ComparedCalls& c) { c.row.wait_ns = 21, c.row.last = {{3, 7}, {1, 3}}; }) == V{Verdict::late_rank});
+  // Above 20 % of the kernels' time, and the same rank causes more than 60 % of it.
   CHECK(verdicts([](ComparedCalls& c) {
-          c.row.wait_ns = 21, c.row.last = {{3, 6}, {1, 4}};
+          c.row.wait_ns = 20, c.row.caused_ns = {{3, 10}};
+        }) == V{Verdict::as_predicted});
+  CHECK(verdicts([](ComparedCalls& c) {
+          c.row.wait_ns = 21, c.row.caused_ns = {{3, 7}, {1, 3}};
+        }) == V{Verdict::late_rank});
+  CHECK(verdicts([](ComparedCalls& c) {
+          c.row.wait_ns = 21, c.row.caused_ns = {{3, 6}, {1, 4}};
         }) == V{Verdict::late_ranks});
   // Above 1.25 x predicted; where predictions are less sure, above 1.5 x their error.
   CHECK(verdicts([](ComparedCalls& c) { c.row.transfer_ns = 124; }) == V{Verdict::as_predicted});
@@ -184,7 +189,7 @@ TEST_CASE("each rule of the verdict, alone") {
   CHECK(with_share(200, 1.20) == V{Verdict::slowed_by_compute});
   // Late and slow are two findings; slow next to compute is one.
   CHECK(verdicts([](ComparedCalls& c) {
-          c.row.wait_ns = 30, c.row.last = {{3, 10}}, c.row.transfer_ns = 200;
+          c.row.wait_ns = 30, c.row.caused_ns = {{3, 10}}, c.row.transfer_ns = 200;
         }) == V{Verdict::late_rank, Verdict::slow_transfer});
   CHECK(verdicts([](ComparedCalls& c) { c.row.overlapped_ratio = 1.5, c.row.transfer_ns = 150; }) ==
         V{Verdict::slowed_by_compute});

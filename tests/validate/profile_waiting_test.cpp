@@ -79,27 +79,26 @@ TEST_CASE("the common subsequence is as long as the naive one, in order, and of 
   CHECK(!given_up);
 }
 
-// Rank 1 is 300 us late for the first call, rank 0 1 us for the second, and nobody for the third.
-TEST_CASE("who comes last by chance, where nobody waits, does not count among late ranks") {
-  const Profile profile = profile_of({{{.begin = 1000, .duration = 500, .elements = 64},
-                                       {.begin = 2001, .duration = 200, .elements = 64},
-                                       {.begin = 3000, .duration = 200, .elements = 64}},
-                                      {{.begin = 1300, .duration = 200, .elements = 64},
-                                       {.begin = 2000, .duration = 201, .elements = 64},
-                                       {.begin = 3000, .duration = 200, .elements = 64}}});
-  const auto row_of_first = [](const Profile& of) { return account_of(of, 0).rows.front(); };
-  const Row row = row_of_first(profile);
-  CHECK(row.split == 3);
-  // The median of 300, 1 and 0 us is 1: the first two count, and no rank is last in both.
-  CHECK(row.waited == 2);
-  CHECK(!row.late_rank());
-  const Row late = row_of_first(profile_of(
-      {{{.begin = 1000, .duration = 500, .elements = 64}, {.begin = 3000, .duration = 200, .elements = 64}},
-       {{.begin = 1300, .duration = 200, .elements = 64}, {.begin = 3000, .duration = 200, .elements = 64}}}));
-  CHECK(late.split == 2);
-  CHECK(late.waited == 1);
-  CHECK(late.late_rank() == 1U);
-  CHECK(late.last.at(1) == 1);
+// Rank 1 is 300 us late for the first call, rank 0 1 us for the second and the third, and nobody for the fourth.
+TEST_CASE("the late rank is the one that causes most of the waiting, not the one that is last most often") {
+  const auto profile = [](double lateness) {
+    return profile_of({{{.begin = 1000, .duration = 500, .elements = 64},
+                        {.begin = 2000 + lateness, .duration = 200, .elements = 64},
+                        {.begin = 3001, .duration = 200, .elements = 64},
+                        {.begin = 4000, .duration = 200, .elements = 64}},
+                       {{.begin = 1300, .duration = 200, .elements = 64},
+                        {.begin = 2000, .duration = 200 + lateness, .elements = 64},
+                        {.begin = 3000, .duration = 201, .elements = 64},
+                        {.begin = 4000, .duration = 200, .elements = 64}}});
+  };
+  const Row row = account_of(profile(1), 0).rows.front();
+  CHECK(row.split == 4);
+  CHECK(row.late_rank() == 1U);
+  CHECK(row.last.at(0) == 2);
+  CHECK(row.last.at(1) == 1);
+  CHECK(row.caused_ns.at(1) == 300'000);
+  // Rank 0 causes 301 of 601 us, half of it.
+  CHECK(!account_of(profile(300), 0).rows.front().late_rank());
 }
 
 TEST_CASE("wait is last arrival - own arrival, transfer is last end - last arrival") {

@@ -66,7 +66,7 @@ TEST_CASE("a log tells its nodes, its GPUs and its release of NCCL") {
   CHECK(release("# library: NCCL 2.8.4-1\nNCCL version 2.21.5+cuda12.4\n") == "NCCL 2.8.4-1");  // said by a person
 }
 
-TEST_CASE("what the lines of a log do not agree on, or do not all tell, is not known") {
+TEST_CASE("a fact on which the lines of a log disagree, or that lines are missing for, is unknown") {
   const std::string v100 = "Tesla V100-SXM2-16GB", two = log_of({"a", "b"}, v100);
   CHECK(!about_of("NCCL version 2.21.5\nNCCL version 2.22.3\n" + two).contains("library"));
   CHECK(!about_of("RCCL version 2.22.3\n" + two).contains("library"));
@@ -93,7 +93,9 @@ TEST_CASE("a scenario with other nodes or GPUs than the measured ones is told ap
   CHECK(unlike_machine(measured, on("dgx-a100", 1)).size() == 2);
 }
 
-TEST_CASE("nothing is said of what is not known: unknown GPUs, nodes of chosen ranks, other topologies") {
+TEST_CASE("unknown GPUs, listed ranks, racks and other topologies are not compared") {
+  // 18 hosts of a rack with 72 GPUs, which is one node of the preset.
+  CHECK(unlike_machine({{"nodes", "18"}, {"gpu", "NVIDIA GB200"}}, on("gb200-nvl72", 1)).empty());
   CHECK(unlike_machine({{"gpu", "Graphics Device"}}, on("dgx-a100", 2)).empty());
   CHECK(unlike_machine({{"nodes", "several"}}, on("dgx-a100", 2)).empty());
   const std::string chosen = R"(, "ranks": ["node0.gpu0", "node0.gpu1"])";

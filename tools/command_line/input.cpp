@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -107,28 +109,42 @@ ScenarioFile load_scenario(const std::string& path, const std::vector<std::strin
   return ScenarioFile::parse(input.text, input.name, set);
 }
 
-std::vector<std::string> with_any_algorithm(const ScenarioText& input, std::vector<std::string> set) {
+ScenarioFile parse_with_any_algorithm(const ScenarioText& input, const std::vector<std::string>& set) {
+  const Json scenario = parse_json(input.text, input.name);
+  const auto has = [&](const char* pointer) {
+    return scenario.is_object() && scenario.contains(Json::json_pointer(pointer));
+  };
   const auto is_set = [&](std::string_view key) {
     return std::any_of(set.begin(), set.end(), [&](const std::string& each) { return each.starts_with(key); });
   };
-  const Json scenario = parse_json(input.text, input.name);
-  const auto has = [&](const char* pointer) { return scenario.contains(Json::json_pointer(pointer)); };
+  std::vector<std::string> attempts{""};
   const bool has_collective = has("/collective") && scenario["collective"].is_object();
-  if (has_collective && !has("/collective/algorithm") && !has("/library") && !has("/sweep/collective.algorithm") &&
-      !is_set("collective.algorithm=") && !is_set("collective=") && !is_set("library"))
-    set.emplace_back("collective.algorithm=ring");
-  return set;
+  if (has_collective && !has("/collective/algorithm") && !has("/sweep/collective.algorithm") &&
+      !is_set("collective.algorithm") && !is_set("collective="))
+    for (const char* algorithm : {"ring", "direct", "dissemination"})  // one of them does each operation
+      attempts.push_back(fmt::format("collective.algorithm={}", algorithm));
+  const auto says = [&](const char* key) { return has(fmt::format("/{}", key).c_str()) || is_set(key); };
+  if (has("/topology") && !says("collective") && !says("training") && !says("inference") && !says("trace"))
+    attempts.emplace_back(says("library")
+                              ? R"(collective={"op": "all_reduce", "bytes": "1 MiB"})"
+                              : R"(collective={"op": "all_reduce", "bytes": "1 MiB", "algorithm": "ring"})");
+  std::optional<InputError> refused;  // of the scenario as it is
+  for (const std::string& attempt : attempts) {
+    std::vector<std::string> changes = set;
+    if (!attempt.empty()) changes.insert(changes.begin(), attempt);
+    try {
+      ScenarioFile file = ScenarioFile::parse(input.text, input.name, changes);
+      (void)file.point(0);
+      return file;
+    } catch (const InputError& error) {
+      if (!refused) refused = error;
+    }
+  }
+  throw *refused;
 }
 
 ScenarioFile load_topology(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster) {
-  const ScenarioText input = read_input(path, cluster);
-  std::vector<std::string> changes = with_any_algorithm(input, set);
-  const Json scenario = parse_json(input.text, input.name);
-  const auto lacks = [&](const char* key) { return scenario.is_object() && !scenario.contains(key); };
-  if (scenario.is_object() && scenario.contains("topology") && lacks("collective") && lacks("training") &&
-      lacks("inference") && lacks("trace") && lacks("library"))
-    changes.insert(changes.begin(), R"(collective={"op": "all_reduce", "bytes": "1 MiB", "algorithm": "ring"})");
-  return ScenarioFile::parse(input.text, input.name, changes);
+  return parse_with_any_algorithm(read_input(path, cluster), set);
 }
 
 void refuse_standard_input(const std::string& path) {

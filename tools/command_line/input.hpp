@@ -27,10 +27,10 @@ ScenarioText read_input(const std::string& path, const MachineWords& cluster, co
 ScenarioFile load_scenario(const std::string& path, const std::vector<std::string>& set,
                            const MachineWords& cluster = {});
 
-/// The changes of --set for commands to which the algorithm does not matter, such as those of topologies: a scenario
-/// may leave it out. Without a library the set gets one more change then.
-std::vector<std::string> with_any_algorithm(const ScenarioText& input, std::vector<std::string> set);
-/// load_scenario() with those; a scenario may also be a topology alone.
+/// The scenario with the changes of --set, for commands whose output does not depend on the algorithm. Neither the
+/// algorithm nor the collective has to be given. Throws InputError as ScenarioFile::parse(), of the scenario as it is.
+ScenarioFile parse_with_any_algorithm(const ScenarioText& input, const std::vector<std::string>& set);
+/// The same for a file, or for a machine by name.
 ScenarioFile load_topology(const std::string& path, const std::vector<std::string>& set,
                            const MachineWords& cluster = {});
 

@@ -167,7 +167,7 @@ std::string json_of(const ScenarioFile& file, const Scenario& scenario, const Ma
 int execute(const BoundArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioText input = read_input(arguments.scenario, arguments.machine);
-  const ScenarioFile file = ScenarioFile::parse(input.text, input.name, with_any_algorithm(input, arguments.set));
+  const ScenarioFile file = parse_with_any_algorithm(input, arguments.set);
   const Scenario scenario = first_point(file);
   expect_collective(scenario);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);

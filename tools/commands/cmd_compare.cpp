@@ -298,6 +298,12 @@ int execute(const CompareArguments& arguments) {
             newer_release_text(table.about, fmt::format("{} {}", first.library->name, first.library->version));
         !newer.empty())
       told.push_back(fmt::format("{}: {}", table.file, newer));
+  if (const std::string release = release_of(table.about);
+      first.library && !release.empty() && release != first.library->version)
+    told.push_back(
+        fmt::format("{}: the rows were measured with NCCL {}, but the scenario has {}; to change it, set "
+                    "library.version",
+                    table.file, release, first.library->version));
   for (const std::string& other : unlike_machine(table.about, first))
     told.push_back(fmt::format("{}: {}", table.file, other));
   Warnings().say(told);

@@ -244,9 +244,13 @@ int execute(const ShowArguments& arguments) {
       },
       [&] {
         std::string text;
-        for (const Said& each : all)
-          text += fmt::format("{}{}{}{}\n{}", text.empty() ? "" : "\n", each.name, each.sizes.empty() ? "" : ", ",
-                              fmt::join(each.sizes, ", "), each.text);
+        constexpr std::size_t most_listed = 4;
+        for (const Said& each : all) {
+          const std::string sizes = each.sizes.size() > most_listed ? fmt::format("{} sizes", each.sizes.size())
+                                                                    : fmt::format("{}", fmt::join(each.sizes, ", "));
+          text += fmt::format("{}{}{}{}\n{}", text.empty() ? "" : "\n", each.name, sizes.empty() ? "" : ", ", sizes,
+                              each.text);
+        }
         return text;
       });
 }

@@ -236,7 +236,7 @@ int execute(const SynthesizeArguments& arguments) {
     file.emplace(arguments.output);
   }
   const ScenarioText input = read_input(arguments.scenario, arguments.machine, {.algorithms = {"ring"}});
-  const ScenarioFile scenarios = ScenarioFile::parse(input.text, input.name, with_any_algorithm(input, arguments.set));
+  const ScenarioFile scenarios = parse_with_any_algorithm(input, arguments.set);
   const Scenario scenario = first_point(scenarios);
   expect_collective(scenario);
   const Setup setup = while_saying("building the topology", [&] { return set_up(scenario, &stop_requested); });

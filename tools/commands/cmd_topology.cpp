@@ -104,12 +104,9 @@ std::string kernels_text(const Topology& topology, const Scenario& scenario) {
       shares.push_back(fmt::format("{:.1f} % of {}", 100 * share, to_string(link.kind)));
   }
   if (shares.empty()) return "";
-  const LibraryCall& call = scenario.library->call;
-  return wrapped(
-             fmt::format("In a run of this scenario, {}'s kernels reach only a part of these bandwidths: {} ({} {}; "
-                         "`ringsim list costs` shows what this was fitted to)",
-                         scenario.library->name == "rccl" ? "RCCL" : "NCCL", fmt::join(shares, ", "),
-                         to_string(call.plan.algorithm), to_string(call.plan.protocol))) +
+  return wrapped(fmt::format("In a run of this scenario, {}'s kernels reach at most a part of these bandwidths: {} "
+                             "(fitted; `ringsim list costs` shows to what)",
+                             scenario.library->name == "rccl" ? "RCCL" : "NCCL", fmt::join(shares, ", "))) +
          '\n';
 }
 

@@ -230,7 +230,7 @@ const Machine& machine_of(const Scenario& scenario) {
 /// these links are on other nodes, or if there are none. Throws InputError if all are on other nodes.
 Machine without_dead_links(const Scenario& scenario) {
   Machine machine = machine_of(scenario);
-  const Topology topology = topology_of(scenario);
+  const Topology topology = topology_without_kernels(scenario);
   constexpr std::uint32_t first_node = 0;
   int elsewhere = 0, dead = 0;
   const auto index_of = [&](NodeId id) {
@@ -300,7 +300,7 @@ std::string machine_as(const Machine& machine, TopologyFormat to) {
 std::string topology_as(const Scenario& scenario, const ExportArguments& arguments) {
   if (arguments.is_machine())
     return machine_as(arguments.without_dead_links ? without_dead_links(scenario) : machine_of(scenario), arguments.to);
-  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
+  const Topology topology = while_saying("building the topology", [&] { return topology_without_kernels(scenario); });
   const std::vector<bool> marked = arguments.bound ? bottleneck_of(scenario, topology) : std::vector<bool>{};
   return arguments.to == TopologyFormat::dot ? to_dot(topology, marked) : to_graphml(topology, marked);
 }

@@ -46,7 +46,7 @@ int execute(const TopologyPictureArguments& arguments) {
   const ScenarioFile file = load_topology(arguments.scenario, arguments.set, arguments.machine);
   const Scenario scenario = first_point(file);
   std::optional<EndsAtOnce> nothing_to_lose(std::in_place);
-  const Topology topology = while_saying("building the topology", [&] { return topology_of(scenario); });
+  const Topology topology = while_saying("building the topology", [&] { return topology_without_kernels(scenario); });
   const std::string name = file.name().empty() ? "topology" : file.name();
   std::vector<DrawnMark> marks = drawn_faults(topology, scenario);
   if (arguments.bound) {

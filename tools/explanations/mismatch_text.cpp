@@ -177,7 +177,10 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
   if (several) text += "; their times are equal, so the measurement cannot distinguish them";
   if (likely.what.is_fitted) text += "; the number is fitted to these rows";
   text += must_be_set_text(likely);
-  if (std::none_of(verdict.causes.begin(), verdict.causes.end(), [](const Trial* t) { return t->at_all_sizes(); }))
+  const bool has_others = std::any_of(
+      rows.begin(), rows.end(), [](const ComparedRow& row) { return std::abs(error_of(row.result)) <= agreement; });
+  if (has_others &&
+      std::none_of(verdict.causes.begin(), verdict.causes.end(), [](const Trial* t) { return t->at_all_sizes(); }))
     text += "; other sizes were not tried, because NCCL chooses for each size";
   if (!verdict.others.empty())
     text += fmt::format("; these changes also explain it: {}", fmt::join(labels_of(verdict.others), ", "));

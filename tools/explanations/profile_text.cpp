@@ -104,7 +104,7 @@ std::string late_text(const Row& row) {
   const auto late = row.late_rank();
   if (!late) return "changing ranks";
   const std::size_t n = row.last.at(*late);
-  return fmt::format("rank {}{} ({} of {})", *late, row.is_partial ? " or later ones" : "", n, row.waited);
+  return fmt::format("rank {}{} ({} of {})", *late, row.is_partial ? " or later ones" : "", n, row.split);
 }
 
 /// What files say besides; files that say the same share a line.
@@ -332,15 +332,20 @@ std::string stated_interference(const JobComparison& comparison) {
                      comparison.interference);
 }
 
-/// How much of the collectives' time compute does not hide, of a rank in the mean; empty if no file has compute.
+/// The part of the collectives' time during which no other kernel runs, of a rank in the mean. Empty if that is all of
+/// it, or if no file has compute.
 static std::string exposed_text(const Account& account) {
-  double exposed = 0;
+  double exposed = 0, all = 0;
   std::size_t n = 0;
   for (const profiles::RankAccount& rank : account.ranks)
-    if (rank.has_compute) exposed += rank.exposed_ns, ++n;
+    if (rank.has_compute) exposed += rank.exposed_ns, all += rank.kernel_ns, ++n;
   if (n == 0) return "";
-  return fmt::format(" Only {} ms of their time are exposed; during the rest, other kernels run.",
-                     ms_text(exposed / static_cast<double>(n)));
+  const auto mean = [&](double sum) { return ms_text(sum / static_cast<double>(n)); };
+  if (mean(exposed) == mean(all)) return "";
+  return fmt::format(
+      " Of the {} ms that all collectives of a rank take, {} ms are exposed; during the rest, other "
+      "kernels run.",
+      mean(all), mean(exposed));
 }
 
 std::string job_text(const Profile& profile, const JobComparison& comparison) {

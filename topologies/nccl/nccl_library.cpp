@@ -255,17 +255,17 @@ std::optional<CollectiveOp> function_named(const std::string& name) {
 
 /// The lists of a variable, for all functions or for one each. `read`: reads one list.
 template <class Value, class Read>
-Left<Value> read_lists(const std::string& variable, const std::string& text, int minor, Read read) {
+AllowedByOp<Value> read_lists(const std::string& variable, const std::string& text, int minor, Read read) {
   if (text.find_first_of(":;") == std::string::npos) return read(text);
   if (minor < names_functions_from)
     throw InputError(
         "", fmt::format("expected names separated by commas, found \"{}\"", text),
         fmt::format("{} takes lists for functions only from NCCL 2.{} on", variable, names_functions_from));
-  Left<Value> out;
+  AllowedByOp<Value> out;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(';', at), text.size());
     const std::string list = text.substr(at, end - at);
-    if (list.empty() && at > 0) {  // as strtok_r() skips it
+    if (list.empty()) {  // as strtok_r() skips it
       at = end + 1;
       continue;
     }
@@ -290,7 +290,7 @@ Left<Value> read_lists(const std::string& variable, const std::string& text, int
 
 }  // namespace
 
-Left<TunerAlgorithm> read_algorithms(const std::string& text, int minor) {
+AllowedByOp<TunerAlgorithm> read_algorithms(const std::string& text, int minor) {
   using enum TunerAlgorithm;
   return read_lists<TunerAlgorithm>("NCCL_ALGO", text, minor, [](const std::string& list) {
     return read_list("NCCL_ALGO", std::array{tree, ring, nvls, nvls_tree, pat}, list,
@@ -298,7 +298,7 @@ Left<TunerAlgorithm> read_algorithms(const std::string& text, int minor) {
   });
 }
 
-Left<TunerProtocol> read_protocols(const std::string& text, int minor) {
+AllowedByOp<TunerProtocol> read_protocols(const std::string& text, int minor) {
   using enum TunerProtocol;
   return read_lists<TunerProtocol>("NCCL_PROTO", text, minor, [](const std::string& list) {
     return read_list("NCCL_PROTO", std::array{ll, ll128, simple}, list, {});

@@ -50,13 +50,13 @@ PathType said_gdr_level(PathType said, int minor, std::optional<bool> c2c, bool 
 int most_channels_of(const std::string& version);
 int most_channels_of(int minor);
 
-/// What NCCL_ALGO or NCCL_PROTO leaves, for each op.
+/// The algorithms or protocols that NCCL_ALGO or NCCL_PROTO allows, for each op.
 template <class Value>
-class Left {
+class AllowedByOp {
  public:
-  Left() = default;
-  Left(std::initializer_list<Value> all) : all_(all) {}
-  Left(std::vector<Value> all) : all_(std::move(all)) {}
+  AllowedByOp() = default;
+  AllowedByOp(std::initializer_list<Value> all) : all_(all) {}
+  AllowedByOp(std::vector<Value> all) : all_(std::move(all)) {}
 
   /// Empty: every one.
   const std::vector<Value>& at(CollectiveOp op) const {
@@ -64,9 +64,9 @@ class Left {
     return own == of_.end() ? all_ : own->second;
   }
   void set(CollectiveOp op, std::vector<Value> values) { of_[op] = std::move(values); }
-  /// False if it only leaves less of other ops.
-  bool is_about(CollectiveOp op) const { return !all_.empty() || of_.contains(op); }
-  bool operator==(const Left&) const = default;
+  /// False if it only names other ops.
+  bool restricts(CollectiveOp op) const { return !all_.empty() || of_.contains(op); }
+  bool operator==(const AllowedByOp&) const = default;
 
  private:
   std::vector<Value> all_;
@@ -77,8 +77,8 @@ class Left {
 struct LibrarySettings {
   Release release = Release::v2_30_7;
   int minor = 30;                                 ///< minor_of_version(): what changed between the two releases
-  Left<TunerAlgorithm> algorithms;                ///< NCCL_ALGO
-  Left<TunerProtocol> protocols;                  ///< NCCL_PROTO
+  AllowedByOp<TunerAlgorithm> algorithms;         ///< NCCL_ALGO
+  AllowedByOp<TunerProtocol> protocols;           ///< NCCL_PROTO
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS
   std::optional<int> threads;                     ///< NCCL_NTHREADS: of a block, protocols LL and Simple
   bool nvls = true;                               ///< NCCL_NVLS_ENABLE
@@ -102,8 +102,8 @@ inline constexpr int names_functions_from = 24;
 /// lists of functions, "^NVLS;allreduce:Tree;broadcast:Ring", of which the first may be for all (src/graph/tuning.cc,
 /// parseList). `minor`: of the release. Throws InputError (`where` empty) for names that are not modeled:
 /// CollNetDirect, CollNetChain; for functions that the release does not take; and where nothing is left.
-Left<TunerAlgorithm> read_algorithms(const std::string& text, int minor = 30);
-Left<TunerProtocol> read_protocols(const std::string& text, int minor = 30);
+AllowedByOp<TunerAlgorithm> read_algorithms(const std::string& text, int minor = 30);
+AllowedByOp<TunerProtocol> read_protocols(const std::string& text, int minor = 30);
 
 /// One decision of NCCL.
 struct LibraryPlan {

@@ -9,7 +9,7 @@ namespace ringsim::measured {
 
 namespace {
 
-/// What begins behind `key` and has none but these characters; empty: the line lacks it.
+/// The text after `key`, up to the first of other characters. Empty if the line does not contain the key.
 std::string_view behind(std::string_view line, std::string_view key, std::string_view characters) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return {};

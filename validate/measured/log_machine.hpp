@@ -1,4 +1,5 @@
-// On what a log of nccl-tests says that it was measured: nodes, GPUs, and the release of NCCL. For sources alone.
+// The nodes, the GPUs and the release of NCCL that a log of nccl-tests names. Only the readers of measured files
+// include this header.
 #pragma once
 
 #include <map>
@@ -9,14 +10,14 @@
 
 namespace ringsim::measured {
 
-/// Collects what the lines of a log say. Only what all runs agree on counts.
+/// Collects these facts from the lines of a log. A fact counts only if all runs agree.
 class LogMachine {
  public:
   /// The release: "NCCL version 2.21.5+cuda12.4" (NCCL_DEBUG=VERSION), "nccl-library=22105" (nccl-tests from 2.17 on).
   void take_release(std::string_view line);
   /// "Pid 27255 on kolyoz1 device 0 [0x42] NVIDIA H100 80GB HBM3": of a rank, by the words from "Pid" on.
   void take_rank(const std::vector<std::string_view>& words);
-  /// The lines of a run end. `ranks`: how many the run has; of fewer lines the nodes are not all known.
+  /// Ends the lines of a run with so many ranks. If fewer ranks were listed, the number of nodes is unknown.
   void end_run(int ranks);
   /// Sets `library`, `gpu` and `nodes`, as tables have them in comments `# key: value`, unless the file says them.
   void tell(std::map<std::string, std::string>& about) const;

@@ -18,8 +18,6 @@ struct Sums {
   double kernel = 0, wait = 0, split_kernel = 0, longest_wait = 0, overlap = 0;
   std::size_t waits = 0, overlaps = 0;
   std::vector<double> transfers;
-  std::vector<double> longest_waits;                   // [split collective]
-  std::vector<std::optional<std::uint32_t>> last_one;  // [split collective] the rank; none if several were last
   double residual = 0;
   double with_compute = 0, without_compute = 0;
   std::size_t n_with = 0, n_without = 0;
@@ -61,12 +59,6 @@ Row finished(Sums& sums) {
     row.wait_ns = sums.wait / static_cast<double>(sums.waits);
     row.split_kernel_ns = sums.split_kernel / static_cast<double>(sums.waits);
     row.longest_wait_ns = sums.longest_wait / static_cast<double>(row.split);
-    const double worth_a_word = 0.1 * median_of(sums.longest_waits);
-    for (std::size_t i = 0; i < sums.longest_waits.size(); ++i) {
-      if (sums.longest_waits[i] == 0 || sums.longest_waits[i] < worth_a_word) continue;
-      ++row.waited;
-      if (sums.last_one[i]) ++row.last[*sums.last_one[i]];
-    }
     double all = 0;
     for (const double each : sums.transfers) all += each;
     row.mean_transfer_ns = all / static_cast<double>(row.split);
@@ -91,8 +83,10 @@ Row finished(Sums& sums) {
 }  // namespace
 
 std::optional<std::uint32_t> Row::late_rank() const {
-  for (const auto& [rank, n] : last)
-    if (static_cast<double>(n) > 0.6 * static_cast<double>(waited)) return rank;
+  double all = 0;
+  for (const auto& [rank, ns] : waits_ns) all += ns;
+  for (const auto& [rank, ns] : caused_ns)
+    if (ns > 0.6 * all) return rank;
   return std::nullopt;
 }
 
@@ -200,7 +194,11 @@ Account account_of(const Profile& profile, std::uint32_t ranks_per_host, std::ui
     row.is_partial = row.is_partial || !found.all_there;
     row.is_by_shortest = row.is_by_shortest || found.by == SplitBy::shortest;
     sums.transfers.push_back(static_cast<double>(found.transfer_ns));
-    sums.last_one.push_back(found.last ? std::optional(profile.calls[meeting.calls[*found.last]].rank) : std::nullopt);
+    if (found.last) {
+      const std::uint32_t rank = profile.calls[meeting.calls[*found.last]].rank;
+      ++row.last[rank];
+      for (const std::int64_t wait : found.waits) row.caused_ns[rank] += static_cast<double>(wait);
+    }
     std::int64_t longest = 0, least_end = std::numeric_limits<std::int64_t>::max(), most_end = 0;
     // Compute next to any rank slows the collective for all.
     const Call* most_overlapped = &first;
@@ -224,7 +222,6 @@ Account account_of(const Profile& profile, std::uint32_t ranks_per_host, std::ui
         most_overlapped = &call;
     }
     sums.longest_wait += static_cast<double>(longest);
-    sums.longest_waits.push_back(static_cast<double>(longest));
     add_to_overlap(sums, *most_overlapped, static_cast<double>(found.transfer_ns));
     if (found.by == SplitBy::clocks && n_hosts == 1) spreads.push_back(static_cast<double>(most_end - least_end));
   }

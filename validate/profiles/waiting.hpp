@@ -59,10 +59,8 @@ struct Row {
   double longest_wait_ns = 0;       ///< mean over collectives of the longest wait
   double transfer_ns = 0;           ///< median
   double mean_transfer_ns = 0;
-  /// Of those that are split, how many have waits to speak of: the longest at least a tenth of the median of all
-  /// longest ones. Where all arrive together, the last is the last by chance.
-  std::size_t waited = 0;
-  std::map<std::uint32_t, std::size_t> last;  ///< rank -> in how many of `waited` it arrived last, without others
+  std::map<std::uint32_t, std::size_t> last;  ///< rank -> in how many it arrived last, without others
+  std::map<std::uint32_t, double> caused_ns;  ///< rank -> how long all ranks waited in these
   std::map<std::uint32_t, double> waits_ns;   ///< rank -> sum of its waits
 
   std::optional<double> overlap;  ///< mean share of the kernels' time in which other kernels ran
@@ -75,7 +73,8 @@ struct Row {
 
   /// Waiting is more than 20 % of the kernel time.
   bool waits_much() const { return split > 0 && wait_ns > 0.2 * split_kernel_ns; }
-  /// The rank that arrived last in more than 60 % of the collectives with waits to speak of.
+  /// The rank that caused more than 60 % of the waiting, by arriving last. A count of collectives would not do: if all
+  /// arrive nearly together, the order is chance.
   std::optional<std::uint32_t> late_rank() const;
 };
 

@@ -38,6 +38,10 @@ struct PlanShares {
   double gemm = 0, attention = 0, memory = 0;
 };
 enum class FlashKernel : std::uint8_t { flash_attention_2, cudnn };
+struct FlashShare {
+  double share;
+  const char* like;  ///< "like cuDNN's kernels on H100"
+};
 /// The share of the 16-bit peak that flash attention reaches with the causal half counted, by GPU and kernel.
 ///
 /// - FlashAttention-2: A100 0.32, H100 0.18, fitted to 59 rows of MosaicML's llm-foundry on 8 and 16 GPUs with 2,048 to
@@ -49,10 +53,6 @@ enum class FlashKernel : std::uint8_t { flash_attention_2, cudnn };
 ///   backward pass computes scores again) that is 938, 0.42 of the peak of 2,250; the kernels are somewhat faster than
 ///   the step.
 /// - Others: a guess.
-struct FlashShare {
-  double share;
-  const char* like;  ///< "like cuDNN's kernels on H100"
-};
 FlashShare flash_share(const std::string& family, FlashKernel kernel);
 /// Shares for rows of a GPU family, used with --input none.
 struct FittedShares {

@@ -49,7 +49,12 @@ std::vector<std::string> unlike_machine(const std::map<std::string, std::string>
   std::vector<std::string> out;
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
   if (cluster == nullptr) return out;
-  if (const auto said = about.find("nodes"); said != about.end() && scenario.main().ranks.empty()) {
+  // A node of a preset may be a rack of many hosts (NVL72), so that numbers of nodes do not compare.
+  constexpr std::size_t most_gpus_of_a_host = 16;
+  const bool has_racks = std::any_of(cluster->parts.begin(), cluster->parts.end(), [](const Cluster::Part& part) {
+    return part.machine->n_gpus() > most_gpus_of_a_host;
+  });
+  if (const auto said = about.find("nodes"); said != about.end() && !has_racks && scenario.main().ranks.empty()) {
     int nodes = 0;
     for (const Cluster::Part& part : cluster->parts) nodes += part.nodes;
     if (said->second != fmt::to_string(nodes) && said->second.find_first_not_of("0123456789") == std::string::npos)

@@ -9,10 +9,10 @@
 
 namespace ringsim {
 
-/// Where the machine of a scenario is another than a file of measured rows says: one sentence for the number of nodes,
-/// one for the GPUs. `about`: MeasuredTable::about, of which `nodes` and `gpu` count. Empty if nothing differs, or if
-/// it is not known: of topologies that are no clusters, of GPUs that no preset has, and of nodes if the scenario
-/// names the ranks that take part.
+/// Compares the machine of a scenario with the one that a file of measured rows names: one sentence if the number of
+/// nodes differs, one if the GPUs do. `about`: MeasuredTable::about, of which `nodes` and `gpu` are used. Empty if both
+/// agree or cannot be compared: topologies that are not clusters, GPUs of no preset, nodes that are racks, and
+/// scenarios that list the ranks that take part. GPUs are compared by model, so A100 PCIe and SXM count as equal.
 std::vector<std::string> unlike_machine(const std::map<std::string, std::string>& about, const Scenario& scenario);
 
 }  // namespace ringsim
