@@ -80,7 +80,7 @@ TEST_CASE("a fact on which the lines of a log disagree, or that lines are missin
   CHECK(about_of(torn).at("gpu") == v100);
 }
 
-TEST_CASE("a scenario with other nodes or GPUs than the measured ones is told apart, each in a sentence") {
+TEST_CASE("a sentence each names other nodes and other GPUs than those that were measured") {
   const About measured{{"nodes", "2"}, {"gpu", "NVIDIA H100 80GB HBM3"}};
   CHECK(unlike_machine(measured, on("hgx-h100", 2)).empty());
   CHECK(unlike_machine(measured, on("hgx-h100", 3)) ==

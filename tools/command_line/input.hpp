@@ -30,7 +30,7 @@ ScenarioFile load_scenario(const std::string& path, const std::vector<std::strin
 /// The scenario with the changes of --set, for commands whose output does not depend on the algorithm. Neither the
 /// algorithm nor the collective has to be given. Throws InputError as ScenarioFile::parse(), of the scenario as it is.
 ScenarioFile parse_with_any_algorithm(const ScenarioText& input, const std::vector<std::string>& set);
-/// The same for a file, or for a machine by name.
+/// parse_with_any_algorithm() of a file or of a machine name.
 ScenarioFile load_topology(const std::string& path, const std::vector<std::string>& set,
                            const MachineWords& cluster = {});
 
