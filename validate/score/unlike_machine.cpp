@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "sim/base/error.hpp"
-#include "sim/text/spelling.hpp"
+#include "sim/text/json.hpp"
 #include "topologies/machines/machine.hpp"
 #include "topologies/machines/preset_names.hpp"
 
