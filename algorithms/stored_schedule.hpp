@@ -43,11 +43,11 @@ struct StoredSchedule {
   std::array<Grid, n_buffers> grids;     ///< [buffer]
   std::vector<int> symmetry;             ///< radices; empty: none claimed
   std::vector<std::vector<Step>> steps;  ///< [actor * lanes + lane][step]
-  /// The step of a thread block that a step stands for, and its line.
+  /// Where an MSCCL XML file has a step: the number of its <step> within the thread block, and the line.
   struct Place {
     int step = 0, line = 0;
   };
-  std::vector<std::vector<Place>> places;  ///< as `steps`, of MSCCL XML; empty: the file numbers steps as these
+  std::vector<std::vector<Place>> places;  ///< [as `steps`]; empty for other formats, which number steps alike
 
   // What the file says besides, and what was odd about it.
   std::string protocol;        ///< MSCCL: Simple, LL, LL128; empty: not said

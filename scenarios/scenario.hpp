@@ -192,7 +192,9 @@ struct LibraryCall {
 /// What a communication library has decided: scenario key `library`. Algorithm, order, channels, NICs and launch of the
 /// scenario's own collective are also in the scenario's own members.
 struct LibraryRun {
-  std::string name, version;   ///< "nccl", "2.30.7"
+  std::string name, version;  ///< "nccl", "2.30.7"
+  /// As its makers write it.
+  const char* printed_name() const { return name == "rccl" ? "RCCL" : "NCCL"; }
   LibraryCall call;            ///< of a training step that of the largest exchange
   nccl::TunerMachine machine;  ///< as the library sees it
   std::string graph_file;      ///< empty: none

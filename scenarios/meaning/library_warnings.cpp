@@ -109,8 +109,8 @@ bool warn_of_other_algorithm(const std::string& named, const LibraryUse& use, co
     none += fmt::format("{}{}", none.empty() ? "" : ", ", to_string(each));
   }
   scenario.warnings.push_back(fmt::format("{}: {} {} does not have {} here and falls back to {}",
-                                          blame.where("/library/env/NCCL_ALGO"), run.name == "rccl" ? "RCCL" : "NCCL",
-                                          run.version, none, to_string(run.call.plan.algorithm)));
+                                          blame.where("/library/env/NCCL_ALGO"), run.printed_name(), run.version, none,
+                                          to_string(run.call.plan.algorithm)));
   return true;
 }
 
@@ -285,11 +285,13 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
 
 /// Links that are down or slower from the start on: the library of a job that begins then may not use them.
 void warn_of_faults(const Canonical& faults, const char* library, const Blame& blame, Scenario& scenario) {
-  // A library sees the links of nodes, whose devices have a dot in their names, not those of the fabric.
+  // A library sees the links within nodes ("node0.gpu0 -> node0.nvswitch0"), not those of the fabric.
   const auto slows_node = [](const std::string& link) {
-    const std::size_t arrow = link.find("->"), first = link.find('.');
-    if (arrow == std::string::npos) return first != std::string::npos;  // all links of a device
-    return first < arrow && link.find('.', arrow) != std::string::npos;
+    const auto node = [](std::string_view device) { return device.substr(0, device.find('.')); };
+    const std::string_view arrow = " -> ";
+    const std::size_t at = link.find(arrow);
+    if (at == std::string::npos) return link.find('.') != std::string::npos;  // all links of a device
+    return link.find('.') < at && node(link) == node(std::string_view(link).substr(at + arrow.size()));
   };
   const bool goes_down = std::any_of(faults.begin(), faults.end(), [](const Canonical& fault) {
     return fault.value("state", "") == "down" && fault.value("at", std::int64_t{0}) == 0;

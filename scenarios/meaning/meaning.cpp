@@ -368,7 +368,8 @@ std::vector<std::string> names_of_gpus(const TopologySpec& spec, const Canonical
   return names;
 }
 
-/// An optimizer that keeps a state, and whose update takes no time. A measured step contains its update.
+/// Warns of an optimizer with state whose update takes no time, unless the file sets that time. A measured step already
+/// contains the update.
 void warn_of_free_update(const Json& written, const TrainingSpec& training, const Blame& blame,
                          std::vector<std::string>& warnings) {
   if (training.plan || moment_bytes(training.optimizer) == 0 || training.step.update.count() > 0) return;
@@ -378,8 +379,8 @@ void warn_of_free_update(const Json& written, const TrainingSpec& training, cons
   const int moved =
       optimizer_bytes(training.optimizer, training.bytes_per_parameter, training.bytes_per_parameter).moved;
   warnings.push_back(blame.where("/training/optimizer") +
-                     fmt::format(": the update takes no time, because time is 0, so {} only counts in the memory; an "
-                                 "update moves {} B per parameter, {:.2f} GB for all of {}",
+                     fmt::format(": the update of {} takes no time, because optimizer.time is not set; an update moves "
+                                 "{} B per parameter, {:.2f} GB for all of {}",
                                  training.optimizer, moved, 1e-9 * static_cast<double>(training.parameters) * moved,
                                  training.workload));
 }

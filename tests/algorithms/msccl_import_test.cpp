@@ -52,7 +52,7 @@ TEST_CASE("an error of the proof names thread block, step and line of the file")
   CHECK(said.find("; in the file thread block 1, step 0, line 8)") != std::string::npos);
   CHECK(said.find("rank 1, lane 1, step 1, operation 0 (send") != std::string::npos);
   CHECK(said.find("; in the file thread block 1, step 0, line 16)") != std::string::npos);
-  // What has other steps than the file does not name the file's.
+  // Other steps than those of the file have no place in it.
   const auto stored = std::make_shared<const StoredSchedule>(import_msccl(text, "x.xml"));
   CHECK(as_thread_blocks(*stored).places.empty());
 }

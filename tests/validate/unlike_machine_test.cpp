@@ -1,4 +1,4 @@
-// What a log says of the machine that it was measured on, and whether the scenario is that machine.
+// The machine that a log was measured on, compared with the machine of the scenario.
 #include "validate/score/unlike_machine.hpp"
 
 #include <doctest/doctest.h>

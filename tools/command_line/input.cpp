@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -128,7 +128,8 @@ ScenarioFile parse_with_any_algorithm(const ScenarioText& input, const std::vect
     attempts.emplace_back(says("library")
                               ? R"(collective={"op": "all_reduce", "bytes": "1 MiB"})"
                               : R"(collective={"op": "all_reduce", "bytes": "1 MiB", "algorithm": "ring"})");
-  std::optional<InputError> refused;  // of the scenario as it is
+  if (attempts.size() == 1) return ScenarioFile::parse(input.text, input.name, set);
+  std::exception_ptr refused;  // the error of the scenario as it is
   for (const std::string& attempt : attempts) {
     std::vector<std::string> changes = set;
     if (!attempt.empty()) changes.insert(changes.begin(), attempt);
@@ -136,11 +137,11 @@ ScenarioFile parse_with_any_algorithm(const ScenarioText& input, const std::vect
       ScenarioFile file = ScenarioFile::parse(input.text, input.name, changes);
       (void)file.point(0);
       return file;
-    } catch (const InputError& error) {
-      if (!refused) refused = error;
+    } catch (const InputError&) {
+      if (!refused) refused = std::current_exception();
     }
   }
-  throw *refused;
+  std::rethrow_exception(refused);
 }
 
 ScenarioFile load_topology(const std::string& path, const std::vector<std::string>& set, const MachineWords& cluster) {

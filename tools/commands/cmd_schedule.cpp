@@ -216,8 +216,8 @@ void require_few(const std::string& file, const Schedule& schedule) {
       "try --set topology.ranks=8");
 }
 
-/// What is said of schedules, once for all points of which it is the same but for the size: the model, for one, is no
-/// part of a schedule.
+/// An output for a schedule, with all sizes that share it. Points that differ only in size or in the network model
+/// often have the same schedule, which is then printed once.
 struct Said {
   std::string name, text;
   std::vector<std::string> sizes;

@@ -90,23 +90,25 @@ std::string links_text(const Topology& topology) {
   return text;
 }
 
-/// What a library's kernels reach of these rates in a run of the scenario, if less; of each kind of link.
+/// The shares of these bandwidths that a library's kernels reach in a run of the scenario, for each class of links.
+/// Empty if they reach all of them.
 std::string kernels_text(const Topology& topology, const Scenario& scenario) {
   if (!scenario.library) return "";
   const Topology in_run = topology_of(scenario);
   std::vector<std::string> shares;
-  std::set<LinkKind> seen;
+  std::set<LinkClass> seen;
   for (std::uint32_t i = 0; i < topology.n_links(); ++i) {
     const Link& link = topology.link({i});
     const double share = static_cast<double>(in_run.link({i}).bandwidth.bytes_per_second) /
                          static_cast<double>(link.bandwidth.bytes_per_second);
-    if (std::abs(share - 1) > 1e-6 && seen.insert(link.kind).second)
-      shares.push_back(fmt::format("{:.1f} % of {}", 100 * share, to_string(link.kind)));
+    constexpr double rounding = 1e-6;  // of bandwidths, to whole bytes per second
+    if (std::abs(share - 1) > rounding && seen.insert(class_of(topology, link)).second)
+      shares.push_back(fmt::format("{:.1f} % of {}", 100 * share, class_name(topology, link)));
   }
   if (shares.empty()) return "";
-  return wrapped(fmt::format("In a run of this scenario, {}'s kernels reach at most a part of these bandwidths: {} "
+  return wrapped(fmt::format("In a run of this scenario, {}'s kernels reach only a part of these bandwidths: {} "
                              "(fitted; `ringsim list costs` shows to what)",
-                             scenario.library->name == "rccl" ? "RCCL" : "NCCL", fmt::join(shares, ", "))) +
+                             scenario.library->printed_name(), fmt::join(shares, ", "))) +
          '\n';
 }
 

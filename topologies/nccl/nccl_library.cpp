@@ -262,18 +262,14 @@ AllowedByOp<Value> read_lists(const std::string& variable, const std::string& te
         "", fmt::format("expected names separated by commas, found \"{}\"", text),
         fmt::format("{} takes lists for functions only from NCCL 2.{} on", variable, names_functions_from));
   AllowedByOp<Value> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(';', at), text.size());
+  for (std::size_t at = 0, end = 0; at <= text.size(); at = end + 1) {
+    end = std::min(text.find(';', at), text.size());
     const std::string list = text.substr(at, end - at);
-    if (list.empty()) {  // as strtok_r() skips it
-      at = end + 1;
-      continue;
-    }
+    if (list.empty()) continue;  // as strtok_r() skips it
     const std::size_t colon = list.find(':');
     if (colon == std::string::npos && at > 0)
       throw InputError("", fmt::format("expected FUNCTION:NAMES after the first semicolon, found \"{}\"", list),
                        "only the first list may be for all functions");
-    at = end + 1;
     if (colon == std::string::npos) {
       out = read(list);
       continue;

@@ -17,6 +17,7 @@ namespace ringsim::nccl {
 
 /// The newest release whose constants are known here.
 inline constexpr std::string_view newest_version = "2.30.7";
+inline constexpr int newest_minor = 30;
 /// The oldest: its rules stand for all before.
 inline constexpr std::string_view oldest_version = "2.8.3";
 
@@ -76,7 +77,7 @@ class AllowedByOp {
 /// What users set by environment variables. Defaults are NCCL's.
 struct LibrarySettings {
   Release release = Release::v2_30_7;
-  int minor = 30;                                 ///< minor_of_version(): what changed between the two releases
+  int minor = newest_minor;                       ///< minor_of_version(): what changed between the two releases
   AllowedByOp<TunerAlgorithm> algorithms;         ///< NCCL_ALGO
   AllowedByOp<TunerProtocol> protocols;           ///< NCCL_PROTO
   std::optional<int> min_channels, max_channels;  ///< NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS
@@ -102,8 +103,8 @@ inline constexpr int names_functions_from = 24;
 /// lists of functions, "^NVLS;allreduce:Tree;broadcast:Ring", of which the first may be for all (src/graph/tuning.cc,
 /// parseList). `minor`: of the release. Throws InputError (`where` empty) for names that are not modeled:
 /// CollNetDirect, CollNetChain; for functions that the release does not take; and where nothing is left.
-AllowedByOp<TunerAlgorithm> read_algorithms(const std::string& text, int minor = 30);
-AllowedByOp<TunerProtocol> read_protocols(const std::string& text, int minor = 30);
+AllowedByOp<TunerAlgorithm> read_algorithms(const std::string& text, int minor = newest_minor);
+AllowedByOp<TunerProtocol> read_protocols(const std::string& text, int minor = newest_minor);
 
 /// One decision of NCCL.
 struct LibraryPlan {

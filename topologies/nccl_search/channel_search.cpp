@@ -1,10 +1,12 @@
 #include "topologies/nccl_search/channel_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "sim/base/error.hpp"
@@ -164,9 +166,9 @@ class ChannelSearch {
     const std::uint32_t before = (gpu + n - 1) % n, after = (gpu + 1) % n;
     const bool is_split = trial_.pattern == Pattern::split_tree || trial_.pattern == Pattern::balanced_tree;
     const bool both = before != after && (is_split || trial_.pattern == Pattern::ring);
+    const std::array in_order = is_split ? std::array{before, after} : std::array{after, before};
     std::size_t found = 0;
-    for (int i = 0; i < (both ? 2 : 1); ++i) {
-      const std::uint32_t wanted = (i == 0) == (is_split && both) ? before : after;
+    for (const std::uint32_t wanted : std::span(in_order).first(both ? 2 : 1)) {
       const auto at = std::find(next.begin(), next.end(), wanted);
       if (at == next.end()) continue;
       std::rotate(next.begin(), at, at + 1);

@@ -50,7 +50,7 @@ std::vector<std::string> unlike_machine(const std::map<std::string, std::string>
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
   if (cluster == nullptr) return out;
   // A node of a preset may be a rack of many hosts (NVL72), so that numbers of nodes do not compare.
-  constexpr std::size_t most_gpus_of_a_host = 16;
+  constexpr std::size_t most_gpus_of_a_host = 16;  // DGX-2
   const bool has_racks = std::any_of(cluster->parts.begin(), cluster->parts.end(), [](const Cluster::Part& part) {
     return part.machine->n_gpus() > most_gpus_of_a_host;
   });
