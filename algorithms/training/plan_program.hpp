@@ -176,8 +176,8 @@ struct PlanProgram {
 /// all_reduce of the parts among the replicas, on a stream of its own. A tied embedding is on the first and the last
 /// stage, which add up its gradients.
 ///
-/// zero_bubble_h1: a micro-batch's gradients are added up in its pass for weights, which keeps what the forward pass
-/// has kept. `full` and optimizer_gradients have no such schedule.
+/// Passes for weights: a micro-batch's gradients are added up in that pass, which needs what the forward pass has kept.
+/// `full` and optimizer_gradients have no such schedule.
 ///
 /// Experts on several ranks: gradients of their weights are summed among the ranks that have the same experts, and
 /// divided by the number of all data ranks, because each expert has seen the tokens of its whole group (Megatron-LM's

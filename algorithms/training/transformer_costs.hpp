@@ -66,7 +66,7 @@ bool needs_embedding_and_loss(std::int64_t layers, std::int64_t chunks);
 /// the half that the causal mask hides. Backward: products twice, the core 2.5 times with flash (it computes the scores
 /// again; Dao, FlashAttention-2, section 3.1) and twice without, bytes twice.
 ///
-/// zero_bubble_h1: gradients of weights in a pass of their own, each product of the backward pass once in either, the
+/// Zero bubble: gradients of weights in a pass of their own, each product of the backward pass once in either, the
 /// scatter into the embedding's gradient in that for weights, and with sequence_parallel the gather of inputs.
 ///
 /// Bytes of memory-bound kernels per token, e of an element: norms 2 e h each, residual with dropout 3 e h and a mask
@@ -144,8 +144,8 @@ struct PlanMemory {
   bool operator==(const PlanMemory&) const = default;
 };
 /// `sharding`: what data ranks divide. Activations are those of the moment when the most are kept, in the order of the
-/// schedule; with zero_bubble_h1 all of a micro-batch's until its pass for weights has run (of a layer's 34 s b h those
-/// for weights are 32: Qi et al., arXiv 2401.10241, table 1); with recompute full, one layer more in full; and
+/// schedule; if weights have passes of their own all of a micro-batch's until that pass has run (of a layer's 34 s b h
+/// those for weights are 32: Qi et al., arXiv 2401.10241, table 1); with recompute full, one layer more in full; and
 /// context_buffers().
 PlanMemory plan_memory(const TransformerPlan& plan, int stage, const OptimizerBytes& optimizer,
                        const PlanSharding& sharding);

@@ -21,9 +21,10 @@ Field parallel_field(Field algorithm) {
     return Field{
         .name = name, .type = Type::text, .doc = doc, .choices = std::move(choices), .known_names = std::move(known)};
   };
-  const KnownName zero_bubble{"zero_bubble", "which is called zero_bubble_h1 here", R"("schedule": "zero_bubble_h1")"};
-  const char *const not_modeled = "which is not modeled", *const there_are =
-                                                              "use gpipe, 1f1b, interleaved or zero_bubble_h1";
+  const KnownName zero_bubble{"zero_bubble", "which is called zero_bubble_h1 or zero_bubble_h2 here",
+                              R"("schedule": "zero_bubble_h1")"};
+  const char *const not_modeled = "which is not modeled",
+                    *const there_are = "use gpipe, 1f1b, interleaved, zero_bubble_h1 or zero_bubble_h2";
   algorithm.doc = "The algorithm of all collectives if no library is set. Default: ring.";
   return {
       .name = "parallel",
@@ -94,8 +95,8 @@ Field parallel_field(Field algorithm) {
            choice("schedule",
                   "The order of the forward and backward passes of a stage. Default: 1f1b, or interleaved with "
                   "virtual_pipeline.",
-                  {"gpipe", "1f1b", "interleaved", "zero_bubble_h1"},
-                  {zero_bubble, {"zero_bubble_h2", not_modeled, there_are}, {"dualpipe", not_modeled, there_are}}),
+                  {"gpipe", "1f1b", "interleaved", "zero_bubble_h1", "zero_bubble_h2"},
+                  {zero_bubble, {"zb_v", not_modeled, there_are}, {"dualpipe", not_modeled, there_are}}),
            choice("shard",
                   "The state that is sharded over the data parallel ranks. optimizer: the optimizer state (ZeRO-1); "
                   "optimizer_gradients: also gradients (ZeRO-2); full: also weights (ZeRO-3, FSDP). Default: none.",

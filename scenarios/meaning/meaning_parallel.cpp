@@ -220,10 +220,8 @@ PipelineShape shape_of(const Canonical& parallel, const PlanGrid& grid, std::int
   const std::string schedule = parallel.contains("schedule") ? parallel["schedule"].get<std::string>()
                                : shape.chunks > 1            ? "interleaved"
                                                              : "1f1b";
-  shape.schedule = schedule == "gpipe"         ? PipelineSchedule::gpipe
-                   : schedule == "1f1b"        ? PipelineSchedule::one_f_one_b
-                   : schedule == "interleaved" ? PipelineSchedule::interleaved
-                                               : PipelineSchedule::zero_bubble_h1;
+  for (const PipelineSchedule one : pipeline_schedules)
+    if (to_string(one) == schedule) shape.schedule = one;
   if ((shape.chunks > 1) != (shape.schedule == PipelineSchedule::interleaved))
     blame.fail(
         at_parallel + "/virtual_pipeline",

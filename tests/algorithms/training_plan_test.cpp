@@ -27,7 +27,8 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto gpipe = PipelineSchedule::gpipe, one_f_one_b = PipelineSchedule::one_f_one_b,
-               interleaved = PipelineSchedule::interleaved, zero_bubble = PipelineSchedule::zero_bubble_h1;
+               interleaved = PipelineSchedule::interleaved, zero_bubble = PipelineSchedule::zero_bubble_h1,
+               zero_bubble_h2 = PipelineSchedule::zero_bubble_h2;
 
 std::string words(const std::vector<PipelinePass>& order) {
   std::string text;
@@ -55,6 +56,10 @@ TEST_CASE("a stage runs its passes in the order of its schedule") {
   CHECK(words(pipeline_order({zero_bubble, 3, 1, 4}, 0)) == "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3");
   CHECK(words(pipeline_order({zero_bubble, 3, 1, 4}, 1)) == "F0 F1 B0 F2 B1 W0 F3 B2 W1 B3 W2 W3");
   CHECK(words(pipeline_order({zero_bubble, 3, 1, 4}, 2)) == "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3");
+  // 4, 2 and 0 forward passes first, as many passes for weights after the last backward pass, and one.
+  CHECK(words(pipeline_order({zero_bubble_h2, 3, 1, 6}, 0)) == "F0 F1 F2 F3 F4 B0 W0 F5 B1 W1 B2 W2 B3 W3 B4 W4 B5 W5");
+  CHECK(words(pipeline_order({zero_bubble_h2, 3, 1, 6}, 1)) == "F0 F1 F2 B0 F3 B1 F4 B2 W0 F5 B3 W1 B4 W2 B5 W3 W4 W5");
+  CHECK(words(pipeline_order({zero_bubble_h2, 3, 1, 6}, 2)) == "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 W0 F5 B5 W1 W2 W3 W4 W5");
   CHECK(words(pipeline_order({interleaved, 2, 2, 4}, 0)) == "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3");
   CHECK(words(pipeline_order({interleaved, 2, 2, 4}, 1)) == "F0 F1 F0' B0' F1' B1' F2 B0 F3 B1 F2' B2' F3' B3' B2 B3");
 }
@@ -63,7 +68,7 @@ TEST_CASE("each micro-batch passes each chunk once there and once back, its back
   for (const int p : {1, 2, 3, 4, 8})
     for (const int v : {1, 2, 3})
       for (const int times : {1, 2, 3})
-        for (const auto schedule : {gpipe, one_f_one_b, interleaved, zero_bubble}) {
+        for (const auto schedule : pipeline_schedules) {
           if (v > 1 && schedule != interleaved) continue;
           const PipelineShape shape{schedule, p, v, p * times};
           for (int stage = 0; stage < p; ++stage) {
@@ -78,7 +83,7 @@ TEST_CASE("each micro-batch passes each chunk once there and once back, its back
               if (pass.is_last_of(shape)) --alive;
               most = std::max(most, alive);
             }
-            CHECK(seen.size() == static_cast<std::size_t>((schedule == zero_bubble ? 3 : 2) * v * p * times));
+            CHECK(seen.size() == static_cast<std::size_t>((shape.splits_backward() ? 3 : 2) * v * p * times));
             CHECK(most == passes_in_flight(shape, stage));
           }
         }
@@ -120,6 +125,66 @@ TEST_CASE("pipelines of equal stages take what the closed forms say") {
         }
 }
 
+// Of these times some have F+B-2W = 0, some F+B-2W+2c above F+c, some below, some exactly F+c.
+TEST_CASE("zero_bubble_h2 takes what its two forms say, alone and in a row of steps") {
+  int n = 0, without_bubble = 0;
+  for (int p = 1; p <= 12; ++p)
+    for (int m = 2 * p - 1; m <= 40; ++m)
+      for (const auto& [forward, backward, weights] :
+           {std::array{3us, 5us, 3us}, {5us, 4us, 2us}, {4us, 4us, 4us}, {5us, 6us, 1us}, {4us, 6us, 4us}})
+        for (const Picoseconds hop : {Picoseconds{0}, Picoseconds{500ns}, Picoseconds{weights} / 2}) {
+          CAPTURE(p);
+          CAPTURE(m);
+          const PipelineShape shape{zero_bubble_h2, p, 1, m};
+          const ClosedForm alone = pipeline_form(shape, forward, backward, hop, weights),
+                           in_row = pipeline_period_form(shape, forward, backward, hop, weights);
+          CHECK(alone.holds());
+          CHECK(in_row.holds());
+          CHECK(pipeline_time(shape, forward, backward, hop, weights) == alone.time);
+          CHECK(pipeline_period(shape, forward, backward, hop, weights) == in_row.time);
+          without_bubble += in_row.time == m * Picoseconds{forward + backward + weights} + hop ? 1 : 0;
+          ++n;
+        }
+  CHECK(n == 15 * (12 * 41 - 12 * 12));
+  CHECK(without_bubble > n / 15);
+}
+
+// Unlike stages may take some steps until all steps take equally long: 12 of them are simulated, with a link for each
+// pair of ranks, so that what comes from both neighbors does not meet.
+TEST_CASE("steps in a row end one period after each other, with zero_bubble_h2 a shorter one than a step alone") {
+  std::mt19937 draw(3);
+  int shorter = 0;  // of zero_bubble_h2
+  for (const auto schedule : {gpipe, one_f_one_b, zero_bubble, zero_bubble_h2})
+    for (int i = 0; i < 10; ++i) {
+      const int p = 2 + static_cast<int>(draw() % 3);
+      const PipelineShape shape{schedule, p, 1, 2 * p - 1 + static_cast<int>(draw() % 4)};
+      PlanSpec spec = small_plan(1, p, 1, shape);
+      PassTimes times;
+      for (auto& chunks : spec.layers) {
+        PlanLayer& layer = chunks.front().front();
+        const auto drawn = [&] { return Picoseconds{3'000'000 + draw() % 3'000'000}; };
+        times.forward.push_back({layer.forward[0].time = drawn()});
+        times.backward.push_back({layer.backward[0].time = drawn()});
+        times.weights.push_back({Picoseconds{0}});
+        if (shape.splits_backward()) times.weights.back() = {layer.weights[0].time = drawn()};
+      }
+      const auto after = [&](int steps) {
+        spec.iterations = steps;
+        const LoweredProgram lowered(check(small_plan_program(spec).program));
+        return run(build(FullMesh{p, {.bandwidth = 100_Gbps, .latency = 2us, .source = "test"}}), lowered.schedule(),
+                   {})
+            .duration();
+      };
+      CAPTURE(to_string(schedule));
+      const Picoseconds period = pipeline_period(shape, times, 2'080ns), alone = pipeline_time(shape, times, 2'080ns);
+      CHECK(after(1) == alone);
+      CHECK(after(12) - after(11) == period);
+      shorter += schedule == zero_bubble_h2 && period < alone ? 1 : 0;
+      if (schedule == gpipe || schedule == one_f_one_b) CHECK(period == alone);
+    }
+  CHECK(shorter > 5);  // of ten; in the others unlike stages wait for longer than a step takes to fill
+}
+
 // A star: 1,000 bytes take 80 ns and a path of 2 us. With the orders alone: a hop of 2.08 us.
 TEST_CASE("the simulated pipeline takes what its recurrence says, to the picosecond") {
   for (const int p : {1, 2, 3, 4, 5, 8})
@@ -134,8 +199,10 @@ TEST_CASE("the simulated pipeline takes what its recurrence says, to the picosec
     for (const int m : {1, 2, 4, 9}) {
       CAPTURE(p);
       CAPTURE(m);
-      const PipelineShape shape{zero_bubble, p, 1, m};
-      CHECK(simulated(small_plan(1, p, 1, shape)) == pipeline_time(shape, 3us, 3us, 2'080ns, 2us));
+      for (const auto schedule : {zero_bubble, zero_bubble_h2}) {
+        const PipelineShape shape{schedule, p, 1, m};
+        CHECK(simulated(small_plan(1, p, 1, shape)) == pipeline_time(shape, 3us, 3us, 2'080ns, 2us));
+      }
     }
   for (const int p : {2, 3, 4, 5})
     for (const int v : {2, 3})
@@ -193,12 +260,8 @@ class NaivePipeline {
 TEST_CASE("the time of a pipeline of unlike stages is that of its passes one by one") {
   std::mt19937 draw(7);
   for (int i = 0; i < 200; ++i) {
-    const int p = 2 + static_cast<int>(draw() % 4), kind = static_cast<int>(draw() % 4);
-    PipelineShape shape{kind == 0   ? gpipe
-                        : kind == 1 ? one_f_one_b
-                        : kind == 2 ? interleaved
-                                    : zero_bubble,
-                        p, 1, 1 + static_cast<int>(draw() % 7)};
+    const int p = 2 + static_cast<int>(draw() % 4), kind = static_cast<int>(draw() % 5);
+    PipelineShape shape{pipeline_schedules[kind], p, 1, 1 + static_cast<int>(draw() % 7)};
     if (kind == 2) shape.chunks = 2 + static_cast<int>(draw() % 2);
     if (kind == 2) shape.micro_batches *= p;
     PassTimes times;
@@ -281,9 +344,10 @@ TEST_CASE("plans of all schedules, shards, overlaps and ties are proved") {
   int n = 0;
   for (const int t : {1, 2})
     for (const int d : {1, 2, 3})
-      for (const PipelineShape shape : {PipelineShape{gpipe, 1, 1, 2}, PipelineShape{gpipe, 3, 1, 4},
-                                        PipelineShape{one_f_one_b, 2, 1, 5}, PipelineShape{interleaved, 2, 2, 4},
-                                        PipelineShape{interleaved, 3, 3, 6}, PipelineShape{zero_bubble, 3, 1, 5}})
+      for (const PipelineShape shape :
+           {PipelineShape{gpipe, 1, 1, 2}, PipelineShape{gpipe, 3, 1, 4}, PipelineShape{one_f_one_b, 2, 1, 5},
+            PipelineShape{interleaved, 2, 2, 4}, PipelineShape{interleaved, 3, 3, 6},
+            PipelineShape{zero_bubble, 3, 1, 5}, PipelineShape{zero_bubble_h2, 3, 1, 6}})
         for (int options = 0; options < 32; ++options) {
           PlanSpec spec = small_plan(t, shape.stages, d, shape, 2);
           spec.iterations = 2;
@@ -297,7 +361,7 @@ TEST_CASE("plans of all schedules, shards, overlaps and ties are proved") {
           CHECK(verdict_of(small_plan_program(spec).program) == "accepted");
           ++n;
         }
-  CHECK(n == 2 * 3 * 6 * 32);
+  CHECK(n == 2 * 3 * 7 * 32);
 }
 
 // A layer's backward pass takes 1.25 ms, its bucket of 4 MB a ring of two: 2 (160 + 2) us. The last of four is exposed;
@@ -487,6 +551,25 @@ TEST_CASE("mutations of passes for weights are refused by name") {
   SUBCASE("a pass for weights that comes later, so that more is kept") {
     std::rotate(tasks.begin() + 6, tasks.begin() + 7, tasks.begin() + 8);
     CHECK(verdict_of(program) == "rank 4 keeps the activations of 4 passes at the same time, expected 3");
+  }
+}
+
+// Stage 1 of 3 runs F0 F1 F2 B0 F3 B1 F4 B2 W0 F5 B3 W1 B4 W2 B5 W3 W4 W5.
+TEST_CASE("mutations of zero_bubble_h2 are refused by name") {
+  Program program = small_plan_program(small_plan(1, 3, 1, {zero_bubble_h2, 3, 1, 6}, 1)).program;
+  REQUIRE(verdict_of(program) == "accepted");
+  std::vector<Program::Task>& tasks = program.roles[1].streams[0];
+  REQUIRE(program.name_of(tasks[8]) == "weights layers.1 of micro-batch 0");
+  SUBCASE("a pass for weights one forward pass later, so that more is kept") {
+    std::swap(tasks[8], tasks[9]);
+    CHECK(verdict_of(program) == "rank 1 keeps the activations of 6 passes at the same time, expected 5");
+  }
+  SUBCASE("a micro-batch's weights before its backward pass") {
+    std::vector<Program::Task>& first = program.roles[0].streams[0];  // F0 F1 F2 F3 F4 B0 W0
+    std::swap(first[5], first[6]);
+    CHECK(verdict_of(program) ==
+          "rank 0, stream 0, task 5 (weights layers.0 of micro-batch 0) reads what the backward pass of micro-batch 0 "
+          "leaves to that for weights before it is made or has come in");
   }
 }
 

@@ -20,7 +20,8 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto gpipe = PipelineSchedule::gpipe, one_f_one_b = PipelineSchedule::one_f_one_b,
-               interleaved = PipelineSchedule::interleaved, zero_bubble = PipelineSchedule::zero_bubble_h1;
+               interleaved = PipelineSchedule::interleaved, zero_bubble = PipelineSchedule::zero_bubble_h1,
+               zero_bubble_h2 = PipelineSchedule::zero_bubble_h2;
 
 /// A transformer of 4 layers, h = 64, s = 16, b = 2, on 8 ranks; 16 samples.
 PlanTraining plan_of(const std::string& parallel, const std::string& card = "") {
@@ -47,15 +48,27 @@ TEST_CASE("the forms of pipelines, worked by hand") {
   // W = 2 us: 6 x 10 us, a bubble of 3 x 6 us, 12 hops; with m = p one round trip less.
   CHECK(pipeline_form({zero_bubble, 4, 1, 6}, 3us, 5us, 1us, 2us).time == Picoseconds{60us + 18us + 12us});
   CHECK(pipeline_form({zero_bubble, 4, 1, 4}, 3us, 5us, 1us, 2us).time == Picoseconds{40us + 18us + 10us});
+  // H2: 8 x 10 us; alone 3 x max(3 + 1, 8 - 4 + 2); in a row of steps the same, because 8 - 4 + 2 is the larger one.
+  CHECK(pipeline_form({zero_bubble_h2, 4, 1, 8}, 3us, 5us, 1us, 2us).time == Picoseconds{80us + 18us});
+  CHECK(pipeline_period_form({zero_bubble_h2, 4, 1, 8}, 3us, 5us, 1us, 2us).time == Picoseconds{80us + 18us});
+  // With equal passes and no hops nothing but the first fill of the pipeline is left, and in a row of steps not even
+  // it.
+  CHECK(pipeline_form({zero_bubble_h2, 4, 1, 8}, 3us, 3us, 0us, 3us).time == Picoseconds{72us + 9us});
+  CHECK(pipeline_period_form({zero_bubble_h2, 4, 1, 8}, 3us, 3us, 0us, 3us).time == Picoseconds{72us});
+  // 8 x 12 us; hops of 1 us: 3 x (8 - 8 + 2), then 3 x (6 - 8 + 2) = 0, so one hop is left.
+  CHECK(pipeline_period_form({zero_bubble_h2, 4, 1, 8}, 4us, 4us, 1us, 4us).time == Picoseconds{96us + 6us});
+  CHECK(pipeline_period_form({zero_bubble_h2, 4, 1, 8}, 3us, 3us, 1us, 4us).time == Picoseconds{80us + 1us});
+  CHECK(pipeline_period_form({one_f_one_b, 4, 1, 6}, 3us, 5us, 1us).time == Picoseconds{48us + 24us + 12us});
 }
 
 TEST_CASE("the form of a pipeline does not hold where a hop is longer than a pass, and then simulation differs") {
   CHECK(pipeline_form({one_f_one_b, 4, 1, 8}, 3us, 5us, 3us).holds());
-  for (const PipelineShape shape :
-       {PipelineShape{gpipe, 3, 1, 6}, PipelineShape{one_f_one_b, 3, 1, 6}, PipelineShape{interleaved, 3, 2, 6}}) {
+  for (const PipelineShape shape : {PipelineShape{gpipe, 3, 1, 6}, PipelineShape{one_f_one_b, 3, 1, 6},
+                                    PipelineShape{interleaved, 3, 2, 6}, PipelineShape{zero_bubble_h2, 3, 1, 6}}) {
     PlanSpec spec = small_plan(1, 3, 1, shape);
     spec.activations = Bytes{100'000};  // 10 us
-    const ClosedForm form = pipeline_form(shape, 3us, 5us, 10us);
+    const bool splits = shape.splits_backward();
+    const ClosedForm form = pipeline_form(shape, 3us, splits ? 3us : 5us, 10us, splits ? 2us : 0us);
     CHECK(form.because == std::vector<std::string>{"a hop takes longer than a pass"});
     CHECK(run_on_star(small_plan_program(spec).program).timeline.duration() > form.time);
   }
@@ -71,6 +84,19 @@ TEST_CASE("the form with passes for weights does not hold where these are long, 
   expect_other(8, 4us, 0us, "a pass for weights takes longer than another");
   expect_other(8, 2us, 2us, "two hops take longer than a pass for weights");
   expect_other(2, 2us, 0us, "there are fewer micro-batches than stages");
+}
+
+TEST_CASE("the forms of zero_bubble_h2 do not hold where passes for weights are long or micro-batches few") {
+  const auto expect_other = [](int m, Picoseconds weights, const char* because) {
+    const PipelineShape shape{zero_bubble_h2, 4, 1, m};
+    const ClosedForm alone = pipeline_form(shape, 3us, 11us, 0us, weights),
+                     in_row = pipeline_period_form(shape, 3us, 11us, 0us, weights);
+    CHECK(alone.because == std::vector<std::string>{because});
+    CHECK(in_row.because == std::vector<std::string>{because});
+    CHECK(pipeline_period(shape, 3us, 11us, 0us, weights) != in_row.time);
+  };
+  expect_other(8, 4us, "a pass for weights takes longer than another");
+  expect_other(6, 2us, "there are fewer micro-batches than 2p-1");
 }
 
 // L = 3, m = 1, f = 9 us, b = 16 us, u = 7 us. a = 20 us, r = 40 us: forward 20 + 2 x 20 + 9; backward 20 + 20 + 60 +

@@ -117,7 +117,7 @@ Picoseconds plan_bound(const PlanTraining& plan, const AloneTime& alone, bool da
   const PipelineShape shape = program.shape();
   const Picoseconds hop =
       shape.stages > 1 ? alone(PlanUse::forward, CollectiveOp::send_recv, program.activations) : Picoseconds{0};
-  const Picoseconds update = program.update.front(), pipeline = pipeline_time(shape, times, hop);
+  const Picoseconds update = program.update.front(), pipeline = pipeline_period(shape, times, hop);
   if (!data) return add(pipeline, update);
   const DataTimes step = of_step(program, alone);
   if (program.shard == PlanShard::full) return add(std::max(pipeline, add(step.gather, step.reduce)), update);

@@ -16,19 +16,46 @@ ClosedForm exact(std::string formula, Picoseconds time) {
 
 }  // namespace
 
+namespace {
+
+void expect_short_weights(ClosedForm& form, Picoseconds forward, Picoseconds backward, Picoseconds weights) {
+  if (weights > std::min(forward, backward)) form.because.emplace_back("a pass for weights takes longer than another");
+}
+
+void expect_short_hops(ClosedForm& form, Picoseconds forward, Picoseconds backward, Picoseconds hop) {
+  if (hop > std::min(forward, backward)) form.because.emplace_back("a hop takes longer than a pass");
+}
+
+void expect_conditions_of_h2(ClosedForm& form, const PipelineShape& shape, Picoseconds forward, Picoseconds backward,
+                             Picoseconds hop, Picoseconds weights) {
+  if (shape.micro_batches < 2 * shape.stages - 1) form.because.emplace_back("there are fewer micro-batches than 2p-1");
+  expect_short_weights(form, forward, backward, weights);
+  expect_short_hops(form, forward, backward, hop);
+}
+
+/// What a stage of zero_bubble_h2 waits for longer than the next one.
+Picoseconds gap_of_h2(Picoseconds both, Picoseconds hop, Picoseconds weights) { return both - 2 * weights + 2 * hop; }
+
+}  // namespace
+
 ClosedForm pipeline_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
                          Picoseconds weights) {
   const int p = shape.stages, m = shape.micro_batches, v = shape.chunks;
   const Picoseconds both = add(forward, backward);
   ClosedForm form;
-  if (shape.splits_backward()) {
+  if (shape.schedule == PipelineSchedule::zero_bubble_h1) {
     const int hops = p == 1 ? 0 : 2 * (p - 1) - (m == p ? 1 : 0);
     form = exact("m(F+B+W) + (p-1)(F+B-W) + 2c(2(p-1) - [m=p])",
                  m * (both + weights) + (p - 1) * (both - weights) + 2 * hops * hop);
     if (m < p) form.because.emplace_back("there are fewer micro-batches than stages");
-    if (weights > std::min(forward, backward))
-      form.because.emplace_back("a pass for weights takes longer than another");
+    expect_short_weights(form, forward, backward, weights);
     if (2 * hop > weights) form.because.emplace_back("two hops take longer than a pass for weights");
+    return form;
+  }
+  if (shape.schedule == PipelineSchedule::zero_bubble_h2) {
+    form = exact("m(F+B+W) + (p-1) max(F+c, F+B-2W+2c)",
+                 m * (both + weights) + (p - 1) * std::max(forward + hop, gap_of_h2(both, hop, weights)));
+    expect_conditions_of_h2(form, shape, forward, backward, hop, weights);
     return form;
   }
   if (p == 1) return exact("m v(F+B)", m * v * both);
@@ -42,7 +69,17 @@ ClosedForm pipeline_form(const PipelineShape& shape, Picoseconds forward, Picose
   } else {
     form = exact("m v(F+B) + (p-1)(F+B) + 2c(pv-1)", (m * v + p - 1) * both + 2 * (p * v - 1) * hop);
   }
-  if (hop > std::min(forward, backward)) form.because.emplace_back("a hop takes longer than a pass");
+  expect_short_hops(form, forward, backward, hop);
+  return form;
+}
+
+ClosedForm pipeline_period_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
+                                Picoseconds weights) {
+  if (shape.schedule != PipelineSchedule::zero_bubble_h2) return pipeline_form(shape, forward, backward, hop, weights);
+  const Picoseconds both = forward + backward, gaps = (shape.stages - 1) * gap_of_h2(both, hop, weights);
+  ClosedForm form = exact("m(F+B+W) + max(c, (p-1)(F+B-2W+2c))",
+                          shape.micro_batches * (both + weights) + (shape.stages > 1 ? std::max(hop, gaps) : gaps));
+  expect_conditions_of_h2(form, shape, forward, backward, hop, weights);
   return form;
 }
 
@@ -242,7 +279,8 @@ std::int64_t chunks_in_flight(const PipelineShape& shape, int stage) {
   const int p = shape.stages, v = shape.chunks, m = shape.micro_batches, left = p - stage - 1;
   if (shape.schedule == PipelineSchedule::gpipe) return m;
   if (shape.schedule == PipelineSchedule::one_f_one_b) return std::min(left + 1, m);
-  if (shape.splits_backward()) return std::min(p, m);
+  if (shape.schedule == PipelineSchedule::zero_bubble_h1) return std::min(p, m);
+  if (shape.schedule == PipelineSchedule::zero_bubble_h2) return std::min(2 * p - 1, m);
   return std::min(2 * left + (v - 1) * p + 1, m * v);
 }
 

@@ -15,11 +15,17 @@ namespace ringsim {
 /// section 2.2.1), and each group of p micro-batches waits for its hops. Interleaved, p | m: m v(F+B) + (p-1)(F+B) +
 /// 2c(pv-1): the bubble of section 2.2.2, and the hops of one micro-batch alone, there and back. zero_bubble_h1 with W
 /// for weights, m >= p, W <= min(F, B), 2c <= W: m(F+B+W) + (p-1)(F+B-W) + 2c(2(p-1) - [m=p]) (Qi et al., arXiv
-/// 2401.10241, section 2.1: the bubble (p-1)(F+B-W)). The terms with c
-/// were found by evaluating the recurrence pipeline_time(), which they equal in all cases tried
+/// 2401.10241, section 2.1: the bubble (p-1)(F+B-W)). zero_bubble_h2, m >= 2p-1, W <= min(F, B): a step alone
+/// takes m(F+B+W) + (p-1) max(F+c, F+B-2W+2c), where the last stage begins (p-1)(F+c) after the first one. The terms
+/// with c and the maximum were found by evaluating the recurrence pipeline_time(), which they equal in all cases tried
 /// (tests/algorithms/training_plan_test.cpp); no proof is known.
 ClosedForm pipeline_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
                          Picoseconds weights = Picoseconds{0});
+/// A step among others, as pipeline_period() says: that of pipeline_form(), but with zero_bubble_h2 and p > 1 m(F+B+W)
+/// + max(c, (p-1)(F+B-2W+2c)), under the same conditions (Qi et al., section 2.2, table 1: the bubble (p-1)(F+B-2W));
+/// c, because a stage receives nothing for a step before it has ended the one before.
+ClosedForm pipeline_period_form(const PipelineShape& shape, Picoseconds forward, Picoseconds backward, Picoseconds hop,
+                                Picoseconds weights = Picoseconds{0});
 
 /// Equal layers on data parallel ranks without stages, with times of one layer. Requires at least two.
 struct DataLayers {
@@ -101,11 +107,12 @@ PlanVolumes plan_volumes(const PlanTraining& plan, int stage);
 /// Activations of a GPT's layer: s b h (10 + 24/t + 5as/(ht)); sequence_parallel s b h (34 + 5as/h)/t; selective
 /// recomputation without the term with s; full 2 s b h, over t with sequence_parallel (Korthikanti et al., equations 1
 /// to 6); flash has no such term. In flight: 1f1b min(p - i, m) at stage i, gpipe m, interleaved min(2(p-i-1) + (v-1)p
-/// + 1, mv) chunks, zero_bubble_h1 min(p, m) micro-batches (section 4.2.3: L(1 + (p-1)/(pv)) layers at stage 0). The
-/// last stage has 4 sbh/t' and the logits of 4 B, sbV 4/t, t' = t with sequence_parallel, else 1, of each micro-batch
-/// whose last chunk is in flight. Full recomputation: one layer whole. Context ranks: s/c in place of s, and keys and
-/// values of a whole sample with their gradients, 8 s b h / t; of a ring the blocks of all c ranks and results of as
-/// many steps, 6 s b h / t, or two buffers and a gradient, 20 s b h / (c t), if that is more.
+/// + 1, mv) chunks, zero_bubble_h1 min(p, m) micro-batches, zero_bubble_h2 min(2p-1, m) (section 4.2.3: L(1 +
+/// (p-1)/(pv)) layers at stage 0). The last stage has 4 sbh/t' and the logits of 4 B, sbV 4/t, t' = t with
+/// sequence_parallel, else 1, of each micro-batch whose last chunk is in flight. Full recomputation: one layer whole.
+/// Context ranks: s/c in place of s, and keys and values of a whole sample with their gradients, 8 s b h / t; of a ring
+/// the blocks of all c ranks and results of as many steps, 6 s b h / t, or two buffers and a gradient, 20 s b h / (c
+/// t), if that is more.
 ///
 /// Requires what plan_volumes() does, a GPT's card (biases, ffn = 4h, as many key heads as heads) without experts, all
 /// of a chunk in one bucket with optimizer_gradients, and with `full` prefetch 1, no stages, weights that are gathered

@@ -77,13 +77,39 @@ void add_pipeline(const PipelineShape& shape, std::vector<PlanCase>& cases) {
       shape.splits_backward() ? Picoseconds{400ns} : Picoseconds{1us});
 }
 
+/// The third step's end after the second one's: stages run the next step while later ones end this one.
+void add_period(const PipelineShape& shape, Picoseconds weights, std::vector<PlanCase>& cases) {
+  on_each_star(
+      [&](const OnStar& machine, const std::string& on) {
+        cases.push_back(
+            {.quantity = PlanCase::Quantity::time,
+             .plan = fmt::format("{}, steps in a row", to_string(shape.schedule)),
+             .where = fmt::format("p {}, m {}, W {}, {}", shape.stages, shape.micro_batches, format(weights), on),
+             .run = [=] {
+               PlanSpec spec = small_plan(1, shape.stages, 1, shape);
+               const Picoseconds hop = machine.path() + transfer_time(spec.activations, star_port);
+               for (auto& chunks : spec.layers) chunks.front().front().weights.front().time = weights;
+               spec.iterations = 2;
+               const Picoseconds two = simulated(spec, machine);
+               spec.iterations = 3;
+               return numbers(pipeline_period_form(shape, 3us, 3us, hop, weights), simulated(spec, machine) - two);
+             }});
+      },
+      400ns);
+}
+
 void add_pipelines(std::vector<PlanCase>& cases) {
   for (const int p : {1, 2, 3, 4, 6, 8})
     for (const int m : {1, 2, 3, 5, 8, 12})
       for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
         add_pipeline({schedule, p, 1, m}, cases);
   for (const int p : {2, 3, 4, 6})
-    for (const int m : {0, 1, 2, 5, 9}) add_pipeline({PipelineSchedule::zero_bubble_h1, p, 1, p + m}, cases);
+    for (const int m : {0, 1, 2, 5, 9}) {
+      add_pipeline({PipelineSchedule::zero_bubble_h1, p, 1, p + m}, cases);
+      add_pipeline({PipelineSchedule::zero_bubble_h2, p, 1, 2 * p - 1 + m}, cases);
+      for (const Picoseconds weights : {2us, 3us})  // 3 us: no bubble
+        add_period({PipelineSchedule::zero_bubble_h2, p, 1, 2 * p - 1 + m}, weights, cases);
+    }
   for (const int p : {2, 3, 4, 6})
     for (const int v : {2, 3, 4})
       for (const int k : {1, 2, 3}) add_pipeline({PipelineSchedule::interleaved, p, v, k * p}, cases);
@@ -282,7 +308,7 @@ void add_volumes(std::vector<PlanCase>& cases) {
                                           text(is_split), recompute)},
                  cases);
   for (const int p : {2, 4})
-    for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zero_bubble_h1"})
+    for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zero_bubble_h1", "zero_bubble_h2"})
       add_sent({.name = schedule,
                 .where = fmt::format("p {}, m 16", p),
                 .formula = "m(2v)E, m(2v-1)E of the first stage and the last",
@@ -397,7 +423,8 @@ constexpr Published published_models[] = {{"22B", 48, 6'144, 64, 1, 1, 4, 4},
 constexpr std::pair<const char*, const char*> in_flight[] = {{"gpipe", "m"},
                                                              {"1f1b", "min(p-i, m)"},
                                                              {"interleaved", "min(2(p-i-1) + (v-1)p + 1, m v)"},
-                                                             {"zero_bubble_h1", "min(p, m)"}};
+                                                             {"zero_bubble_h1", "min(p, m)"},
+                                                             {"zero_bubble_h2", "min(2p-1, m)"}};
 
 void add_memories(std::vector<PlanCase>& cases) {
   for (const Published& row : published_models)

@@ -460,7 +460,7 @@ constexpr std::array columns{
            .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.micro_batches; }); }},
     Column{.name = "schedule",
            .unit = "",
-           .meaning = "for a plan: gpipe, 1f1b, interleaved or zero_bubble_h1",
+           .meaning = "for a plan: gpipe, 1f1b, interleaved, zero_bubble_h1 or zero_bubble_h2",
            .in = In::some_rows,
            .value = [](const Result& r) { return of_plan(r, [](const auto& plan) { return plan.schedule; }); }},
     Column{.name = "shard",
