@@ -509,6 +509,10 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
   out.bytes_per_parameter = out.step.bytes_per_element = model.gradient_bytes;
   out.step.name = program.name;
   out.step.steps = program.iterations = out.warmup + canonical["steps"].get<int>();
+  if (program.iterations == 1 && program.overlaps_gather)
+    warnings.push_back(blame.where(at_parallel + "/overlap") +
+                       ": param_gather has no effect: weights are gathered during the next step, and there is only one "
+                       "step: set warmup to 1");
   expect_served(parallel, program, blame);
   out.plan = std::move(plan);
   training_detail::take_stragglers(canonical, ranks, out, blame, warnings);

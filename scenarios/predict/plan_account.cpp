@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/program/account.hpp"
 
 namespace ringsim {
 
@@ -32,7 +33,7 @@ PlanAccount::PlanAccount(const LoweredProgram& lowered, const PlanStreams& strea
     it.since = start;
     it.done.resize(n_streams);
     it.launched.resize(n_streams);
-    it.left.assign(open_iterations, lowered_.program().role(rank).n_tasks());
+    it.left.assign(open_iterations, n_ending_tasks(program, warmup, rank));
     for (std::size_t s = 0; s < n_streams; ++s) {
       const auto stream = static_cast<Stream>(s);
       const bool is_cut = stream != 0 && !streams.is_between_kernels(stream) && !streams.is_data(stream);
@@ -139,10 +140,12 @@ void PlanAccount::pass(Actor actor, SimTime now) {
 void PlanAccount::end_task(Actor actor, const StepPlace& place) {
   Of& it = actors_[static_cast<std::size_t>(actor)];
   ++it.done[static_cast<std::size_t>(place.stream)];
+  const Program& program = lowered_.program();
+  if (!ends_iteration(program, warmup_, place.stream)) return;
   ensure(place.iteration < it.iteration + open_iterations, "few iterations of a plan overlap");
   --it.left[static_cast<std::size_t>(place.iteration % open_iterations)];
   while (it.left[static_cast<std::size_t>(it.iteration % open_iterations)] == 0) {
-    it.left[static_cast<std::size_t>(it.iteration % open_iterations)] = lowered_.program().role(actor).n_tasks();
+    it.left[static_cast<std::size_t>(it.iteration % open_iterations)] = n_ending_tasks(program, warmup_, actor);
     if (it.iteration >= warmup_)
       for (Picoseconds PlanSplit::*part : parts_of_split) it.all.*part += it.split.*part;
     it.split = {};

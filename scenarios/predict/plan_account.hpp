@@ -52,7 +52,7 @@ class PlanAccount {
     std::vector<std::int64_t> done;           // [stream] tasks, over all iterations
     std::vector<std::int64_t> launched;       // [stream] calls on it that have been launched, likewise
     std::vector<std::vector<SimTime>> begun;  // [stream][task] when it was last launched
-    std::vector<int> left;                    // [iteration modulo 4] tasks that have not ended
+    std::vector<int> left;                    // [iteration modulo 4] tasks that end it and have not ended
     int iteration = 0;                        // the first that has not ended
     PlanSplit split, all;
   };

@@ -32,6 +32,18 @@ TimeSplit TimeSplit::operator/(std::int64_t n) const {
   return mean;
 }
 
+bool ends_iteration(const Program& program, int warmup, Stream stream) {
+  return warmup == 0 || !program.overlaps_next || stream == 0;
+}
+
+int n_ending_tasks(const Program& program, int warmup, Actor actor) {
+  const Program::Role& role = program.role(actor);
+  std::size_t n = 0;
+  for (std::size_t s = 0; s < role.streams.size(); ++s)
+    if (ends_iteration(program, warmup, static_cast<Stream>(s))) n += role.streams[s].size();
+  return static_cast<int>(n);
+}
+
 Accounts::Accounts(const LoweredProgram& lowered, int warmup, SimTime start)
     : lowered_(lowered),
       warmup_(warmup),
@@ -120,8 +132,9 @@ void Accounts::end_task(Of& it, const StepPlace& place, const Program::Task& tas
     if (kind == StreamKind::compute) --it.computing;
   }
   if (on_task) on_task({actor, place, it.begun[static_cast<std::size_t>(place.stream)], now});
+  if (!ends_iteration(lowered_.program(), warmup_, place.stream)) return;
   const auto at = static_cast<std::size_t>(place.iteration - it.iteration);
-  while (it.left.size() <= at) it.left.push_back(lowered_.program().role(actor).n_tasks());
+  while (it.left.size() <= at) it.left.push_back(n_ending_tasks(lowered_.program(), warmup_, actor));
   --it.left[at];
   while (!it.left.empty() && it.left.front() == 0) {
     it.left.pop_front();

@@ -35,7 +35,7 @@ struct TimeSplit {
 };
 
 /// The iterations after the warm-up, of one rank. An iteration lasts from the end of the one before it (of all its
-/// tasks at that rank) to its own end.
+/// tasks at that rank, or of those of stream 0: ends_iteration()) to its own end.
 struct RankAccount {
   TimeSplit split;  ///< of all of them together
   Picoseconds shortest{0}, longest{0};
@@ -43,6 +43,14 @@ struct RankAccount {
   SimTime end{};                        ///< of the last
   SimTime first_end{};                  ///< of the very first, warm-up or not
 };
+
+/// True if the tasks of a stream belong to the time of their own iteration. If the next iteration's stream 0 hides
+/// what other streams still do, only stream 0 has such tasks: else the last iteration, which nothing follows, would
+/// count as waiting what is hidden in all others. Without warm-up every task counts, because the first iteration has
+/// none of its kind to hide.
+bool ends_iteration(const Program& program, int warmup, Stream stream);
+/// How many tasks of an actor end an iteration.
+int n_ending_tasks(const Program& program, int warmup, Actor actor);
 
 /// A task that ran, for pictures.
 struct TaskSpan {
@@ -77,7 +85,7 @@ class Accounts {
     int computing = 0, hosting = 0;
     std::vector<Open> open;
     std::vector<SimTime> begun;  // [stream] its current task
-    Fifo<int> left;              // [iteration from `iteration` on] tasks that have not ended
+    Fifo<int> left;              // [iteration from `iteration` on] tasks that end it and have not ended
     int iteration = 0;           // the first that has not ended
     TimeSplit split;             // of the current iteration, so far
     SimTime ended{};             // when the one before it did

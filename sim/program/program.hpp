@@ -102,11 +102,6 @@ struct Program {
   /// What an actor does in one iteration.
   struct Role {
     std::vector<std::vector<Task>> streams;  ///< [stream][task]; as many streams as the program has
-    int n_tasks() const {
-      std::size_t n = 0;
-      for (const std::vector<Task>& stream : streams) n += stream.size();
-      return static_cast<int>(n);
-    }
   };
 
   /// Promises that each iteration adds to `weights` the mean of all ranks' new `gradient`s, each once. Of neighbors,
@@ -168,6 +163,9 @@ struct Program {
   std::vector<Alive> alive = {};
   std::vector<Ring> rings = {};
   int iterations = 1;
+  /// Other streams may go on with an iteration when stream 0 has begun the next one, which hides them (for the accounts
+  /// of time; what waits for what, tasks say themselves).
+  bool overlaps_next = false;
   /// If set, how long a task really takes, in place of Task::time. Pure: equal arguments, equal times.
   std::function<Picoseconds(Actor, Stream, int task, int iteration)> time = {};
 

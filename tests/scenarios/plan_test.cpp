@@ -134,6 +134,40 @@ TEST_CASE("passes for weights divide the backward pass, and shorten the bubble")
              "passes are not modeled for experts: use 1f1b");
 }
 
+// Gathers of weights hide in the forward pass of the next step, the last one's in nothing; kernels take as long in
+// every step. Without a next step there is nothing to hide them.
+TEST_CASE("what a plan's next step hides is not exposed in the last step, whatever their number") {
+  for (const char* shard : {"optimizer", "optimizer_gradients"}) {
+    CAPTURE(shard);
+    const auto plan_with = [&](int steps, int warmup, const Json& overlap) {
+      return changed(small(8), {{"/training/parallel/pipeline", 1},
+                                {"/training/parallel/shard", shard},
+                                {"/training/parallel/overlap", overlap},
+                                {"/training/parallel/bucket_size", 500'000},
+                                {"/training/steps", steps},
+                                {"/training/warmup", warmup}});
+    };
+    const Json both = Json::array({"grad_reduce", "param_gather"}), one = Json::array({"grad_reduce"});
+    const Prediction plain = predicted(plan_with(1, 1, one)), hidden = predicted(plan_with(1, 1, both));
+    const PlanSplit &apart = plain.training->plan->split, &split = hidden.training->plan->split;
+    CHECK(split.compute() == apart.compute());
+    CHECK(split.data < apart.data);
+    CHECK(hidden.training->split.compute == split.compute());
+    for (const int steps : {2, 3, 5}) {
+      const Prediction more = predicted(plan_with(steps, 1, both));
+      CHECK(more.training->step == hidden.training->step);
+      CHECK(more.training->plan->split == split);
+    }
+    const Scenario alone = ScenarioFile::parse(plan_with(1, 0, both).dump(), "s.json").point(0);
+    CHECK(alone.warnings == std::vector<std::string>{
+                                "s.json: /training/parallel/overlap: param_gather has no effect: weights are gathered "
+                                "during the next step, and there is only one step: set warmup to 1"});
+    CHECK(predicted(plan_with(1, 0, both)).training->step == predicted(plan_with(1, 0, one)).training->step);
+    CHECK(ScenarioFile::parse(plan_with(1, 0, one).dump(), "s.json").point(0).warnings.empty());
+    CHECK(ScenarioFile::parse(plan_with(1, 1, both).dump(), "s.json").point(0).warnings.empty());
+  }
+}
+
 // With 8 micro-batches on 4 stages, all of which are in flight in the 7 = 2p - 1 that H2 keeps. Without updates and
 // with products that take equally long in all passes, F + B - 2 W is what attention, its core and norms add.
 TEST_CASE("zero_bubble_h2 has a shorter bubble than h1, which more activations pay for") {
