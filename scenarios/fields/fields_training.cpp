@@ -63,7 +63,11 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
     case Regime::Kind::single:
       return {};
     case Regime::Kind::data_parallel:
-      return {rank("The rank of the master GPU. Default: 0."),
+      algorithm.doc =
+          "How the master broadcasts the model and adds up the gradients. Default: direct, all copies at the same time "
+          "from or to the master. PyTorch with NCCL does both in rings, which chain with many segments is close to.";
+      algorithm.examples = {R"({"name": "chain", "segments": 64})"};
+      return {std::move(algorithm), rank("The rank of the master GPU. Default: 0."),
               duration("loss", "The time that the master needs to compute the loss of the whole batch.", R"("1 ms")",
                        "0 us", &TrainingSpec::loss)};
     case Regime::Kind::parameter_server:

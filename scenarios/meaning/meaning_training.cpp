@@ -214,7 +214,8 @@ void speed_up(Picoseconds& kernel, double speed) {
 }
 
 /// The settings of the regimes with a server or a master.
-void take_master(const Canonical& canonical, std::int64_t ranks, double speed, TrainingSpec& out, const Blame& blame) {
+void take_master(const Canonical& canonical, std::int64_t ranks, double speed, TrainingSpec& out, const Blame& blame,
+                 std::vector<std::string>& warnings) {
   const Canonical &regime = canonical["regime"], &workload = canonical["workload"];
   const std::string at = "/training/regime";
   if (out.servers > 0 && regime.contains("master"))
@@ -233,6 +234,12 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
                  "the master sends samples and collects outputs, so their sizes are required");
   out.sample = Bytes{workload["sample_bytes"].get<std::int64_t>()};
   out.output = Bytes{workload["output_bytes"].get<std::int64_t>()};
+  // torch/csrc/cuda/comm.cpp, broadcast_out(), and torch/nn/parallel/comm.py, reduce_add(): NCCL, if it is there.
+  if (ranks > 2 && !regime.contains("algorithm"))
+    warnings.push_back(blame.where(at) +
+                       ": the master copies the model to each GPU, and adds up the gradients, by itself; PyTorch with "
+                       "NCCL does so in rings, which is faster with more than 2 GPUs: for that add \"algorithm\": "
+                       "{\"name\": \"chain\", \"segments\": 64}, or \"direct\" to keep the copies");
 }
 
 /// The settings of model_parallel.
@@ -457,7 +464,7 @@ TrainingSpec training_of(const Canonical& canonical, std::size_t gpus, double sp
   if (kind == Regime::Kind::ddp) take_buckets(canonical["regime"], out, blame);
   speed_up(out.step.hook, speed);
   if (kind == Regime::Kind::data_parallel || kind == Regime::Kind::parameter_server)
-    take_master(canonical, ranks, speed, out, blame);
+    take_master(canonical, ranks, speed, out, blame, warnings);
   if (kind == Regime::Kind::model_parallel) take_pipeline(canonical, ranks, out, blame);
   if (canonical["host"].contains("order") && kind != Regime::Kind::data_parallel)
     blame.fail("/training/host/order", "expected order only with the regime data_parallel, found another regime",
@@ -509,7 +516,7 @@ Canonical gradients_of(const Canonical& canonical, const TrainingSpec& training)
       break;
     case Regime::Kind::data_parallel:
       collective["op"] = "reduce";
-      collective["algorithm"] = {{"name", "direct"}};
+      collective["algorithm"] = regime.value("algorithm", Canonical{{"name", "direct"}});
       break;
     case Regime::Kind::gossip:
       collective["op"] = "send_recv";

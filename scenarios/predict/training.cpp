@@ -114,8 +114,12 @@ bool exchanges(const Scenario& scenario) { return scenario.main().request.ranks 
 
 PlacedCollective exchange_of(const TrainingSpec& spec, const PlacedCollective& placed, CollectiveOp op, Bytes bytes) {
   PlacedCollective one = placed;
-  one.job.algorithm = find_algorithm("direct");
-  one.job.arguments = {};
+  // Of data_parallel the scenario may say how the model and the gradients move.
+  if (spec.regime->kind != Regime::Kind::data_parallel ||
+      (op != CollectiveOp::broadcast && op != CollectiveOp::reduce)) {
+    one.job.algorithm = find_algorithm("direct");
+    one.job.arguments = {};
+  }
   one.job.request.op = op;
   one.job.request.bytes = bytes;
   one.job.request.root = spec.master;

@@ -551,6 +551,32 @@ TEST_CASE("an optimizer whose update takes no time is a warning, unless the file
   CHECK(warnings_of(step, R"("adam")").empty());
 }
 
+// p = 4 x 25,000,000 B on ports of 12.5 GB/s: 8 ms. Copies to three GPUs take 24 ms and a path of 2 us; 50 segments in
+// a chain of four take 50 + 4 - 2 steps, each a segment's 160 us and a path.
+TEST_CASE("DataParallel can broadcast and reduce in a chain, as PyTorch with NCCL does in rings") {
+  const auto step_with = [](int ranks, const std::string& algorithm) {
+    return star_scenario(ranks, fmt::format(R"({{"workload": {{"layers": [{{"name": "all", "parameters": 25000000,
+                                     "forward": "8 ms", "backward": "16 ms"}}], "batch": 1, "sample_bytes": "1 B",
+                                     "output_bytes": "1 B"}}, "regime": {{"name": "data_parallel"{}}}}})",
+                                            algorithm));
+  };
+  const Result copies = result_of(step_with(4, R"(, "algorithm": "direct")")),
+               chain = result_of(step_with(4, R"(, "algorithm": {"name": "chain", "segments": 50})"));
+  CHECK(copies.form.has_value());
+  CHECK_FALSE(chain.form.has_value());
+  CHECK(result_of(step_with(4, "")).prediction.time == copies.prediction.time);
+  const Picoseconds by_chain = 52 * 162us, by_copies = 24ms + 2us;
+  const Picoseconds gained = copies.prediction.time - chain.prediction.time;
+  CHECK(std::abs((gained - 2 * (by_copies - by_chain)).count()) < 1'000);  // shares of a port are rounded
+  const auto warnings = [&](int ranks, const std::string& algorithm) {
+    return ScenarioFile::parse(step_with(ranks, algorithm), "t.json").point(0).warnings.size();
+  };
+  CHECK(warnings(4, "") == 1);
+  CHECK(warnings(4, R"(, "algorithm": "direct")") == 0);
+  CHECK(warnings(2, "") == 0);
+  CHECK(complaint_of(step_with(4, R"(, "algorithm": "ring")")).find("reduce") != std::string::npos);
+}
+
 // Two channels share a port: two messages of half the size take as long as one. 400,000 B divide by 2 channels of 4.
 TEST_CASE("every regime runs over several channels, and takes as long") {
   for (const char* regime :

@@ -165,9 +165,10 @@ TEST_CASE("only a training step that all ranks have in common has a picture") {
 }
 
 TEST_CASE("a step's picture breaks its legend and notes into lines that end within it") {
-  const std::string svg = picture_of(
-      source_dir() + "/scenarios/examples/training/data-parallel.json",
-      {"--set", "topology.ranks=4", "--set", R"(training.regime={"name": "data_parallel", "loss": "1 ms"})"});
+  const std::string svg =
+      picture_of(source_dir() + "/scenarios/examples/training/data-parallel.json",
+                 {"--set", "topology.ranks=4", "--set",
+                  R"(training.regime={"name": "data_parallel", "algorithm": "direct", "loss": "1 ms"})"});
   pugi::xml_document document;
   REQUIRE(document.load_string(svg.c_str()));
   const double width = document.child("svg").attribute("width").as_double();

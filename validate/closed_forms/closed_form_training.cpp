@@ -280,6 +280,7 @@ class TrainingForm {
   }
 
   std::optional<ClosedForm> data_parallel() {
+    if (placed_.job.algorithm->name != "direct") return std::nullopt;  // the form is that of copies
     const std::int64_t samples = spec_.batch * placed_.job.request.ranks;
     std::vector<Times> calls;
     Times all;

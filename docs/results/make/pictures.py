@@ -39,7 +39,7 @@ pictures = {
                            "--title", "A step of Llama 3 8B, 16 sequences, on 8 to 64 H100, by the bandwidth of a NIC", "-o"],
     "fsdp-or-tp-pp.svg": ["plan", scenarios / "questions/35-fsdp-or-tp-pp.json", "--within", "50%", "--picture"],
     "regime-single.svg": step("buckets.json", 1, '"single"'),
-    "regime-data_parallel.svg": step("data-parallel.json", 4, '{"name": "data_parallel", "loss": "1 ms"}'),
+    "regime-data_parallel.svg": step("data-parallel.json", 4, '{"name": "data_parallel", "algorithm": "direct", "loss": "1 ms"}'),
     "regime-parameter_server.svg": step("parameter-server.json", 4, '{"name": "parameter_server", "servers": 1}'),
     "regime-ddp.svg": step("buckets.json", 4, '{"name": "ddp", "algorithm": "ring", "buckets": {"size": "12.8 MB", "first": "12.8 MB"}}'),
     "regime-local_sgd.svg": step("local-sgd.json", 4, '{"name": "local_sgd", "algorithm": "ring", "every": 4}'),
