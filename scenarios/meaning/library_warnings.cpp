@@ -285,14 +285,9 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
 
 /// Links that are down or slower from the start on: the library of a job that begins then may not use them.
 void warn_of_faults(const Canonical& faults, const char* library, const Blame& blame, Scenario& scenario) {
-  // A library sees the links within nodes ("node0.gpu0 -> node0.nvswitch0"), not those of the fabric.
-  const auto slows_node = [](const std::string& link) {
-    const auto node = [](std::string_view device) { return device.substr(0, device.find('.')); };
-    const std::string_view arrow = " -> ";
-    const std::size_t at = link.find(arrow);
-    if (at == std::string::npos) return link.find('.') != std::string::npos;  // all links of a device
-    return link.find('.') < at && node(link) == node(std::string_view(link).substr(at + arrow.size()));
-  };
+  // A library sees the links of devices ("node0.gpu0 -> node0.nvswitch0", "node0.nic1 -> leaf0"), not those between
+  // switches.
+  const auto slows_node = [](const std::string& link) { return link.find('.') != std::string::npos; };
   const bool goes_down = std::any_of(faults.begin(), faults.end(), [](const Canonical& fault) {
     return fault.value("state", "") == "down" && fault.value("at", std::int64_t{0}) == 0;
   });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -62,9 +63,12 @@ std::string fault_of(const Topology& topology, ResourceId resource, const Distur
     const std::string since =
         change.at == SimTime{} ? "" : fmt::format(" at {} us", microseconds(change.at.time_since_epoch()));
     const Bandwidth nominal = topology.resource(resource).bandwidth;
+    const auto own = [&](Bandwidth rate) {
+      return format(Bandwidth{std::llround(static_cast<double>(rate.bytes_per_second) / change.reached)});
+    };
     text = change.to == LinkChange::To::down
                ? fmt::format("a fault takes it down{}", since)
-               : fmt::format("a fault cuts it from {} to {}{}", format(nominal), format(change.of(nominal)), since);
+               : fmt::format("a fault cuts it from {} to {}{}", own(nominal), own(change.of(nominal)), since);
   }
   return text;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -39,6 +40,7 @@ void add_shares(const LinkChange& change, const Topology& topology, const Topolo
     const double reached = static_cast<double>(topology.link(link).bandwidth.bytes_per_second) /
                            static_cast<double>(as_built.link(link).bandwidth.bytes_per_second);
     const double rate = std::round(static_cast<double>(change.bandwidth.bytes_per_second) * reached);
+    one.reached = reached;
     one.bandwidth = {std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
     changes.push_back(std::move(one));
   }
@@ -83,6 +85,22 @@ std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scen
   if (sets_rates && !calls_of(scenario).empty()) as_built = topology_without_kernels(scenario);
   return blaming(scenario, "/faults",
                  [&] { return changes_in(topology, as_built ? &*as_built : nullptr, scenario.faults); });
+}
+
+Topology topology_at_start(const Topology& topology, const Scenario& scenario) {
+  std::map<std::uint32_t, Bandwidth> left;  // [resource] the last change counts
+  for (const LinkChange& change : faults_of(topology, scenario)) {
+    if (change.at > SimTime{}) continue;
+    for (const LinkId link : change.links) {
+      const ResourceId resource = topology.link(link).resource;
+      left[resource.value] =
+          change.to == LinkChange::To::down ? Bandwidth{1} : change.of(topology.resource(resource).bandwidth);
+    }
+  }
+  if (left.empty()) return topology;
+  return topology.with_links([&](Link& link) {
+    if (const auto found = left.find(link.resource.value); found != left.end()) link.bandwidth = found->second;
+  });
 }
 
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,

@@ -133,7 +133,7 @@ PlacedCollective placed_on(std::vector<NodeId> ranks, const Seen& seen, const Sc
   PlacedCollective placed{
       .job = std::move(job), .ranks = std::move(ranks), .helpers = {}, .ring = {}, .exchanges = {}, .exchange = {}};
   return blaming(scenario, placed.job.pointer, [&] {
-    if (placed.job.best_ring) placed.ring = put_in_best_ring(topology, scenario.transport, placed.ranks);
+    if (placed.job.best_ring) placed.ring = put_in_best_ring(seen.links, scenario.transport, placed.ranks);
     if (placed.job.channel_rings)
       placed.ring = take_channel_rings(seen.links, scenario, by, placed.ranks, placed.job.request, stop);
     if (placed.job.uses_fabric()) {
@@ -451,6 +451,7 @@ Topology rated(const Topology& topology, const Scenario& scenario, const std::ve
 std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenario, const Topology& topology,
                                                           const std::atomic<bool>* stop) {
   std::vector<std::vector<PlacedCollective>> placed;
+  std::optional<Topology> at_start;     // with its faults
   std::optional<Topology> as_searched;  // by the library of the job
   LibraryCall::Shares searched;
   // Helpers that are neither switches nor on CPUs take the extra ports in order.
@@ -469,7 +470,9 @@ std::vector<std::vector<PlacedCollective>> collectives_of(const Scenario& scenar
       as_searched = topology_at(scenario, library->searched);
       searched = library->searched;
     }
-    const Seen seen{topology, by_library ? *as_searched : topology};
+    const bool orders_by_links = library == nullptr && (job.best_ring || job.channel_rings) && !scenario.faults.empty();
+    if (orders_by_links && !at_start) at_start = topology_at_start(topology, scenario);
+    const Seen seen{topology, by_library ? *as_searched : orders_by_links ? *at_start : topology};
     placed.push_back(placed_job(seen, scenario, j, stop));
     if (placed.back().front().uses_fabric()) continue;
     if (job.servers_on_cpu) {

@@ -79,6 +79,9 @@ void fit_channels(CollectiveRequest& request);
 std::string ring_order_of(const Scenario& scenario);
 /// What faults do to links, by time in the scenario's order.
 std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario);
+/// The topology as faults leave it at the start of the run, for a search of rings: a link that is down has 1 B/s, so
+/// that no ring takes it if there is another.
+Topology topology_at_start(const Topology& topology, const Scenario& scenario);
 /// Faults, delays and background messages. `actors`: [job][rank]; `lanes`: [job], all of an actor if it is empty.
 Disturbance disturbance_of(const Topology& topology, const Scenario& scenario,
                            const std::vector<std::vector<Actor>>& actors, const std::vector<Disturbance::Lanes>& lanes);

@@ -41,6 +41,7 @@ struct LinkChange {
   std::vector<LinkId> links;
   std::int64_t millionths = 1'000'000;
   Bandwidth bandwidth;
+  double reached = 1;  ///< the part of the links' own rates that the topology and `bandwidth` have, for texts
 
   /// What a link of that nominal bandwidth has then; nominal if it is down (nothing uses it).
   Bandwidth of(Bandwidth nominal) const;

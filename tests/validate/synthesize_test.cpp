@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -114,6 +115,38 @@ TEST_CASE("trees do without a link, or a NIC, that is down, on ways that message
     CHECK(result.trees.down->plan.crowding == doctest::Approx(1));
     CHECK(over_target(result) <= 1.03);  // 1.02 both; less with larger messages
   }
+}
+
+// A 4 x 4 torus of 12.5 GB/s whose link between 5 and 6 has a fifth of that: a ring around it takes 30 steps of 4 MiB.
+TEST_CASE("rings are searched for on the machine as its faults leave it, by best_ring and for channels") {
+  const std::string torus =
+      R"({"kind": "torus", "dimensions": [4, 4], "link": {"bandwidth": "100 Gb/s", "latency": "1 us"}})";
+  const std::string slow =
+      R"(, "faults": [{"link": "gpu5 -> gpu6", "bandwidth": "20%"}, {"link": "gpu6 -> gpu5", "bandwidth": "20%"}])";
+  Scenario ring = scenario_of(torus, "all_reduce", "64 MiB", slow);
+  ring.jobs.front().best_ring = true;
+  CHECK(predict(ring).time == 30 * (transfer_time(4_MiB, 100_Gbps) + 1us));
+  // A later fault, and one that ends at once, are not seen by a search at the start.
+  ring.faults.front().change.at = ring.faults.back().change.at = SimTime{1us};
+  CHECK(ring_order_of(ring).find("narrowest hop 12.5 GB/s") != std::string::npos);
+
+  const auto named = [](const Synthesis& result, const std::string& name) {
+    return std::find_if(result.catalog.begin(), result.catalog.end(),
+                        [&](const auto& each) { return each.name == name; });
+  };
+  const Synthesis around = made(scenario_of(torus, "all_reduce", "64 MiB", slow));
+  const auto two = named(around, "ring rings=2, order best_ring");
+  REQUIRE(two != around.catalog.end());
+  CHECK(two == around.catalog.begin());
+  // DGX-1V without the link 2 - 6: five rings of single NVLinks are left of six, on none of them this link.
+  const std::string box = R"({"kind": "cluster", "node": "dgx-1v", "nodes": 1})";
+  const Synthesis broken = made(scenario_of(
+      box, "all_gather", "64 MiB",
+      R"(, "faults": [{"link": "node0.gpu2 -> node0.gpu6", "state": "down"}, {"link": "node0.gpu6 -> node0.gpu2", "state": "down"}])"));
+  const auto five = named(broken, "ring, order channel_rings, 5 channels");
+  REQUIRE(five != broken.catalog.end());
+  const Synthesis whole = made(scenario_of(box, "all_gather", "64 MiB"));
+  CHECK(named(whole, "ring, order channel_rings, 6 channels") != whole.catalog.end());
 }
 
 TEST_CASE(

@@ -15,6 +15,7 @@
 
 #include "algorithms/formats/json_schedule.hpp"
 #include "algorithms/formats/msccl_export.hpp"
+#include "scenarios/decoder/files.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
@@ -106,7 +107,14 @@ class StageTimes {
 
 std::string written_as(SynthesizedFormat format, const Scenario& scenario, const StoredSchedule& stored) {
   if (format == SynthesizedFormat::mscclpp) return mscclpp_of(scenario, stored);
-  return format == SynthesizedFormat::msccl ? export_msccl(stored) : export_json(stored);
+  if (format == SynthesizedFormat::msccl) return export_msccl(stored);
+  std::string text = export_json(stored);
+  if (text.size() > scenarios::most_bytes)
+    throw InputError("",
+                     fmt::format("expected a schedule of at most {} MiB, which ringsim reads, found one of {} MiB",
+                                 scenarios::most_bytes >> 20, text.size() >> 20),
+                     "reduce the number of steps with fewer slices: --slices 64");
+  return text;
 }
 
 std::string trees_in_words(const DirectedTrees& trees, const std::string& what) {

@@ -11,6 +11,7 @@
 #include "scenarios/predict/predict.hpp"
 #include "sim/base/error.hpp"
 #include "topologies/search/channel_rings.hpp"
+#include "topologies/search/ring_order.hpp"
 #include "validate/analysis/greedy.hpp"
 #include "validate/analysis/message_ways.hpp"
 #include "validate/analysis/turned.hpp"
@@ -252,6 +253,7 @@ class SynthesisRun {
       if (std::any_of(all.begin(), all.end(), [](const Parameter& each) { return each.name == "segments"; }))
         for (const int segments : {16, 128}) try_set(algorithm, segments);
     }
+    try_best_ring();
     try_channel_rings();
     std::stable_sort(out_.catalog.begin(), out_.catalog.end(),
                      [](const TimedAlgorithm& a, const TimedAlgorithm& b) { return a.time < b.time; });
@@ -264,29 +266,48 @@ class SynthesisRun {
     if (segments) job.arguments.numbers["segments"] = *segments;
     try_one(changed);
   }
-  /// As NCCL runs it: a ring of its own for each channel.
-  void try_channel_rings() {
+  /// A scenario with the ring of the catalog; nothing if that is no ring of all ranks.
+  std::optional<Scenario> with_ring() const {
     const Algorithm* ring = find_algorithm("ring");
-    if (!ring->supports(request_.op) || has_root(request_.op)) return;
-    say("timing rings on channels");
+    if (!ring->supports(request_.op) || has_root(request_.op)) return std::nullopt;
     Scenario changed = scenario_;
     Job& job = changed.jobs.front();
     job.algorithm = ring;
     job.arguments = {};
-    job.best_ring = false;
+    job.best_ring = job.channel_rings = false;
+    return changed;
+  }
+  /// Around slow links, in one direction and in both.
+  void try_best_ring() {
+    std::optional<Scenario> changed = with_ring();
+    if (!changed || setup_.collectives.front().ranks.size() > most_in_best_ring) return;
+    Job& job = changed->jobs.front();
+    job.best_ring = true;
+    for (const int rings : {1, 2}) {
+      job.arguments.numbers["rings"] = rings;
+      try {
+        try_one(*changed, ", order best_ring");
+      } catch (const InputError&) {
+        return;  // no candidate: no ring joins the ranks
+      }
+    }
+  }
+  /// As NCCL runs it: a ring of its own for each channel.
+  void try_channel_rings() {
+    std::optional<Scenario> with = with_ring();
+    if (!with) return;
+    say("timing rings on channels");
+    Scenario& changed = *with;
+    Job& job = changed.jobs.front();
     job.channel_rings = true;
     try {
-      const ChannelRings rings =
-          channel_rings(machine_.topology(), setup_.collectives.front().ranks, scenario_.transport, options_.stop);
+      const ChannelRings rings = channel_rings(topology_at_start(machine_.topology(), scenario_),
+                                               setup_.collectives.front().ranks, scenario_.transport, options_.stop);
       job.request.channels = static_cast<int>(rings.orders.size());
     } catch (const InputError&) {
       return;  // no candidate: no ring joins the ranks
     }
-    // As for collective.order: rings are searched for as if no link was down, unlike trees.
-    const bool any_down = std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
-                                      [](const FaultSpec& fault) { return fault.change.to == LinkChange::To::down; });
-    try_one(changed, fmt::format(", order channel_rings, {} channels{}", job.request.channels,
-                                 any_down ? " (rings of the machine without faults)" : ""));
+    try_one(changed, fmt::format(", order channel_rings, {} channels", job.request.channels));
   }
   void try_one(const Scenario& scenario, const std::string& more = "") {
     breathe();
