@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "tests/support/machines.hpp"
 #include "tests/support/names.hpp"
 #include "topologies/catalog.hpp"
+#include "topologies/formats/nccl_rules.hpp"
 #include "topologies/formats/nccl_xml_export.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
 #include "topologies/machines/device_words.hpp"
@@ -103,6 +106,24 @@ TEST_CASE("gdr=\"0\" of a GPU or a NIC denies GPUDirect to the pairs that it is 
   CHECK(without_gpudirect(imported(to_nccl_xml(made))) == "gdr=0 on 8 of 8 NICs");
 }
 
+// NCCL's file has the number of NVLinks and the GPU's generation, not their rates.
+TEST_CASE("NVLinks come back from NCCL's file with the rates that copies reach, as the machine has them") {
+  for (const char* preset : {"dgx-1p", "dgx-2", "polaris", "dgx-a100", "hgx-h100", "hgx-b200"}) {
+    CAPTURE(preset);
+    const Machine machine = node_preset(preset), back = imported(to_nccl_xml(machine));
+    const auto rates = [](const Machine& of) {
+      std::multiset<std::int64_t> all;
+      for (const Machine::Cable& cable : of.cables)
+        if (cable.link.kind == LinkKind::nvlink) all.insert(cable.link.bandwidth.bytes_per_second);
+      return all;
+    };
+    CHECK(!rates(machine).empty());
+    CHECK(rates(machine) == rates(back));
+  }
+  CHECK(nccl::nvlink_type(86).empty());  // no copies of theirs are published: NCCL's number
+  CHECK(nccl::nvlink_type(107).empty());
+}
+
 TEST_CASE("a GPU or NIC that does not say gdr has GPUDirect: NCCL asks the driver") {
   const std::string silent = all_replaced(content("pairs.xml"), " gdr=\"1\"", "");
   const Machine machine = imported(silent);
@@ -127,8 +148,8 @@ TEST_CASE("functions of one PCI device share the link of its slot") {
   CHECK(text(cables_of(m)) ==
         text({"pcie0 - cpu0: pcie 48 GB/s", "gpu0 - pcie0: pcie 48 GB/s", "nic0 - slot0: pcie 24 GB/s",
               "nic1 - slot0: pcie 24 GB/s", "pcie1 - cpu0: pcie 48 GB/s", "gpu1 - pcie1: pcie 48 GB/s",
-              "slot0 - pcie0: pcie 24 GB/s", "gpu0 - nvswitch0: nvlink 370.8 GB/s x18",
-              "gpu1 - nvswitch0: nvlink 370.8 GB/s x18", "mem0 - cpu0: memory 230.4 GB/s"}));
+              "slot0 - pcie0: pcie 24 GB/s", "gpu0 - nvswitch0: nvlink 376.02 GB/s x18",
+              "gpu1 - nvswitch0: nvlink 376.02 GB/s x18", "mem0 - cpu0: memory 230.4 GB/s"}));
   CHECK(m.cables[6].link.latency == Picoseconds{0});  // counted with the functions' own
   // Two rings of 12 GB/s, not of 24: what the search of NCCL finds below one link of 24.
   const nccl::TunerMachine seen = nccl::tuner_machine(m, 2, 2, 200_Gbps, nccl::Release::v2_30_7);
@@ -195,8 +216,8 @@ TEST_CASE("the two levels of a Broadcom switch are one switch, as they forward b
   const Machine m = imported(xml);
   CHECK(text(cables_of(m)) ==
         text({"pcie0 - cpu0: pcie 24 GB/s", "gpu0 - pcie0: pcie 24 GB/s", "gpu1 - pcie0: pcie 24 GB/s",
-              "nic0 - pcie0: pcie 24 GB/s", "gpu0 - nvswitch0: nvlink 240 GB/s x12",
-              "gpu1 - nvswitch0: nvlink 240 GB/s x12", "mem0 - cpu0: memory 153.6 GB/s"}));
+              "nic0 - pcie0: pcie 24 GB/s", "gpu0 - nvswitch0: nvlink 275.85 GB/s x12",
+              "gpu1 - nvswitch0: nvlink 275.85 GB/s x12", "mem0 - cpu0: memory 153.6 GB/s"}));
   CHECK(to_nccl_xml(imported(to_nccl_xml(m))) == to_nccl_xml(m));
   const auto switches = [](const std::string& file) {
     int n = 0;

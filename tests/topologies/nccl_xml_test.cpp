@@ -80,8 +80,8 @@ TEST_CASE("a full dump: devices by their number, links by NCCL's rules") {
   CHECK(text(cables_of(m)) ==
         text({"pcie0 - cpu0: pcie 12 GB/s", "gpu1 - pcie0: pcie 12 GB/s", "gpu0 - pcie0: pcie 12 GB/s",
               "nic0 - pcie0: pcie 6 GB/s", "pcie1 - cpu1: pcie 12 GB/s", "gpu2 - pcie1: pcie 12 GB/s",
-              "nic1 - pcie1: pcie 24 GB/s", "gpu2 - cpu1: c2c 345 GB/s x8", "gpu0 - gpu1: nvlink 40 GB/s x2",
-              "gpu1 - gpu2: nvlink 20 GB/s", "cpu0 - cpu1: socket 10 GB/s", "mem0 - cpu0: memory 95976 MB/s",
+              "nic1 - pcie1: pcie 24 GB/s", "gpu2 - cpu1: c2c 345 GB/s x8", "gpu0 - gpu1: nvlink 47.9 GB/s x2",
+              "gpu1 - gpu2: nvlink 23.95 GB/s", "cpu0 - cpu1: socket 10 GB/s", "mem0 - cpu0: memory 95976 MB/s",
               "mem1 - cpu1: memory 95976 MB/s"}));
   CHECK(device(m, "nic0").port->bandwidth == 200_Gbps);  // two ports of 100 Gb/s
   CHECK(device(m, "nic0").port->latency == 500ns);       // assumed: the file says 0
@@ -160,8 +160,8 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
               "traps.xml:15: count \"none\" is not a number of links; ignored"});
   CHECK(text(cables_of(m)) ==
         text({"pcie0 - cpu0: pcie 48 GB/s", "gpu0 - pcie0: pcie 48 GB/s", "gpu1 - pcie0: pcie 12 GB/s",
-              "nic0 - pcie0: pcie 6 GB/s", "nic1 - cpu0: pcie 5 TB/s", "gpu0 - nvswitch0: nvlink 370.8 GB/s x18",
-              "gpu1 - nvswitch0: nvlink 370.8 GB/s x18", "mem0 - cpu0: memory 230.4 GB/s"}));
+              "nic0 - pcie0: pcie 6 GB/s", "nic1 - cpu0: pcie 5 TB/s", "gpu0 - nvswitch0: nvlink 376.02 GB/s x18",
+              "gpu1 - nvswitch0: nvlink 376.02 GB/s x18", "mem0 - cpu0: memory 230.4 GB/s"}));
   CHECK(m.cables[5].link.latency == 300ns);  // half of a direct NVLink's: two of them join a pair
 }
 
@@ -265,7 +265,7 @@ TEST_CASE("a bus id twice is a warning, and both devices are kept; a target that
       "target=\"0000:01:00.0\" count=\"1\" tclass=\"0x03\"/></gpu></pci>";
   const Machine joined =
       import_nccl_xml(small(nic + peer, "<nvlink target=\"2\" count=\"1\" tclass=\"0x03\"/>"), "t.xml");
-  CHECK(cables_of(joined)[3] == "gpu0 - gpu1: nvlink 20 GB/s");
+  CHECK(cables_of(joined)[3] == "gpu0 - gpu1: nvlink 23.95 GB/s");
 }
 
 TEST_CASE("documents that would exhaust memory or the stack are refused") {

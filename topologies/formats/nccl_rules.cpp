@@ -112,6 +112,13 @@ Bandwidth nvlink_bandwidth(int sm) {
   return megabytes(18'000);
 }
 
+std::string_view nvlink_type(int sm) {
+  if (sm >= 100) return sm == 107 ? "" : "nvlink5";
+  if (sm >= 90) return "nvlink4";
+  if (sm >= 80) return sm == 80 ? "nvlink3" : "";
+  return sm >= 70 ? "nvlink2" : "nvlink1";
+}
+
 int most_nvlinks_of(int sm) {
   if (sm == 107) return 36;
   if (sm >= 90) return 18;

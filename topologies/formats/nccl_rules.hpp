@@ -41,6 +41,9 @@ PcieLink nearest_pcie(Bandwidth bandwidth);
 /// whose sources were not at hand: its topology gives a GPU 1368 GB/s, twice 684 if it is split in two, over 36
 /// links.
 Bandwidth nvlink_bandwidth(int sm);
+/// The type of link_types.json that a GPU of that capability has, whose rate is what copies reach, 23 GB/s of an A100
+/// where NCCL takes 20; empty: no measured copies are known.
+std::string_view nvlink_type(int sm);
 /// How many NVLinks a GPU of that capability has at most: P100 4, V100 6, A100 12, H100 and B200 18 (NVIDIA's data
 /// sheets and architecture white papers; NCCL's own limits, src/graph/xml.cc, ncclTopoGetXmlFromGpu), Rubin 36
 /// (stas00/ml-engineering network/README.md: NVLink 6, 36 links of 50 GB/s).

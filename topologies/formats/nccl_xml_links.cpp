@@ -247,11 +247,17 @@ class LinkReader {
     has_links_ = true;
   }
 
+  /// What copies reach, as on machines from machine files: the costs of NCCL's kernels are shares of that, and NCCL's
+  /// own numbers, by which it searches, are lower for V100 and A100. Where no copies are known, these numbers.
   LinkSpec nvlink(const Found& gpu, const XmlElement& at) const {
     const int sm = sm_of_gpu(gpu).value_or(80);
+    const std::string place = fmt::format("{}: sm {}; ", import_.place(at), sm);
+    if (const std::string_view type = nvlink_type(sm); !type.empty()) {
+      const LinkSpec& known = library_link(std::string(type));
+      return link(LinkKind::nvlink, known.bandwidth, place + std::string(type) + " of link_types.json");
+    }
     return link(LinkKind::nvlink, nvlink_bandwidth(sm),
-                fmt::format("{}: sm {}; NVIDIA/nccl 5067397c2676 src/graph/topo.h: NVLink of that capability",
-                            import_.place(at), sm));
+                place + "NVIDIA/nccl 5067397c2676 src/graph/topo.h: NVLink of that capability");
   }
 
   LinkSpec xgmi(const Found& gpu, const XmlElement& at) const {

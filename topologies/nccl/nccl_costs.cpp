@@ -258,7 +258,9 @@ LibraryCosts library_costs(const LibraryPlan& plan, const TunerMachine& machine,
   if (nvls_tree) add_nvls_tree(out, plan, machine, work, costs);
   out.copy = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.copy[p]);
   out.reduce = gigabytes_a_second(only_pcie ? costs.pcie_copy[p] : own.reduce[p]);
-  if (only_pcie && plan.protocol == TunerProtocol::simple) out.pcie = simple_over_pcie(work.op, machine, costs);
+  // Between nodes the ring passes through host memory in each of them.
+  if (!machine.nvlink && machine.gpus > 1 && plan.protocol == TunerProtocol::simple)
+    out.pcie = simple_over_pcie(work.op, machine, costs);
   return out;
 }
 
