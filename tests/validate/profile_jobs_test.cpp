@@ -285,6 +285,22 @@ TEST_CASE("an all-gather of eight B200: predicted 18.6 us, measured 22.0, LL as 
   CHECK(calls.because == "not matched");
 }
 
+// As in a Chakra trace of a program that has not run: 0 ms would be faster than any machine.
+TEST_CASE("of calls without durations nothing is said, and no time is lost in them") {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (std::uint32_t rank = 0; rank < 8; ++rank)
+    files.emplace_back(fmt::format("rank{}.json", rank),
+                       made_trace(rank, 8, {{.duration = 0, .elements = 1 << 20, .blocks = 0}}));
+  const JobComparison comparison = compare_job(read_texts(files), dgx, "dgx", {});
+  REQUIRE(comparison.rows.size() == 1);
+  const ComparedCalls& calls = comparison.rows[0];
+  CHECK(calls.predicted_ns.has_value());
+  CHECK(calls.row.has_no_durations);
+  CHECK(calls.verdicts == std::vector<Verdict>{Verdict::cannot_say});
+  CHECK(calls.because == "no durations");
+  CHECK(calls.lost_ns == 0);
+}
+
 TEST_CASE("without a group, beyond the scenario, or without members there is no prediction, with the reason") {
   const auto because = [](const Profile& profile, const std::string& scenario) {
     const JobComparison comparison = compare_job(profile, scenario, "s", {});

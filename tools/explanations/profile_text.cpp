@@ -88,7 +88,9 @@ std::string waiting_text(const Row& row) {
 
 std::string transfer_text(const Row& row) {
   if (row.split == 0)
-    return profiles::ends_together(row.op) ? "<= " + ms_text(static_cast<double>(row.shortest_ns)) : "";
+    return profiles::ends_together(row.op) && !row.has_no_durations
+               ? "<= " + ms_text(static_cast<double>(row.shortest_ns))
+               : "";
   return (row.is_partial || row.is_by_shortest ? "<= " : "") + ms_text(row.transfer_ns);
 }
 

@@ -247,8 +247,8 @@ std::optional<OtherMachine> other_hosts(const Account& account, const Predictor&
 
 /// `ranks`: that have a file.
 void sum_up_lost_time(ComparedCalls& calls, std::size_t ranks) {
-  if (!calls.predicted_ns || ranks == 0) return;
   const Row& row = calls.row;
+  if (!calls.predicted_ns || ranks == 0 || row.has_no_durations) return;
   const auto of_each = [&](std::size_t kernels) { return static_cast<double>(kernels) / static_cast<double>(ranks); };
   calls.lost_ns = of_each(row.kernels) * (row.kernel_ns - *calls.predicted_ns);
   calls.lost_waiting_ns = of_each(row.split_kernels) * row.wait_ns;

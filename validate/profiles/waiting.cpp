@@ -54,6 +54,8 @@ void add_to_overlap(Sums& sums, const Call& call, double time) {
 Row finished(Sums& sums) {
   Row row = sums.row;
   row.kernel_ns = sums.kernel / static_cast<double>(row.kernels);
+  row.has_no_durations = sums.kernel == 0;
+  if (row.has_no_durations) row.split = 0;
   if (row.split > 0) {
     row.split_kernels = sums.waits;
     row.wait_ns = sums.wait / static_cast<double>(sums.waits);
@@ -91,6 +93,7 @@ std::optional<std::uint32_t> Row::late_rank() const {
 }
 
 std::string not_split_because(const Row& row) {
+  if (row.has_no_durations) return "no durations";
   if (row.clock_is_too_rough) return "clocks too inaccurate";
   if (!ends_together(row.op)) return "ranks may end early";
   return row.split == 0 ? "not matched" : "";

@@ -53,6 +53,7 @@ struct Row {
   std::size_t split_kernels = 0;    ///< calls in them
   bool is_partial = false;          ///< ranks are missing in some: waits are at least, transfers at most that
   bool is_by_shortest = false;      ///< some are split by the shortest kernel
+  bool has_no_durations = false;    ///< all its calls take 0, as in traces of programs that have not run: not split
   bool clock_is_too_rough = false;  ///< residual of the clocks above 10 % of the transfer: not split
   double wait_ns = 0;               ///< mean over the ranks and collectives that are split
   double split_kernel_ns = 0;       ///< mean kernel time of those
