@@ -65,10 +65,11 @@ struct Routes::Impl {
     const Host& host = topology.hosts()[*topology.node(from).host];
     Path path;
     const bool gpus = topology.node(from).kind == NodeKind::gpu && topology.node(to).kind == NodeKind::gpu;
-    // An NVSwitch is an end if it adds up itself; NVLink is all that it has.
+    // An NVSwitch is an end if it adds up itself; NVLink is all that it has. That is no peer access: NCCL runs NVLS
+    // with NCCL_P2P_DISABLE as well (NVIDIA/nccl 5067397c2676 src/transport/nvls.cc asks for no level).
     const bool switches =
         topology.node(from).kind == NodeKind::nvswitch || topology.node(to).kind == NodeKind::nvswitch;
-    if ((gpus || switches) && transport.p2p_level >= PathType::nvl) {
+    if (switches || (gpus && transport.p2p_level >= PathType::nvl)) {
       if (const auto way = hosts.nvlink(from, to)) {
         path.type = PathType::nvl;
         append_legs(chain(*way), path);

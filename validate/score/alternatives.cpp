@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "scenarios/setup/setup.hpp"
@@ -23,8 +25,9 @@ namespace {
 
 /// The machine of the rows, as far as alternatives ask for it.
 struct NodeCounts {
-  int nodes = 1, gpus = 1, nics = 0;  ///< of a node; NICs that messages may use
-  bool gpudirect = false;             ///< some GPU and some NIC may exchange data directly
+  int nodes = 1, gpus = 1;        ///< GPUs of a node
+  std::vector<std::string> nics;  ///< those of a node that messages may use
+  bool gpudirect = false;         ///< some GPU and some NIC may exchange data directly
   bool has_pcie_switch = false;
 };
 
@@ -44,7 +47,7 @@ NodeCounts counts_of(const ComparedRow& row) {
     if (node.host != 0U) continue;
     by_gpu = by_gpu || (node.kind == NodeKind::gpu && node.gpudirect);
     if (node.kind != NodeKind::nic || node.idle || !is_cabled({n})) continue;
-    ++counts.nics;
+    counts.nics.push_back(node.name.substr(node.name.find('.') + 1));
     by_nic = by_nic || node.gpudirect;
   }
   const Transport& transport = row.scenario.transport;
@@ -133,6 +136,8 @@ class AlternativeList {
     // Also where NCCL does not trust it: for LL128, links and releases decide.
     if (last_.protocol == "LL128")
       add_everywhere("no LL128: NCCL_PROTO=^LL128", {env("NCCL_PROTO", "^LL128")}, "NCCL_PROTO in the environment");
+    if (last_.algorithm.starts_with("NVLS"))
+      add_everywhere("without NVLS: NCCL_NVLS_ENABLE=0", {"library.env.NCCL_NVLS_ENABLE=0"}, "NCCL's log for NVLS");
     if (peers) return;
     for (const char* algorithm : {"Ring", "Tree", "NVLS", "NVLSTree"})
       if (last_.algorithm != algorithm)
@@ -183,7 +188,7 @@ class AlternativeList {
   static const char* where_seen(LinkClass of) {
     switch (of) {
       case LinkClass::nic:
-        return "`ibstat` for the rate, NCCL's log for NET/IB: which NICs it uses";
+        return "congestion, errors, the PCIe links of the NICs";
       case LinkClass::pcie:
         return "`lspci -vvv`: LnkSta";
       case LinkClass::nvlink:
@@ -219,6 +224,14 @@ class AlternativeList {
     return most;
   }
 
+  /// Halves of what there are, and the powers of two that people write.
+  std::vector<int> fewer_channels() const {
+    std::set<int, std::greater<>> numbers;
+    for (int n = channels() / 2; n >= 1; n /= 2) numbers.insert(n);
+    for (int n = 1; n < channels(); n *= 2) numbers.insert(n);
+    return {numbers.begin(), numbers.end()};
+  }
+
   void slower_paths() {
     const Transport& transport = last_.scenario.transport;
     if (counts_.nodes > 1) {
@@ -232,21 +245,52 @@ class AlternativeList {
       add_everywhere("ACS in PCIe switches: transport.acs=true", {"transport.acs=true"},
                      "`lspci -vvv`: ACSCtl of PCIe switches");
     if (last_.scenario.library && !is_rccl()) {
-      for (int n = channels() / 2; n >= 1; n /= 2) bound_channels("NCCL_MAX_NCHANNELS", n, "NCCL_MIN_NCHANNELS");
+      for (const int n : fewer_channels()) bound_channels("NCCL_MAX_NCHANNELS", n, "NCCL_MIN_NCHANNELS");
       if (counts_.gpus > 1)
         add_everywhere(fmt::format("one thread calls {} GPUs (-g {})", counts_.gpus, counts_.gpus),
                        {fmt::format("harness.gpus_per_thread={}", counts_.gpus)}, "-g of the benchmark's command line");
       if (counts_.nodes > 1)
         add_everywhere("plugin aws-ofi-nccl", {"library.plugin=aws-ofi-nccl"}, "NCCL's log for NET/OFI");
     }
-    if (carries(LinkClass::nic)) {
-      for (int part = 2; part <= std::max(2, counts_.nics); part *= 2)
-        scale(part <= counts_.nics
-                  ? fmt::format("{} of {} NICs, or all at 1/{} of the rate", counts_.nics / part, counts_.nics, part)
-                  : std::string("NICs at half the rate"),
-              LinkClass::nic, 1.0 / part);
-    }
+    if (carries(LinkClass::nic)) slower_nics();
+    if (carries(LinkClass::nvlink)) scale("NVLink at half the rate", LinkClass::nvlink, 0.5);
     if (carries(LinkClass::pcie)) scale("PCIe at half the rate (lanes, generation)", LinkClass::pcie, 0.5);
+    if (carries(LinkClass::socket)) scale("link between CPU sockets at half the rate", LinkClass::socket, 0.5);
+  }
+
+  /// Fewer of them, and slower ports, which NCCL sees and chooses by; and as much less on the way, which it does not.
+  /// Switches with fewer cables upward, or that share them badly.
+  void slower_nics() {
+    const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
+    if (last_.scenario.library && cluster != nullptr && cluster->parts.size() == 1)
+      for (std::size_t part = 2; part <= counts_.nics.size(); part *= 2) {
+        const std::size_t n = counts_.nics.size() / part;
+        const std::vector<std::string> some(counts_.nics.begin(),
+                                            counts_.nics.begin() + static_cast<std::ptrdiff_t>(n));
+        add_everywhere(fmt::format("{} of {} NICs (NCCL_IB_HCA)", n, counts_.nics.size()),
+                       {fmt::format("library.env.NCCL_IB_HCA=\"{}\"", fmt::join(some, ","))},
+                       "NCCL's log for NET/IB: which NICs it uses");
+      }
+    for (const int part : {2, 4}) {
+      if (cluster != nullptr && cluster->fabric) {
+        const LinkSpec cable = std::visit([](const auto& fabric) { return fabric.link; }, *cluster->fabric);
+        add_everywhere(fmt::format("cables of all NICs at 1/{} of the rate", part),
+                       {fmt::format("topology.fabric.link.bandwidth={} B/s", cable.bandwidth.bytes_per_second / part)},
+                       "`ibstat` for the rate");
+      }
+      scale(fmt::format("one or all NICs at 1/{} of the rate, unknown to NCCL", part), LinkClass::nic, 1.0 / part);
+    }
+    if (cluster == nullptr || !cluster->fabric) return;
+    int oversubscription = 0;
+    if (const auto* leaves = std::get_if<LeafSpine>(&*cluster->fabric)) oversubscription = leaves->oversubscription;
+    if (const auto* tree = std::get_if<FatTree>(&*cluster->fabric)) oversubscription = tree->oversubscription;
+    if (oversubscription == 0) return;
+    for (const int factor : {2, 4})
+      add_everywhere(fmt::format("oversubscription {}:1", factor * oversubscription),
+                     {fmt::format("topology.fabric.oversubscription={}", factor * oversubscription)},
+                     "the switches' cables upward, and whether all are up");
+    add_everywhere("flows that share cables: network.routing=ecmp", {"network.routing=ecmp"},
+                   "the switches' load balancing, and their counters");
   }
 
   void faster_paths() {
@@ -311,7 +355,7 @@ class AlternativeList {
       fit({.key = "topology.fabric.link.latency",
            .now_us = microseconds(cable.latency),
            .unit_us = 5,
-           .most_us = 100,
+           .most_us = 15,  // more is no way through switches
            .shown = 2,
            .label = "steps between nodes {} us longer"},
           "`ib_send_lat` between the nodes; congestion");

@@ -76,8 +76,10 @@ std::optional<std::string> constant_offset(const MismatchRange& range, std::span
   if (rows.size() < 3 || rows.back().bytes().count < span_of_sizes * rows.front().bytes().count ||
       range.most_us - range.least_us > steady * std::abs(mean))
     return std::nullopt;
-  return fmt::format("The difference is about the same at all sizes, {:.1f} us: the launch or the benchmark harness.",
-                     mean);
+  return fmt::format(
+      "The difference is about the same at all sizes, {:.1f} us: the launch, the benchmark harness, or a "
+      "rank that is late each time.",
+      mean);
 }
 
 void add_facts(MismatchRange& range, std::span<const ComparedRow> rows) {
@@ -244,6 +246,18 @@ bool may_have_run(const Trial& trial) {
 
 bool is_nearer(const Trial& a, const Trial& b) { return a.error.median_abs < b.error.median_abs; }
 
+/// True if a number that holds at all sizes explains the range much better than this choice at its sizes alone.
+bool is_outdone(const Trial& trial, const MismatchRange& range) {
+  if (trial.what.is_fitted || trial.at_all_sizes()) return false;
+  return std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& fitted) {
+    return fitted.what.is_fitted && fitted.at_all_sizes() && fitted.explains() &&
+           much_nearer * fitted.error.median_abs < trial.error.median_abs;
+  });
+}
+
+/// True if it may be named as a cause.
+bool is_cause(const Trial& trial, const MismatchRange& range) { return trial.explains() && !is_outdone(trial, range); }
+
 }  // namespace
 
 Verdict verdict_of(const MismatchRange& range) {
@@ -254,7 +268,7 @@ Verdict verdict_of(const MismatchRange& range) {
       return best == nullptr || class_of(trial) < class_of(*best) ||
              (class_of(trial) == class_of(*best) && is_nearer(trial, *best));
     };
-    if (trial.explains() && before(likely)) likely = &trial;
+    if (is_cause(trial, range) && before(likely)) likely = &trial;
     if (nearest == nullptr || is_nearer(trial, *nearest)) nearest = &trial;
     if (may_have_run(trial) && (plan == nullptr || is_nearer(trial, *plan))) plan = &trial;
   }
@@ -267,7 +281,7 @@ Verdict verdict_of(const MismatchRange& range) {
   out.kind = Verdict::Kind::likely;
   out.causes = {likely};
   for (const Trial& trial : range.trials) {
-    if (&trial == likely || !trial.explains() || trial.what.is_fitted != likely->what.is_fitted) continue;
+    if (&trial == likely || !is_cause(trial, range) || trial.what.is_fitted != likely->what.is_fitted) continue;
     const bool alike = class_of(trial) == class_of(*likely) && same_times(*likely, trial, alike_within);
     (alike ? out.causes : out.others).push_back(&trial);
   }
@@ -299,9 +313,10 @@ std::string contradiction(const Verdict& verdict, const MismatchRange& range) {
   }
   if (first == nullptr) return "a cause is likely, and none is named";
   for (const Trial* cause : verdict.causes)
-    if (!cause->explains()) return fmt::format("{} is said to be likely, and does not explain", cause->what.label);
+    if (!is_cause(*cause, range))
+      return fmt::format("{} is said to be likely, and does not explain", cause->what.label);
   for (const Trial& trial : range.trials) {
-    if (!trial.explains()) continue;
+    if (!is_cause(trial, range)) continue;
     if (class_of(trial) < class_of(*first)) return fmt::format("{} comes before the likely cause", trial.what.label);
     if (class_of(trial) == class_of(*first) && is_nearer(trial, *first))
       return fmt::format("{} is nearer than the likely cause", trial.what.label);

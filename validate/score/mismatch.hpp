@@ -22,6 +22,9 @@ inline constexpr double explained_within = 0.05;
 /// A plan that comes as near as this has probably run if the scenario's own cannot have run, though it explains
 /// nothing.
 inline constexpr double probable_within = 0.15;
+/// A plan at the sizes of a range alone is chance if a fitted number that holds at all sizes, and breaks none, comes so
+/// many times nearer.
+inline constexpr double much_nearer = 3;
 /// Times of two changes that are as near as this do not tell them apart.
 inline constexpr double alike_within = 0.005;
 /// NCCL chooses by a formula. What that takes to last more than this many times as long as the choice, NCCL does only
@@ -46,7 +49,8 @@ struct Trial {
   int lost = 0;    ///< those of them that no longer do
 
   bool was_run() const { return refused.empty(); }
-  bool must_be_set() const { return by_formula > far_from_chosen; }
+  /// Of another plan. What takes a way from NCCL changes the formula's times as well, and its choice with them.
+  bool must_be_set() const { return what.is_plan && by_formula > far_from_chosen; }
   bool at_all_sizes() const { return what.is_everywhere || must_be_set(); }
   bool comes_near() const { return error.median_abs <= explained_within && error.p90_abs <= agreement; }
   bool explains() const { return comes_near() && 10 * lost <= agreed; }
@@ -97,16 +101,17 @@ struct Verdict {
 };
 
 /// Likely is the nearest trial that explains the range, one that must be set only if no other does, one with a fitted
-/// number only if none of these does.
+/// number only if none of these does, or if it is so at all sizes and much_nearer than each of these, which were tried
+/// at the range's sizes alone.
 Verdict verdict_of(const MismatchRange& range);
 
 /// The changes without a fitted number that explain every one of several ranges, by their labels, in the order of the
 /// first range's trials. None if there is only one range.
 std::vector<std::string> common_causes(std::span<const MismatchRange> ranges);
 
-/// What is wrong with a verdict, by the table of trials; empty: nothing. Every trial that explains the range and is of
-/// the class of the likely one is no nearer; likely causes explain it; without one none does; a plan that probably ran
-/// is within probable_within.
+/// What is wrong with a verdict, by the table of trials; empty: nothing. Every trial that explains the range, is not
+/// outdone and is of the class of the likely one is no nearer; likely causes explain it; without one none does; a plan
+/// that probably ran is within probable_within.
 std::string contradiction(const Verdict& verdict, const MismatchRange& range);
 
 }  // namespace ringsim
