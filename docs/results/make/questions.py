@@ -134,13 +134,13 @@ QUESTIONS = [
     Question(36, "How many experts should I put on each GPU?", "kernel efficiencies are assumed",
              ["plan", f"{FOLDER}/36-experts-per-gpu.json", "--set", "training.parallel.expert=[1,2,4,8]"],
              "For Mixtral's 8 experts on a node of 8 GPUs, one expert per GPU is best. With two experts (expert 4), a step "
-             "takes 1.3 % longer, and each GPU stores 8.5 GB more. Four experts do not fit in memory. With two experts, "
+             "takes 0.7 % longer, and each GPU stores 8.5 GB more. Four experts do not fit in memory. With two experts, "
              "dispatch and combine take 7 ms less. However, kernels that read the weights of two experts, each for half as "
-             "many tokens, take 13 ms more, and the gradients of twice as many experts take another 13 ms.",
+             "many tokens, take 13 ms more, and the gradients of twice as many experts take another 4 ms.",
              until="\nTo run and explain"),
     Question(37, "How much throughput does context parallelism cost at 128 k tokens?", "kernel efficiencies are assumed",
              matrix("37-context", "training.workload.sequence", "training.parallel.context", "tokens_per_s"),
-             "At 128 k tokens, the loss is 3 % with two ranks and 8 % with four. At 8 k tokens, it is 18 and 35 %. The "
+             "At 128 k tokens, the loss is 3 % with two ranks and 8 % with four. At 8 k tokens, it is 19 and 37 %. The "
              "reason is that keys and values grow linearly with the sequence length, while attention grows with its square. "
              "Use context parallelism if the model does not fit in memory otherwise, but not to increase speed."),
     Question(37, "How much does it cost if keys and values travel around a ring during attention?", "the same",
@@ -148,12 +148,12 @@ QUESTIONS = [
              "At 128 k tokens, the attention steps hide all hops. The loss is 0.7 % with two ranks and 1.8 % with four. Half "
              "of this loss comes from kernels that add up the results and gradients of the steps, and the other half comes "
              "from tensor collectives, which are smaller and more numerous. At 8 k tokens, a step takes less time than a "
-             "hop. The loss is then 14 and 34 %. With two ranks, this is less than with gathers; with four, it is about the "
+             "hop. The loss is then 15 and 36 %. With two ranks, this is less than with gathers; with four, it is about the "
              "same, because each hop is a call with its own latency."),
     Question(38, "How many GPUs can a batch of fixed size use efficiently?",
              "strong scaling; kernel efficiencies are assumed",
              matrix("38-strong-scaling", "topology.nodes", "topology.fabric.link.bandwidth", "time_us"),
-             "With 400 Gb/s NICs, all 64 GPUs can be used efficiently: they reach 96 % of ideal scaling. With 100 Gb/s NICs, "
+             "With 400 Gb/s NICs, all 64 GPUs can be used efficiently: they reach 95 % of ideal scaling. With 100 Gb/s NICs, "
              "16 GPUs reach 89 %, 32 reach 73 % and 64 reach 54 %. The reason is that the gradients and weights of each "
              "ring, 11.3 GB, take 452 ms on two NICs for any number of GPUs, whereas the passes of 64 GPUs take only 252 ms. "
              "`ringsim plot scenarios/questions/38-strong-scaling.csv --x ranks --y time_us --ideal -o scaling.svg` [plots "
