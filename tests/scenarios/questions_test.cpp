@@ -123,13 +123,14 @@ TEST_CASE(
     CAPTURE(i);
     CHECK(all[i].busbw == Approx(rule[i]).epsilon(0.025));
   }
-  // The others: four NICs of 12 GB/s that read V100s at 85 %, two of 24 behind sockets and PCIe links.
+  // The others: four NICs of 12 GB/s that read V100s at 85 %, two of 24 behind sockets and PCIe links. Through host
+  // memory Simple reaches 0.7 of the latter.
   CHECK(all[9].busbw == Approx(4 * 12 * 0.852).epsilon(0.01));
   CHECK(all[9].held_by == "pcie");
-  CHECK(all[10].held_by == "socket");
-  CHECK(all[10].busbw < 0.5 * 2 * 24);
-  CHECK(all[11].held_by == "socket");
-  CHECK(all[11].busbw < 0.55 * 2 * 24);
+  CHECK(all[10].held_by == "pcie");
+  CHECK(all[10].busbw == Approx(10).epsilon(0.001));  // between the sockets
+  CHECK(all[11].held_by == "pcie");
+  CHECK(all[11].busbw == Approx(0.7 * 24).epsilon(0.005));
 }
 
 TEST_CASE("question 22: at 10 Gb/s the default bucket is best, at 25 Gb/s the smallest, with latency larger ones") {
@@ -369,7 +370,7 @@ TEST_CASE("question 36: with two experts a GPU dispatch is cheaper, kernels and 
   const std::vector<test::KeptRow> all = test::kept_results("questions/36-experts-per-gpu");
   REQUIRE(all.size() == 2);
   enum { two, one };
-  CHECK(all[two].number("time_us") == Approx(1.013 * all[one].number("time_us")).epsilon(0.001));
+  CHECK(all[two].number("time_us") == Approx(1.007 * all[one].number("time_us")).epsilon(0.001));
   CHECK(all[two].number("exposed_expert_us") < all[one].number("exposed_expert_us"));
   CHECK(all[two].number("split_us.compute") > all[one].number("split_us.compute"));
   CHECK(all[two].number("exposed_data_us") > all[one].number("exposed_data_us"));
@@ -383,8 +384,8 @@ TEST_CASE("question 37: context ranks compute what one rank does, and lose to ga
   };
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{5}})
     CHECK(all[i].number("split_us.compute") == Approx(all[i < 3 ? 0 : 3].number("split_us.compute")).epsilon(1e-6));
-  CHECK(lost(0, 1) == Approx(0.18).epsilon(0.03));
-  CHECK(lost(0, 2) == Approx(0.31).epsilon(0.03));
+  CHECK(lost(0, 1) == Approx(0.186).epsilon(0.01));
+  CHECK(lost(0, 2) == Approx(0.373).epsilon(0.01));
   CHECK(lost(3, 1) == Approx(0.028).epsilon(0.03));
   CHECK(lost(3, 2) == Approx(0.081).epsilon(0.03));
   // Operations of attention grow with the square of the sequence, its keys and values with the sequence.
@@ -398,8 +399,8 @@ TEST_CASE("question 37: steps of a ring hide hops of long sequences, not of shor
   // Rows: 8 k tokens with 2 and 4 ranks, then 128 k; of gathers with 1, 2 and 4 ranks.
   const auto gathered = [&](std::size_t i) { return gathers[i / 2 * 3 + 1 + i % 2]; };
   const auto lost = [&](std::size_t i) { return 1 - gathers[i / 2 * 3].number("time_us") / ring[i].number("time_us"); };
-  CHECK(lost(0) == Approx(0.143).epsilon(0.01));
-  CHECK(lost(1) == Approx(0.337).epsilon(0.01));
+  CHECK(lost(0) == Approx(0.152).epsilon(0.01));
+  CHECK(lost(1) == Approx(0.360).epsilon(0.01));
   CHECK(lost(2) == Approx(0.0074).epsilon(0.01));
   CHECK(lost(3) == Approx(0.0178).epsilon(0.01));
   // Short sequences: two ranks of a ring expose half of what gathers do, four nearly as much.
@@ -429,7 +430,7 @@ TEST_CASE("question 38: a batch scales until the last micro-batch hides the traf
     return time(0, nic) / time(doublings, nic) / static_cast<double>(1 << doublings);
   };
   CHECK(efficiency(1, fast) == Approx(0.99).epsilon(0.005));
-  CHECK(efficiency(3, fast) == Approx(0.955).epsilon(0.005));
+  CHECK(efficiency(3, fast) == Approx(0.948).epsilon(0.005));
   CHECK(efficiency(1, slow) == Approx(0.89).epsilon(0.005));
   CHECK(efficiency(2, slow) == Approx(0.73).epsilon(0.005));
   CHECK(efficiency(3, slow) == Approx(0.54).epsilon(0.01));

@@ -219,6 +219,21 @@ TEST_CASE("two classes of links that bind alike: neither helps alone, and both t
           "machine or scenario, \"pcie and nic 2x\" helps the most: -28.0 %\n"));
 }
 
+// Racks of four at 4:1: 4 x 192 GB/s down from a leaf's NICs, 200 GB/s up, and 24 GB/s on each adapter and PCIe link: a
+// ring of eight channels takes 192 of the 200 GB/s up. So all three limit, and NVLink limits only behind them.
+TEST_CASE("three classes of links that bind alike are named together, though all four together gain more") {
+  const std::string file = temporary_file("three.json", R"({"version": 1, "name": "three",
+    "topology": {"kind": "cluster", "node": "azure-ndv4", "nodes": 12,
+                 "fabric": {"kind": "leaf_spine", "nodes_per_leaf": 4, "oversubscription": 4,
+                            "link": {"bandwidth": "200 Gb/s", "latency": "300 ns"}}},
+    "library": {"name": "nccl", "version": "2.20.5"}, "collective": {"op": "all_reduce", "bytes": "1 GiB"}})");
+  const json document = explained(file);
+  const double three = change(document, "pcie, nic and fabric 2x");
+  CHECK(three < 2 * change(document, "pcie and nic 2x"));
+  CHECK(three > change(document, "all links 2x"));
+  CHECK(has(command("explain", file, {}).out, "\"pcie, nic and fabric 2x\" helps the most: -20.2 %"));
+}
+
 TEST_CASE("an oversubscribed leaf: the cables between switches come first, and no other class helps more") {
   const std::string file = example("oversubscribed-leaf");
   const json document = explained(file);

@@ -270,7 +270,23 @@ std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& d
     needed = std::move(fewer);
     found = std::move(without);
   }
-  return found;
+  if (found) return found;
+  // All of them gain more than any three, which may still be worth far more than two.
+  const std::vector<std::string>& kinds = base.prediction.explanation->kinds;
+  double most = 0, two = 0;
+  for (std::size_t i = 0; i < kinds.size() && kinds.size() > 3; ++i)
+    for (std::size_t j = i + 1; j < kinds.size(); ++j) {
+      two = std::max(two, gain_of(all_faster({kinds[i], kinds[j]}).label, base, done));
+      for (std::size_t k = j + 1; k < kinds.size(); ++k) {
+        WhatIf three = all_faster({kinds[i], kinds[j], kinds[k]});
+        run(three);
+        if (!three.result || -change_of(three, base) <= most) continue;
+        most = -change_of(three, base);
+        found = std::move(three);
+      }
+    }
+  constexpr double far_more = 2;
+  return most >= far_more * two ? found : std::nullopt;
 }
 
 Best best_of(const std::vector<const WhatIf*>& listed, const Result& base) {
