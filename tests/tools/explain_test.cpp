@@ -220,7 +220,7 @@ TEST_CASE("two classes of links that bind alike: neither helps alone, and both t
 }
 
 // Racks of four at 4:1: 4 x 192 GB/s down from a leaf's NICs, 200 GB/s up, and 24 GB/s on each adapter and PCIe link: a
-// ring of eight channels takes 192 of the 200 GB/s up. So all three limit, and NVLink limits only behind them.
+// ring of eight channels takes 192 of the 200 GB/s up. All three limit, and NVLink is next.
 TEST_CASE("three classes of links that bind alike are named together, though all four together gain more") {
   const std::string file = temporary_file("three.json", R"({"version": 1, "name": "three",
     "topology": {"kind": "cluster", "node": "azure-ndv4", "nodes": 12,
