@@ -12,7 +12,7 @@ PlanFrame::PlanFrame(const PlanSpec& spec, const std::function<PlanCall(const Pl
     : spec_(spec), ask_(call), work_(work) {
   out_.program.name = spec.name;
   out_.program.iterations = spec.iterations;
-  out_.program.overlaps_next = spec.overlaps_gather && updates_parts(spec);
+  out_.program.overlaps_next = spec.overlaps_gather && updates_parts(spec) && spec.shard != PlanShard::full;
   out_.program.ranks = out_.program.actors = spec.grid.ranks();
   out_.program.role_of.resize(static_cast<std::size_t>(spec.grid.ranks()));
   for (Actor rank = 0; rank < spec.grid.ranks(); ++rank)

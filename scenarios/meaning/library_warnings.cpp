@@ -287,7 +287,12 @@ void warn_of_rccl(const Canonical& canonical, const Json& written, const std::ve
 void warn_of_faults(const Canonical& faults, const char* library, const Blame& blame, Scenario& scenario) {
   // A library sees the links of devices ("node0.gpu0 -> node0.nvswitch0", "node0.nic1 -> leaf0"), not those between
   // switches.
-  const auto slows_node = [](const std::string& link) { return link.find('.') != std::string::npos; };
+  const auto is_seen = [](const std::string& link) { return link.find('.') != std::string::npos; };
+  const auto is_cable = [](const std::string& link) {
+    const std::size_t arrow = link.find(" -> ");
+    return arrow != std::string::npos &&
+           (link.find('.') > arrow || link.find('.', arrow) == std::string::npos);  // one end is a switch of the fabric
+  };
   const bool goes_down = std::any_of(faults.begin(), faults.end(), [](const Canonical& fault) {
     return fault.value("state", "") == "down" && fault.value("at", std::int64_t{0}) == 0;
   });
@@ -295,14 +300,23 @@ void warn_of_faults(const Canonical& faults, const char* library, const Blame& b
     const Canonical& fault = faults[i];
     if (fault.value("at", std::int64_t{0}) > 0) continue;
     const bool is_down = fault.value("state", "") == "down";
-    if (!is_down && !(fault.contains("bandwidth") && slows_node(fault.value("link", "")))) continue;
+    const std::string link = fault.value("link", "");
+    if (!is_down && !(fault.contains("bandwidth") && is_seen(link))) continue;
     if (!is_down && goes_down) continue;  // of which is more to say
+    const std::string where = blame.where(fmt::format("/faults/{}", i));
+    if (!is_down && is_cable(link)) {
+      scenario.warnings.push_back(fmt::format(
+          "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is already running. A job that "
+          "starts later sees the rate of the port; NCCL_IB_HCA=^NIC shows how it runs without this NIC",
+          where, library));
+      return;
+    }
     scenario.warnings.push_back(fmt::format(
         "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is already running{}. For a job "
         "that starts later, describe the machine {} (`ringsim topology export SCENARIO {}-o machine.json`{}), and use "
         "it as topology.node_file instead of the fault",
-        blame.where(fmt::format("/faults/{}", i)), library, is_down ? " and survives it" : "",
-        is_down ? "without the link" : "with fewer links or lanes", is_down ? "--without-dead-links " : "--to machine ",
+        where, library, is_down ? " and survives it" : "", is_down ? "without the link" : "with fewer links or lanes",
+        is_down ? "--without-dead-links " : "--to machine ",
         is_down ? "; for a NIC, NCCL_IB_HCA also works" : ", then change count or type of the link"));
     return;
   }

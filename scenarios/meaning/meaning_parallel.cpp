@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "algorithms/training/plan_exchanges.hpp"
 #include "algorithms/training/regimes.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/meaning/meaning_jobs.hpp"
@@ -509,7 +510,8 @@ TrainingSpec plan_training_of(const Canonical& canonical, std::size_t gpus, doub
   out.bytes_per_parameter = out.step.bytes_per_element = model.gradient_bytes;
   out.step.name = program.name;
   out.step.steps = program.iterations = out.warmup + canonical["steps"].get<int>();
-  if (program.iterations == 1 && program.overlaps_gather)
+  if (program.iterations == 1 && program.overlaps_gather && program.shard != PlanShard::full &&
+      plan_detail::updates_parts(program))
     warnings.push_back(blame.where(at_parallel + "/overlap") +
                        ": param_gather has no effect: weights are gathered during the next step, and there is only one "
                        "step: set warmup to 1");

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "algorithms/catalog.hpp"
+#include "algorithms/formats/schedule_file.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/fields/workload_files.hpp"
 #include "scenarios/meaning/meaning_parallel.hpp"
@@ -234,12 +236,22 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
                  "the master sends samples and collects outputs, so their sizes are required");
   out.sample = Bytes{workload["sample_bytes"].get<std::int64_t>()};
   out.output = Bytes{workload["output_bytes"].get<std::int64_t>()};
+  if (regime.contains("algorithm")) {
+    const std::string name = regime["algorithm"]["name"].get<std::string>();
+    const Algorithm* algorithm = name == file_algorithm().name ? nullptr : find_algorithm(name);
+    if (algorithm == nullptr || algorithm->in_fabric || !algorithm->supports(CollectiveOp::broadcast) ||
+        !algorithm->supports(CollectiveOp::reduce))
+      blame.fail(at + "/algorithm",
+                 fmt::format("expected an algorithm of GPUs that broadcasts and reduces, found {}", name),
+                 "such as chain, binomial_tree or direct; `ringsim list algorithms` shows what each supports");
+  }
   // torch/csrc/cuda/comm.cpp, broadcast_out(), and torch/nn/parallel/comm.py, reduce_add(): NCCL, if it is there.
   if (ranks > 2 && !regime.contains("algorithm"))
-    warnings.push_back(blame.where(at) +
-                       ": the master copies the model to each GPU, and adds up the gradients, by itself; PyTorch with "
-                       "NCCL does so in rings, which is faster with more than 2 GPUs: for that add \"algorithm\": "
-                       "{\"name\": \"chain\", \"segments\": 64}, or \"direct\" to keep the copies");
+    warnings.push_back(
+        blame.where(at) +
+        ": the master copies the model to each GPU, and adds up the gradients, by itself; PyTorch with "
+        "NCCL does so in rings, which is faster with more than 2 GPUs; to model that, add \"algorithm\": "
+        "{\"name\": \"chain\", \"segments\": 64}, or \"direct\" to keep the copies");
 }
 
 /// The settings of model_parallel.

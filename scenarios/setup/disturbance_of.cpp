@@ -31,7 +31,7 @@ std::vector<LinkId> links_named(const Topology& topology, const std::string& nam
 
 namespace {
 
-/// One change for each link, to the share of its new bandwidth that kernels reach.
+/// One change for each link, to the share of its new bandwidth that kernels reach, or to a share of what they reach.
 void add_shares(const LinkChange& change, const Topology& topology, const Topology& as_built,
                 std::vector<LinkChange>& changes) {
   for (const LinkId link : change.links) {
@@ -39,9 +39,11 @@ void add_shares(const LinkChange& change, const Topology& topology, const Topolo
     one.links = {link};
     const double reached = static_cast<double>(topology.link(link).bandwidth.bytes_per_second) /
                            static_cast<double>(as_built.link(link).bandwidth.bytes_per_second);
-    const double rate = std::round(static_cast<double>(change.bandwidth.bytes_per_second) * reached);
     one.reached = reached;
-    one.bandwidth = {std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
+    if (change.to == LinkChange::To::bandwidth) {
+      const double rate = std::round(static_cast<double>(change.bandwidth.bytes_per_second) * reached);
+      one.bandwidth = {std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
+    }
     changes.push_back(std::move(one));
   }
 }
@@ -63,7 +65,8 @@ std::vector<LinkChange> changes_in(const Topology& topology, const Topology* as_
                                      topology.link_name(link), format(nominal), format(change.bandwidth)),
                          "a fault can only reduce bandwidth; set a higher bandwidth in the topology");
     }
-    if (change.to == LinkChange::To::bandwidth && as_built != nullptr)
+    const bool slows = change.to == LinkChange::To::bandwidth || change.to == LinkChange::To::share;
+    if (slows && as_built != nullptr)
       add_shares(change, topology, *as_built, changes);
     else
       changes.push_back(change);
@@ -78,11 +81,8 @@ std::vector<LinkChange> changes_in(const Topology& topology, const Topology* as_
 }  // namespace
 
 std::vector<LinkChange> faults_of(const Topology& topology, const Scenario& scenario) {
-  const bool sets_rates = std::any_of(scenario.faults.begin(), scenario.faults.end(), [](const FaultSpec& fault) {
-    return fault.change.to == LinkChange::To::bandwidth;
-  });
   std::optional<Topology> as_built;
-  if (sets_rates && !calls_of(scenario).empty()) as_built = topology_without_kernels(scenario);
+  if (!scenario.faults.empty() && !calls_of(scenario).empty()) as_built = topology_without_kernels(scenario);
   return blaming(scenario, "/faults",
                  [&] { return changes_in(topology, as_built ? &*as_built : nullptr, scenario.faults); });
 }

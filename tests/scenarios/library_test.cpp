@@ -207,6 +207,12 @@ TEST_CASE("NVLS reduces in the switches, and can be switched off") {
   CHECK(without.busbw == doctest::Approx(351).epsilon(0.06));  // int8, which the switches do not add up, at 512 MiB
 }
 
+TEST_CASE("NVLS adds up in the switches whether or not GPUs have peer access, as in NCCL") {
+  const std::string h100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
+    "library": {"name": "nccl", "env": {"NCCL_ALGO": "NVLS"}}, "collective": {"op": "all_reduce", "bytes": "1 GiB"}})";
+  CHECK(predicted(h100, {"library.env.NCCL_P2P_DISABLE=1"}).time == predicted(h100).time);
+}
+
 TEST_CASE(
     "four GPUs below CPUs exchange data through host memory, a pair on AMD does not, and users may say otherwise") {
   const std::string text = R"({"version": 1, "topology": {"kind": "cluster", "node": "rtxpro6000-pcie", "nodes": 1},

@@ -219,6 +219,21 @@ TEST_CASE("two classes of links that bind alike: neither helps alone, and both t
           "machine or scenario, \"pcie and nic 2x\" helps the most: -28.0 %\n"));
 }
 
+// Tree Simple reaches less of an adapter than its 48 GB/s; the fault is one of the adapter.
+TEST_CASE("a fault's rates are those of the link, not what a library's kernels reach of it") {
+  for (const char* left : {"50%", "24 GB/s"}) {
+    CAPTURE(left);
+    const std::string file = temporary_file("fault.json", R"({"version": 1, "name": "fault",
+      "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 2,
+                   "fabric": {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}},
+      "faults": [{"link": "node0.nic0 -> leaf0", "bandwidth": ")" +
+                                                              std::string(left) + R"("}],
+      "library": {"name": "nccl", "env": {"NCCL_ALGO": "Tree", "NCCL_PROTO": "Simple"}},
+      "collective": {"op": "all_reduce", "bytes": "16 MiB"}})");
+    CHECK(has(command("explain", file, {}).out, "a fault cuts it from 48 GB/s to 24 GB/s"));
+  }
+}
+
 // Racks of four at 4:1: 4 x 192 GB/s down from a leaf's NICs, 200 GB/s up, and 24 GB/s on each adapter and PCIe link: a
 // ring of eight channels takes 192 of the 200 GB/s up. All three limit, and NVLink is next.
 TEST_CASE("three classes of links that bind alike are named together, though all four together gain more") {

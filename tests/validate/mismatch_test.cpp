@@ -119,6 +119,14 @@ TEST_CASE("the same difference at all sizes is said to be a launch, a growing on
   REQUIRE(mismatches_of(same).front().facts.size() == 1);
   CHECK(has(mismatches_of(same).front().facts.front(), "about the same at all sizes, 5.0 us"));  // 4.9 to 5.2
   CHECK(mismatches_of(growing).front().facts.empty());
+  // Also over ranges of different plans: 5 us by a ring, 5.2 us by a tree; not if one of them is off by 8 us.
+  const auto two_plans = [](double tree_us) {
+    return mismatches_of(std::vector<ComparedRow>{row(1_KiB, 10, 15), row(2_KiB, 12, 12 + tree_us, "Tree")});
+  };
+  REQUIRE(common_offset(two_plans(5.2)).has_value());
+  CHECK(*common_offset(two_plans(5.2)) == doctest::Approx(5.1));
+  CHECK(!common_offset(two_plans(8)));
+  CHECK(!common_offset(mismatches_of(same)));
 }
 
 TEST_CASE("changes are ranked by their median; what changes nothing or repeats another is left out") {
@@ -577,13 +585,29 @@ TEST_CASE("what slows two DGX A100 is named: some NICs, slower cables, NVLink, a
   CHECK(all_ranges("library.env.NCCL_IB_HCA=\"nic0,nic1,nic2,nic3\"") == json{"4 of 8 NICs (NCCL_IB_HCA)"});
   CHECK(all_ranges("topology.fabric.link.bandwidth=100 Gb/s") == json{"cables of all NICs at 1/2 of the rate"});
   CHECK(all_ranges("calibration.scale_nvlink=0.5") == json{"NVLink at half the rate"});
-  const json launch = explained(two_dgx_a100, sizes, times(two_dgx_a100, sizes, {"devices.gpu.launch=25 us"}), 16);
+  const std::vector<Bytes> middle{16_KiB, 32_KiB, 64_KiB, 128_KiB, 1_MiB, 2_MiB, 4_MiB, 256_MiB, 1_GiB};
+  const json launch = explained(two_dgx_a100, middle, times(two_dgx_a100, middle, {"devices.gpu.launch=25 us"}), 16);
+  int n = 0;
   for (const json& range : launch["ranges"])
-    if (range["rows"] > 1) CHECK(has(range["verdict"], "launch 25 us instead of 8"));
+    if (range["rows"] > 2) CHECK(has(range["verdict"], "launch 25 us instead of 8")), ++n;
+  CHECK(n > 0);
+}
+
+TEST_CASE("a job without NVLS is found, also where that is faster") {
+  const std::string one =
+      R"({"version": 1, "name": "one", "topology": {"kind": "cluster", "node": "hgx-h100", "nodes": 1},
+    "library": "nccl", "collective": {"op": "all_reduce", "bytes": "1 GiB"}})";
+  const std::vector<double> us = times(one, large, {"library.env.NCCL_NVLS_ENABLE=0"});
+  const json range = explained(one, large, us, 8)["ranges"][0];
+  const json& found = trial_named(range, "without NVLS: NCCL_NVLS_ENABLE=0");
+  CHECK(found["median_abs_error"] < 1e-6);
+  CHECK(found["explains"] == true);
+  CHECK(has(range["verdict"], "without NVLS: NCCL_NVLS_ENABLE=0"));
 }
 
 TEST_CASE("a variable is not said to be needed for what takes a way from NCCL") {
   const json document = explained(two_dgx_a100, large, times(two_dgx_a100, large, {"transport.gdr_level=LOC"}), 16);
+  REQUIRE(!document["ranges"].empty());
   for (const json& range : document["ranges"]) CHECK(!has(range["verdict"], "so a variable would have to force it"));
 }
 
@@ -628,7 +652,7 @@ TEST_CASE("a longer launch is found and quantified; one thread that calls all GP
   CHECK(now - before == doctest::Approx(7));
   CHECK(trial_named(document["ranges"][0], likely)["median_abs_error"] < 1e-6);
   CHECK(trial_named(document["ranges"][0], likely)["fitted"] == true);
-  CHECK(has(document["ranges"][0]["facts"][0], "7.0 us: the launch, the benchmark harness"));
+  CHECK(has(document["ranges"][0]["facts"][0], "7.0 us, as from a longer launch, the benchmark harness"));
 
   const json in_turn = explained(one_dgx_a100, small, times(one_dgx_a100, small, {"harness.gpus_per_thread=8"}), 8);
   CHECK(in_turn["ranges"][0]["likely"] == "one thread calls 8 GPUs (-g 8)");

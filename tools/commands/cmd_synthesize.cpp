@@ -107,13 +107,12 @@ class StageTimes {
 
 std::string written_as(SynthesizedFormat format, const Scenario& scenario, const StoredSchedule& stored) {
   if (format == SynthesizedFormat::mscclpp) return mscclpp_of(scenario, stored);
-  if (format == SynthesizedFormat::msccl) return export_msccl(stored);
-  std::string text = export_json(stored);
+  std::string text = format == SynthesizedFormat::msccl ? export_msccl(stored) : export_json(stored);
   if (text.size() > scenarios::most_bytes)
     throw InputError("",
-                     fmt::format("expected a schedule of at most {} MiB, which ringsim reads, found one of {} MiB",
-                                 scenarios::most_bytes >> 20, text.size() >> 20),
-                     "reduce the number of steps with fewer slices: --slices 64");
+                     fmt::format("expected a schedule of at most {} MiB, which ringsim reads, found one of {:.1f} MiB",
+                                 scenarios::most_bytes >> 20, static_cast<double>(text.size()) / (1 << 20)),
+                     "reduce the number of steps with fewer slices, such as --slices 16");
   return text;
 }
 
@@ -187,6 +186,10 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
     text += '\n' + wrapped(fmt::format("Rings reach {:.1f} % of the optimum. To write them as graph XML for NCCL, run "
                                        "`ringsim topology rings --to nccl-graph` on a scenario with library \"nccl\".",
                                        100 * times_as_long(made.target, rings->time)));
+  if (std::holds_alternative<Cluster>(scenario.topology))
+    text += '\n' + wrapped(
+                       "NCCL's own choice is not in the table: `ringsim run` with --set library=nccl and --set "
+                       "collective.algorithm=null predicts it.");
   return text + '\n';
 }
 

@@ -107,7 +107,7 @@ std::string kernels_text(const Topology& topology, const Scenario& scenario) {
   }
   if (shares.empty()) return "";
   return wrapped(fmt::format("In a run of this scenario, {}'s kernels reach only a part of these bandwidths: {} "
-                             "(fitted; `ringsim list costs` shows to what)",
+                             "(`ringsim list costs` shows where that is from)",
                              scenario.library->printed_name(), fmt::join(shares, ", "))) +
          '\n';
 }

@@ -81,7 +81,7 @@ std::string table_of(const OpenPlans& plans, const PlanSearch& found, std::size_
   for (std::size_t i = 0; i < std::min(top, found.ranked.size()); ++i) {
     const RankedPlan& plan = found.ranked[i];
     const std::vector<std::pair<std::string, std::string>> values = plans.values_of(plan.plan);
-    std::vector<std::string> row{fmt::to_string(i + 1)};
+    std::vector<std::string> row{plan.result ? fmt::to_string(i + 1) : "-"};  // a bound has no place
     for (const SearchedKey& key : plans.keys())
       if (is_shown(plans, key)) row.push_back(value_of(values, key));
     row.insert(row.end(), {fmt::to_string(plan.data), gigabytes(plan.memory)});

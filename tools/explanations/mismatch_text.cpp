@@ -275,6 +275,13 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
     for (const std::string& fact : range.facts) text += wrapped(fact) + '\n';
     text += trials_text(range, rows) + wrapped(verdict_text(range, rows)) + '\n';
   }
+  if (const std::optional<double> offset = common_offset(ranges))
+    text +=
+        '\n' +
+        wrapped(fmt::format("The difference is about the same in {} ranges, {:.0f} us, whatever the plan, as from a "
+                            "longer launch, the benchmark harness, or a rank that is late each time.",
+                            ranges.size() == 2 ? "both" : fmt::format("all {}", ranges.size()), *offset)) +
+        '\n';
   if (const std::vector<std::string> causes = common_causes(ranges); !causes.empty())
     text += '\n' +
             wrapped(fmt::format(

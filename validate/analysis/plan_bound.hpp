@@ -12,10 +12,11 @@ namespace ringsim {
 /// itself. `bytes`: of a group.
 using AloneTime = std::function<Picoseconds(PlanUse use, CollectiveOp op, Bytes bytes)>;
 
-/// The step of a plan without its data groups' collectives: the recurrence of its pipeline (pipeline_time()) with the
+/// The step of a plan without its data groups' collectives: the recurrence of its pipeline (pipeline_period()) with the
 /// kernels of each stage, the collectives between them, and one transfer from stage to stage.
 ///
-/// With `data` also those, as stage 0 has them, whose last backward pass ends the pipeline:
+/// With `data` also those, as stage 0 has them, whose passes end the pipeline, but with zero_bubble_h2, where all
+/// stages take as long:
 ///
 /// - reductions begin with the backward pass of the last micro-batch at the earliest, gathers end with the forward pass
 ///   of the first at the latest; without overlap all of them count;

@@ -273,10 +273,12 @@ std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& d
   if (found) return found;
   // All of them gain more than any three, which may still be worth far more than two.
   const std::vector<std::string>& kinds = base.prediction.explanation->kinds;
-  double most = 0, two = 0;
+  double most = 0, fewer = 0;
+  for (const WhatIf& each : done)
+    if (each.of == WhatIf::Of::link_class && each.is_advice && each.result)
+      fewer = std::max(fewer, -change_of(each, base));
   for (std::size_t i = 0; i < kinds.size() && kinds.size() > 3; ++i)
-    for (std::size_t j = i + 1; j < kinds.size(); ++j) {
-      two = std::max(two, gain_of(all_faster({kinds[i], kinds[j]}).label, base, done));
+    for (std::size_t j = i + 1; j < kinds.size(); ++j)
       for (std::size_t k = j + 1; k < kinds.size(); ++k) {
         WhatIf three = all_faster({kinds[i], kinds[j], kinds[k]});
         run(three);
@@ -284,9 +286,8 @@ std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& d
         most = -change_of(three, base);
         found = std::move(three);
       }
-    }
   constexpr double far_more = 2;
-  return most >= far_more * two ? found : std::nullopt;
+  return most >= far_more * fewer ? found : std::nullopt;
 }
 
 Best best_of(const std::vector<const WhatIf*>& listed, const Result& base) {

@@ -258,8 +258,8 @@ class AlternativeList {
     if (carries(LinkClass::socket)) scale("link between CPU sockets at half the rate", LinkClass::socket, 0.5);
   }
 
-  /// Fewer of them, and slower ports, which NCCL sees and chooses by; and as much less on the way, which it does not.
-  /// Switches with fewer cables upward, or that share them badly.
+  /// Fewer of them, and slower ports, both of which NCCL sees and chooses by; NICs that are slower without NCCL's
+  /// knowledge; switches with fewer cables upward, or that share them badly.
   void slower_nics() {
     const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
     if (last_.scenario.library && cluster != nullptr && cluster->parts.size() == 1)
@@ -268,15 +268,22 @@ class AlternativeList {
         const std::vector<std::string> some(counts_.nics.begin(),
                                             counts_.nics.begin() + static_cast<std::ptrdiff_t>(n));
         add_everywhere(fmt::format("{} of {} NICs (NCCL_IB_HCA)", n, counts_.nics.size()),
-                       {fmt::format("library.env.NCCL_IB_HCA=\"{}\"", fmt::join(some, ","))},
+                       {fmt::format("library.env.NCCL_IB_HCA=\"={}\"", fmt::join(some, ","))},  // =: whole names
                        "NCCL's log for NET/IB: which NICs it uses");
       }
     for (const int part : {2, 4}) {
       if (cluster != nullptr && cluster->fabric) {
         const LinkSpec cable = std::visit([](const auto& fabric) { return fabric.link; }, *cluster->fabric);
-        add_everywhere(fmt::format("cables of all NICs at 1/{} of the rate", part),
-                       {fmt::format("topology.fabric.link.bandwidth={} B/s", cable.bandwidth.bytes_per_second / part)},
-                       "`ibstat` for the rate");
+        std::vector<std::string> set{
+            fmt::format("topology.fabric.link.bandwidth={} B/s", cable.bandwidth.bytes_per_second / part)};
+        // Without an uplink of their own, leaves' cables to spines have the rate of those to NICs.
+        const auto* leaves = std::get_if<LeafSpine>(&*cluster->fabric);
+        if (leaves != nullptr && !leaves->uplink)
+          set.push_back(fmt::format("topology.fabric.uplink={{\"bandwidth\": \"{} B/s\", \"latency\": \"{} ps\"}}",
+                                    cable.bandwidth.bytes_per_second, cable.latency.count()));
+        const bool are_of_nics = leaves != nullptr || std::holds_alternative<StarFabric>(*cluster->fabric);
+        add_everywhere(fmt::format("cables of {} at 1/{} of the rate", are_of_nics ? "all NICs" : "the fabric", part),
+                       std::move(set), "`ibstat` for the rate");
       }
       scale(fmt::format("one or all NICs at 1/{} of the rate, unknown to NCCL", part), LinkClass::nic, 1.0 / part);
     }
@@ -355,7 +362,7 @@ class AlternativeList {
       fit({.key = "topology.fabric.link.latency",
            .now_us = microseconds(cable.latency),
            .unit_us = 5,
-           .most_us = 15,  // more is no way through switches
+           .most_us = 15,  // switches do not add more than that
            .shown = 2,
            .label = "steps between nodes {} us longer"},
           "`ib_send_lat` between the nodes; congestion");
@@ -373,7 +380,7 @@ class AlternativeList {
     const auto starts_several = [](const ComparedRow& row) { return row.scenario.library->call.plan.launched > 1; };
     if (last_.scenario.library && !is_rccl() && may_start_channels_alone(release_) &&
         std::any_of(rows_.begin(), rows_.end(), starts_several))
-      fit({.key = "devices.gpu.launch_channel", .unit_us = 1, .most_us = 20, .label = "each channel starts in {} us"},
+      fit({.key = "devices.gpu.launch_channel", .unit_us = 1, .most_us = 5, .label = "each channel starts in {} us"},
           "NCCL's release: before 2.18, each channel starts separately");
   }
 

@@ -53,11 +53,12 @@ bool may_start_channels_alone(const std::string& release);
 /// What is worth another run for rows that follow each other, have one plan, and are all off to one side. Derived from
 /// the scenario and from what limits the rows: other protocols and algorithms; of rows that were measured slower
 /// GPUDirect, peer access and PXN switched off, ACS in PCIe switches, fewer channels, fewer NICs and slower ones, other
-/// links at half their rates, oversubscribed switches, one thread that calls all GPUs of a node, the plugin's latency; of
-/// rows that were measured faster their opposites. Then, of two rows or more, changes with one fitted number: the launch that removes the median difference,
-/// the rate of the links that limit the largest row, and, of slower rows, longer steps between nodes, a cost of each
-/// remote peer of sends, and a start of each channel. `launch_off`: launch_of() of the largest row's scenario with
-/// `devices.gpu.launch` 0. `release`: as the measured file has it. Requires rows.
+/// links at half their rates, oversubscribed switches, one thread that calls all GPUs of a node, the plugin's latency;
+/// of rows that were measured faster their opposites. Then, of two rows or more, changes with one fitted number: the
+/// launch that removes the median difference, the rate of the links that limit the largest row, and, of slower rows,
+/// longer steps between nodes, a cost of each remote peer of sends, and a start of each channel. `launch_off`:
+/// launch_of() of the largest row's scenario with `devices.gpu.launch` 0. `release`: as the measured file has it.
+/// Requires rows.
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
                                          const std::string& release = {});
 

@@ -68,16 +68,17 @@ std::string starts_of_channels(const ComparedRow& row) {
       std::min(more * each_us, missing), missing, format(row.bytes()));
 }
 
+constexpr double steady_offset = 0.3;  ///< from the least to the most difference, as a share of the mean
+
 /// Rows over a span of sizes that are off by the same time.
 std::optional<std::string> constant_offset(const MismatchRange& range, std::span<const ComparedRow> rows) {
-  constexpr double steady = 0.3;  // of the mean, from least to most
   constexpr int span_of_sizes = 4;
   const double mean = (range.least_us + range.most_us) / 2;
   if (rows.size() < 3 || rows.back().bytes().count < span_of_sizes * rows.front().bytes().count ||
-      range.most_us - range.least_us > steady * std::abs(mean))
+      range.most_us - range.least_us > steady_offset * std::abs(mean))
     return std::nullopt;
   return fmt::format(
-      "The difference is about the same at all sizes, {:.1f} us: the launch, the benchmark harness, or a "
+      "The difference is about the same at all sizes, {:.1f} us, as from a longer launch, the benchmark harness, or a "
       "rank that is late each time.",
       mean);
 }
@@ -247,8 +248,9 @@ bool may_have_run(const Trial& trial) {
 bool is_nearer(const Trial& a, const Trial& b) { return a.error.median_abs < b.error.median_abs; }
 
 /// True if a number that holds at all sizes explains the range much better than this choice at its sizes alone.
+/// One or two rows can be fitted by any number.
 bool is_outdone(const Trial& trial, const MismatchRange& range) {
-  if (trial.what.is_fitted || trial.at_all_sizes()) return false;
+  if (trial.what.is_fitted || trial.at_all_sizes() || trial.rows.size() < 3) return false;
   return std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& fitted) {
     return fitted.what.is_fitted && fitted.at_all_sizes() && fitted.explains() &&
            much_nearer * fitted.error.median_abs < trial.error.median_abs;
@@ -288,14 +290,27 @@ Verdict verdict_of(const MismatchRange& range) {
   return out;
 }
 
+std::optional<double> common_offset(std::span<const MismatchRange> ranges) {
+  if (ranges.size() < 2) return std::nullopt;
+  double least = ranges.front().least_us, most = ranges.front().most_us;
+  for (const MismatchRange& range : ranges) {
+    least = std::min(least, range.least_us);
+    most = std::max(most, range.most_us);
+  }
+  const double mean = (least + most) / 2;
+  if (most - least > steady_offset * std::abs(mean)) return std::nullopt;
+  return mean;
+}
+
 std::vector<std::string> common_causes(std::span<const MismatchRange> ranges) {
   std::vector<std::string> out;
   if (ranges.size() < 2) return out;
   for (const Trial& first : ranges.front().trials) {
     if (first.what.is_fitted) continue;
-    const auto explains = [&](const Trial& trial) { return trial.what.label == first.what.label && trial.explains(); };
     if (std::all_of(ranges.begin(), ranges.end(), [&](const MismatchRange& range) {
-          return std::any_of(range.trials.begin(), range.trials.end(), explains);
+          return std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& trial) {
+            return trial.what.label == first.what.label && is_cause(trial, range);
+          });
         }))
       out.push_back(first.what.label);
   }

@@ -22,8 +22,8 @@ inline constexpr double explained_within = 0.05;
 /// A plan that comes as near as this has probably run if the scenario's own cannot have run, though it explains
 /// nothing.
 inline constexpr double probable_within = 0.15;
-/// A plan at the sizes of a range alone is chance if a fitted number that holds at all sizes, and breaks none, comes so
-/// many times nearer.
+/// A plan that was tried at the sizes of a range alone, of three rows or more, is chance if a fitted number that holds
+/// at all sizes explains the range so many times nearer.
 inline constexpr double much_nearer = 3;
 /// Times of two changes that are as near as this do not tell them apart.
 inline constexpr double alike_within = 0.005;
@@ -108,6 +108,10 @@ Verdict verdict_of(const MismatchRange& range);
 /// The changes without a fitted number that explain every one of several ranges, by their labels, in the order of the
 /// first range's trials. None if there is only one range.
 std::vector<std::string> common_causes(std::span<const MismatchRange> ranges);
+
+/// The difference of measured and predicted times in microseconds, if it is about the same in several ranges, whatever
+/// their plans; nothing if it is not, or if there is only one range.
+std::optional<double> common_offset(std::span<const MismatchRange> ranges);
 
 /// What is wrong with a verdict, by the table of trials; empty: nothing. Every trial that explains the range, is not
 /// outdone and is of the class of the likely one is no nearer; likely causes explain it; without one none does; a plan
