@@ -107,7 +107,7 @@ TEST_CASE("gdr=\"0\" of a GPU or a NIC denies GPUDirect to the pairs that it is 
 }
 
 // NCCL's file has the number of NVLinks and the GPU's generation, not their rates.
-TEST_CASE("NVLinks come back from NCCL's file with the rates that copies reach, as the machine has them") {
+TEST_CASE("NVLinks, and what reading a V100 costs, come back from NCCL's file as the machine has them") {
   for (const char* preset : {"dgx-1p", "dgx-2", "polaris", "dgx-a100", "hgx-h100", "hgx-b200"}) {
     CAPTURE(preset);
     const Machine machine = node_preset(preset), back = imported(to_nccl_xml(machine));
@@ -119,6 +119,8 @@ TEST_CASE("NVLinks come back from NCCL's file with the rates that copies reach, 
     };
     CHECK(!rates(machine).empty());
     CHECK(rates(machine) == rates(back));
+    if (preset != std::string_view("polaris"))
+      CHECK(back.host.gpudirect_cost == machine.host.gpudirect_cost);  // its own
   }
   CHECK(nccl::nvlink_type(86).empty());  // no copies of theirs are published: NCCL's number
   CHECK(nccl::nvlink_type(107).empty());

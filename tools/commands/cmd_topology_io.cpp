@@ -278,6 +278,9 @@ void say_what_is_lost(const Machine& machine) {
   if (back.host.peer_access != machine.host.peer_access)
     lost += fmt::format(", peer access up to {} ({} when read back)", to_string(machine.host.peer_access),
                         to_string(back.host.peer_access));
+  if (back.host.gpudirect_cost != machine.host.gpudirect_cost)
+    lost += fmt::format(", a cost of GPUDirect of {} ({} when read back)", machine.host.gpudirect_cost,
+                        back.host.gpudirect_cost);
   const auto is_bridge = [](const Machine::Device& d) { return d.kind == NodeKind::host_bridge; };
   if (std::any_of(machine.devices.begin(), machine.devices.end(), is_bridge)) lost += ", host bridges";
   Warnings().say({"NCCL's XML cannot represent " + lost});
