@@ -212,6 +212,26 @@ TEST_CASE("another plan ran probably if it is within 15 % and the scenario's own
   CHECK(kind() == Verdict::Kind::none);
 }
 
+// Three rows each: a protocol 3 % off in both ranges, and a launch 0.1 % off that was tried at all sizes.
+TEST_CASE("what is left out as chance is not said to explain all ranges") {
+  const auto ranges = [](bool with_launch) {
+    MismatchRange range;
+    range.trials = {trial("LL128", 90, 0.03)};
+    if (with_launch) range.trials.push_back(trial("launch", 93, 0.001, /*is_fitted=*/true));
+    for (Trial& each : range.trials) each.rows.assign(3, each.rows.front());
+    range.trials.back().what.is_everywhere = with_launch;
+    return std::vector<MismatchRange>{range, range};
+  };
+  CHECK(common_causes(ranges(false)) == std::vector<std::string>{"LL128"});
+  std::vector<MismatchRange> few = ranges(true);
+  CHECK(common_causes(few).empty());
+  CHECK(verdict_of(few.front()).causes.front()->what.label == "launch");
+  // Two rows can be fitted by any number.
+  for (MismatchRange& range : few)
+    for (Trial& each : range.trials) each.rows.resize(2);
+  CHECK(common_causes(few) == std::vector<std::string>{"LL128"});
+}
+
 TEST_CASE("a change is called the nearest only if it is nearer by what is printed") {
   MismatchRange range;
   range.error = {.name = "", .rows = 1, .median_abs = 0.3, .p90_abs = 0.3, .median_signed = -0.3};

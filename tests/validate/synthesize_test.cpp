@@ -126,9 +126,11 @@ TEST_CASE("rings are searched for on the machine as its faults leave it, by best
   Scenario ring = scenario_of(torus, "all_reduce", "64 MiB", slow);
   ring.jobs.front().best_ring = true;
   CHECK(predict(ring).time == 30 * (transfer_time(4_MiB, 100_Gbps) + 1us));
-  // A later fault, and one that ends at once, are not seen by a search at the start.
+  // A later fault is not seen by a search at the start: the order given, row by row, crosses the link.
+  const auto crosses = [&] { return ring_order_of(ring).find("gpu5 -> gpu6") != std::string::npos; };
+  CHECK(!crosses());
   ring.faults.front().change.at = ring.faults.back().change.at = SimTime{1us};
-  CHECK(ring_order_of(ring).find("narrowest hop 12.5 GB/s") != std::string::npos);
+  CHECK(crosses());
 
   const auto named = [](const Synthesis& result, const std::string& name) {
     return std::find_if(result.catalog.begin(), result.catalog.end(),
