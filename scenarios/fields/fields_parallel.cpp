@@ -1,6 +1,7 @@
 // Plans of tensor, pipeline and data parallelism, as fields; in Megatron-LM's words without "_parallel_size".
 #include <utility>
 
+#include "algorithms/training/pipeline_order.hpp"
 #include "scenarios/fields/fields.hpp"
 #include "scenarios/scenario.hpp"
 
@@ -25,6 +26,8 @@ Field parallel_field(Field algorithm) {
                               R"("schedule": "zero_bubble_h1")"};
   const char *const not_modeled = "which is not modeled",
                     *const there_are = "use gpipe, 1f1b, interleaved, zero_bubble_h1 or zero_bubble_h2";
+  std::vector<std::string> schedules;
+  for (const PipelineSchedule each : pipeline_schedules) schedules.emplace_back(to_string(each));
   algorithm.doc = "The algorithm of all collectives if no library is set. Default: ring.";
   return {
       .name = "parallel",
@@ -95,7 +98,7 @@ Field parallel_field(Field algorithm) {
            choice("schedule",
                   "The order of the forward and backward passes of a stage. Default: 1f1b, or interleaved with "
                   "virtual_pipeline.",
-                  {"gpipe", "1f1b", "interleaved", "zero_bubble_h1", "zero_bubble_h2"},
+                  std::move(schedules),
                   {zero_bubble, {"zb_v", not_modeled, there_are}, {"dualpipe", not_modeled, there_are}}),
            choice("shard",
                   "The state that is sharded over the data parallel ranks. optimizer: the optimizer state (ZeRO-1); "

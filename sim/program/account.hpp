@@ -44,10 +44,10 @@ struct RankAccount {
   SimTime first_end{};                  ///< of the very first, warm-up or not
 };
 
-/// True if the tasks of a stream belong to the time of their own iteration. If the next iteration's stream 0 hides
-/// what other streams still do, only stream 0 has such tasks: else the last iteration, which nothing follows, would
-/// count as waiting what is hidden in all others. Without warm-up every task counts, because the first iteration has
-/// none of its kind to hide.
+/// True if an iteration lasts until the tasks of this stream have ended. In a program with overlaps_next, this is true
+/// of stream 0 only: the other streams finish while stream 0 runs the next iteration, so their work is hidden. The last
+/// iteration has no next one; waiting for its other streams would count as exposed what is hidden everywhere else.
+/// Without a warm-up, all streams count, because then no earlier iteration leaves work to be hidden in the first one.
 bool ends_iteration(const Program& program, int warmup, Stream stream);
 /// How many tasks of an actor end an iteration.
 int n_ending_tasks(const Program& program, int warmup, Actor actor);

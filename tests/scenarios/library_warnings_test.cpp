@@ -9,36 +9,15 @@
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
+#include "tests/support/library_scenario.hpp"
 
 namespace library_warnings_test {
 
 using namespace ringsim;
 using namespace ringsim::literals;
+using namespace ringsim::test;
 
-namespace {
-
-const std::string two_dgx_a100 = R"({"version": 1,
-  "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 2,
-               "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "150 ns"}}},
-  "library": {"name": "nccl", "version": "2.22.3"},
-  "collective": {"op": "all_reduce", "bytes": "256 MiB"}})";
-const std::string one_dgx_a100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
-  "library": "nccl", "collective": {"op": "all_reduce", "bytes": "64 MiB"}})";
-
-using Overrides = std::vector<std::string>;
-
-Scenario point(const std::string& text, const Overrides& overrides = {}) {
-  return ScenarioFile::parse(text, "s.json", overrides).point(0);
-}
-Prediction predicted(const std::string& text, const Overrides& overrides = {}) {
-  return predict(point(text, overrides), {.explain = true});
-}
-std::string refusal(const std::string& text, const Overrides& overrides) {
-  return test::complaint([&] { point(text, overrides); });
-}
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("without a library an algorithm is needed, and the launch of its kernels changes nothing, which is said") {
   CHECK(has(refusal(one_dgx_a100, {"library=null"}), R"(/collective: expected the key "algorithm", found none)"));

@@ -119,6 +119,8 @@ std::string_view nvlink_type(int sm) {
   return sm >= 70 ? "nvlink2" : "nvlink1";
 }
 
+double gpudirect_cost(int sm) { return sm == 70 ? 1.173 : 1; }
+
 int most_nvlinks_of(int sm) {
   if (sm == 107) return 36;
   if (sm >= 90) return 18;

@@ -44,6 +44,10 @@ Bandwidth nvlink_bandwidth(int sm);
 /// The type of link_types.json that a GPU of that capability has, whose rate is what copies reach, 23 GB/s of an A100
 /// where NCCL takes 20; empty: no measured copies are known.
 std::string_view nvlink_type(int sm);
+/// How many times as long a PCIe link is busy when a NIC reads such a GPU's memory directly (Host::gpudirect_cost), by
+/// compute capability. 1.173 for V100: 10.23 of the 12 GB/s of gen3 x16 (aistabci/abci2.0benchmark f0aa27f2fbbb pt2pt,
+/// node V), assumed of all machines with V100, as in their presets; 1 for all others.
+double gpudirect_cost(int sm);
 /// How many NVLinks a GPU of that capability has at most: P100 4, V100 6, A100 12, H100 and B200 18 (NVIDIA's data
 /// sheets and architecture white papers; NCCL's own limits, src/graph/xml.cc, ncclTopoGetXmlFromGpu), Rubin 36
 /// (stas00/ml-engineering network/README.md: NVLink 6, 36 links of 50 GB/s).

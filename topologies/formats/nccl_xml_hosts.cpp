@@ -97,12 +97,10 @@ void join_cpus(XmlImport& import) {
     // (dnhkng.github.io/posts/gh200-benchmarking).
     if (model.arch == "arm64") import.machine.host.peer_access = PathType::pxb;
   }
-  // As the presets with V100: adapters read 10.23 of the 12 GB/s of PCIe gen3 x16 from one (aistabci/abci2.0benchmark
-  // f0aa27f2fbbb pt2pt, node V); that others do so as well is assumed.
-  constexpr int volta = 70;
-  for (const Found* gpu : import.all(NodeKind::gpu))
-    if (compute_capability({"", NodeKind::gpu, {}, gpu->attributes}) == volta)
-      import.machine.host.gpudirect_cost = 1.173;
+  for (const Found* gpu : import.all(NodeKind::gpu)) {
+    const int sm = compute_capability({"", NodeKind::gpu, {}, gpu->attributes}).value_or(0);
+    import.machine.host.gpudirect_cost = std::max(import.machine.host.gpudirect_cost, gpudirect_cost(sm));
+  }
   for (std::size_t i = 0; i < cpus.size(); ++i) {
     const auto domains =
         std::count_if(cpus.begin(), cpus.end(), [&](const Found* each) { return each->host == cpus[i]->host; });

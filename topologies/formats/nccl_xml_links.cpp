@@ -247,8 +247,8 @@ class LinkReader {
     has_links_ = true;
   }
 
-  /// What copies reach, as on machines from machine files: the costs of NCCL's kernels are shares of that, and NCCL's
-  /// own numbers, by which it searches, are lower for V100 and A100. Where no copies are known, these numbers.
+  /// The bandwidth that copies reach, as in the presets. The costs of NCCL's kernels are shares of it. NCCL's own
+  /// rates, which its search uses, are lower for V100 and A100; they are taken only where no measured copies are known.
   LinkSpec nvlink(const Found& gpu, const XmlElement& at) const {
     const int sm = sm_of_gpu(gpu).value_or(80);
     const std::string place = fmt::format("{}: sm {}; ", import_.place(at), sm);

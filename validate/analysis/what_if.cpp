@@ -258,7 +258,7 @@ std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& d
     if (each.of == WhatIf::Of::link_class && each.is_advice && each.result && -change_of(each, base) >= little * all)
       return std::nullopt;
   std::vector<std::string> needed = base.prediction.explanation->kinds;
-  std::optional<WhatIf> found;
+  std::optional<WhatIf> found, nearest;
   for (const std::string& kind : base.prediction.explanation->kinds) {
     if (needed.size() <= 2) break;
     std::vector<std::string> fewer;
@@ -266,28 +266,18 @@ std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& d
       if (each != kind) fewer.push_back(each);
     WhatIf without = all_faster(fewer);
     run(without);
-    if (!without.result || -change_of(without, base) < nearly * all) continue;
+    if (!without.result) continue;
+    if (-change_of(without, base) < nearly * all) {
+      if (!nearest || change_of(without, base) < change_of(*nearest, base)) nearest = std::move(without);
+      continue;
+    }
     needed = std::move(fewer);
     found = std::move(without);
   }
-  if (found) return found;
-  // All of them gain more than any three, which may still be worth far more than two.
-  const std::vector<std::string>& kinds = base.prediction.explanation->kinds;
-  double most = 0, fewer = 0;
-  for (const WhatIf& each : done)
-    if (each.of == WhatIf::Of::link_class && each.is_advice && each.result)
-      fewer = std::max(fewer, -change_of(each, base));
-  for (std::size_t i = 0; i < kinds.size() && kinds.size() > 3; ++i)
-    for (std::size_t j = i + 1; j < kinds.size(); ++j)
-      for (std::size_t k = j + 1; k < kinds.size(); ++k) {
-        WhatIf three = all_faster({kinds[i], kinds[j], kinds[k]});
-        run(three);
-        if (!three.result || -change_of(three, base) <= most) continue;
-        most = -change_of(three, base);
-        found = std::move(three);
-      }
-  constexpr double far_more = 2;
-  return most >= far_more * fewer ? found : std::nullopt;
+  if (found || !nearest) return found;
+  // Every class adds to the gain. All but one are still worth naming if they gain half of it, which nothing of `done`
+  // does.
+  return -change_of(*nearest, base) >= little * all ? nearest : std::nullopt;
 }
 
 Best best_of(const std::vector<const WhatIf*>& listed, const Result& base) {

@@ -47,7 +47,7 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base);
 std::vector<WhatIf> pairs_of(const Result& base, const std::vector<WhatIf>& done);
 
 /// The fewest classes of links that gain nearly as much, twice as fast, as all of them: found by leaving out one class
-/// after another. If none can be left out, the three that gain most, if that is twice what any of `done` does. `run`
+/// after another. If none can be left out, all but the one that matters least, if they gain half as much as all. `run`
 /// sets the result of a what-if. Nothing if a class or a pair of `done` gains half as much as all, or if all gain less
 /// than a hundredth.
 std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& done,

@@ -33,7 +33,7 @@ void expect_conditions_of_h2(ClosedForm& form, const PipelineShape& shape, Picos
   expect_short_hops(form, forward, backward, hop);
 }
 
-/// What a stage of zero_bubble_h2 waits for longer than the next one.
+/// How much longer a stage of zero_bubble_h2 waits than the next stage does; negative if it does not wait.
 Picoseconds gap_of_h2(Picoseconds both, Picoseconds hop, Picoseconds weights) { return both - 2 * weights + 2 * hop; }
 
 }  // namespace

@@ -66,7 +66,10 @@ class AlternativeList {
         last_(rows.back()),
         launch_off_(launch_off),
         release_(std::move(release)),
-        counts_(counts_of(last_)) {}
+        counts_(counts_of(last_)) {
+    if (const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology); cluster != nullptr && cluster->fabric)
+      fabric_ = &*cluster->fabric;
+  }
 
   std::vector<Alternative> all() && {
     if (is_rccl())
@@ -252,49 +255,58 @@ class AlternativeList {
       if (counts_.nodes > 1)
         add_everywhere("plugin aws-ofi-nccl", {"library.plugin=aws-ofi-nccl"}, "NCCL's log for NET/OFI");
     }
-    if (carries(LinkClass::nic)) slower_nics();
+    if (carries(LinkClass::nic)) {
+      fewer_nics();
+      slower_nics();
+      slower_switches();
+    }
     if (carries(LinkClass::nvlink)) scale("NVLink at half the rate", LinkClass::nvlink, 0.5);
     if (carries(LinkClass::pcie)) scale("PCIe at half the rate (lanes, generation)", LinkClass::pcie, 0.5);
     if (carries(LinkClass::socket)) scale("link between CPU sockets at half the rate", LinkClass::socket, 0.5);
   }
 
-  /// Fewer of them, and slower ports, both of which NCCL sees and chooses by; NICs that are slower without NCCL's
-  /// knowledge; switches with fewer cables upward, or that share them badly.
-  void slower_nics() {
+  /// Subsets of the NICs, which NCCL chooses by.
+  void fewer_nics() {
     const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
-    if (last_.scenario.library && cluster != nullptr && cluster->parts.size() == 1)
-      for (std::size_t part = 2; part <= counts_.nics.size(); part *= 2) {
-        const std::size_t n = counts_.nics.size() / part;
-        const std::vector<std::string> some(counts_.nics.begin(),
-                                            counts_.nics.begin() + static_cast<std::ptrdiff_t>(n));
-        add_everywhere(fmt::format("{} of {} NICs (NCCL_IB_HCA)", n, counts_.nics.size()),
-                       {fmt::format("library.env.NCCL_IB_HCA=\"={}\"", fmt::join(some, ","))},  // =: whole names
-                       "NCCL's log for NET/IB: which NICs it uses");
-      }
+    if (!last_.scenario.library || cluster == nullptr || cluster->parts.size() != 1) return;
+    const std::size_t all = counts_.nics.size();
+    for (std::size_t n = all / 2; n >= 1; n /= 2)
+      add_everywhere(fmt::format("{} of {} NICs (NCCL_IB_HCA)", n, all),
+                     {fmt::format("library.env.NCCL_IB_HCA=\"={}\"",  // =: whole names
+                                  fmt::join(counts_.nics.begin(), counts_.nics.begin() + std::ptrdiff_t(n), ","))},
+                     "NCCL's log for NET/IB: which NICs it uses");
+  }
+
+  /// Slower ports, which NCCL chooses by, and NICs that are slower without NCCL's knowledge.
+  void slower_nics() {
     for (const int part : {2, 4}) {
-      if (cluster != nullptr && cluster->fabric) {
-        const LinkSpec cable = std::visit([](const auto& fabric) { return fabric.link; }, *cluster->fabric);
-        std::vector<std::string> set{
-            fmt::format("topology.fabric.link.bandwidth={} B/s", cable.bandwidth.bytes_per_second / part)};
-        // Without an uplink of their own, leaves' cables to spines have the rate of those to NICs.
-        const auto* leaves = std::get_if<LeafSpine>(&*cluster->fabric);
-        if (leaves != nullptr && !leaves->uplink)
-          set.push_back(fmt::format("topology.fabric.uplink={{\"bandwidth\": \"{} B/s\", \"latency\": \"{} ps\"}}",
-                                    cable.bandwidth.bytes_per_second, cable.latency.count()));
-        const bool are_of_nics = leaves != nullptr || std::holds_alternative<StarFabric>(*cluster->fabric);
-        add_everywhere(fmt::format("cables of {} at 1/{} of the rate", are_of_nics ? "all NICs" : "the fabric", part),
-                       std::move(set), "`ibstat` for the rate");
-      }
+      if (fabric_ != nullptr) slower_cables(part);
       scale(fmt::format("one or all NICs at 1/{} of the rate, unknown to NCCL", part), LinkClass::nic, 1.0 / part);
     }
-    if (cluster == nullptr || !cluster->fabric) return;
-    int oversubscription = 0;
-    if (const auto* leaves = std::get_if<LeafSpine>(&*cluster->fabric)) oversubscription = leaves->oversubscription;
-    if (const auto* tree = std::get_if<FatTree>(&*cluster->fabric)) oversubscription = tree->oversubscription;
-    if (oversubscription == 0) return;
+  }
+  void slower_cables(int part) {
+    const LinkSpec cable = std::visit([](const auto& fabric) { return fabric.link; }, *fabric_);
+    std::vector<std::string> set{
+        fmt::format("topology.fabric.link.bandwidth={} B/s", cable.bandwidth.bytes_per_second / part)};
+    const auto* leaves = std::get_if<LeafSpine>(fabric_);
+    if (leaves != nullptr && !leaves->uplink)  // by default, uplinks have the rate of the cables to the NICs
+      set.push_back(fmt::format("topology.fabric.uplink={{\"bandwidth\": \"{} B/s\", \"latency\": \"{} ps\"}}",
+                                cable.bandwidth.bytes_per_second, cable.latency.count()));
+    const bool are_of_nics = leaves != nullptr || std::holds_alternative<StarFabric>(*fabric_);
+    add_everywhere(fmt::format("cables of {} at 1/{} of the rate", are_of_nics ? "all NICs" : "the fabric", part),
+                   std::move(set), "`ibstat` for the rate");
+  }
+
+  /// Switches with fewer cables upward, or that spread flows badly.
+  void slower_switches() {
+    if (fabric_ == nullptr) return;
+    const auto* leaves = std::get_if<LeafSpine>(fabric_);
+    const auto* tree = std::get_if<FatTree>(fabric_);
+    if (leaves == nullptr && tree == nullptr) return;
+    const int now = leaves != nullptr ? leaves->oversubscription : tree->oversubscription;
     for (const int factor : {2, 4})
-      add_everywhere(fmt::format("oversubscription {}:1", factor * oversubscription),
-                     {fmt::format("topology.fabric.oversubscription={}", factor * oversubscription)},
+      add_everywhere(fmt::format("oversubscription {}:1", factor * now),
+                     {fmt::format("topology.fabric.oversubscription={}", factor * now)},
                      "the switches' cables upward, and whether all are up");
     add_everywhere("flows that share cables: network.routing=ecmp", {"network.routing=ecmp"},
                    "the switches' load balancing, and their counters");
@@ -355,9 +367,8 @@ class AlternativeList {
       list_.push_back({.label = {}, .set = {}, .is_fitted = true, .is_everywhere = true, .look = look, .fit = what});
     };
     const Prediction& p = last_.result.prediction;
-    const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
-    if (counts_.nodes > 1 && cluster != nullptr && cluster->fabric) {
-      const LinkSpec cable = std::visit([](const auto& fabric) { return fabric.link; }, *cluster->fabric);
+    if (counts_.nodes > 1 && fabric_ != nullptr) {
+      const LinkSpec cable = std::visit([](const auto& fabric) { return fabric.link; }, *fabric_);
       // A message crosses a node's cable at either end.
       fit({.key = "topology.fabric.link.latency",
            .now_us = microseconds(cable.latency),
@@ -389,6 +400,7 @@ class AlternativeList {
   Picoseconds launch_off_;
   std::string release_;
   NodeCounts counts_;
+  const Fabric* fabric_ = nullptr;  // of a cluster; nullptr: none
   std::vector<Alternative> list_;
 };
 

@@ -113,9 +113,9 @@ std::vector<std::string> common_causes(std::span<const MismatchRange> ranges);
 /// their plans; nothing if it is not, or if there is only one range.
 std::optional<double> common_offset(std::span<const MismatchRange> ranges);
 
-/// What is wrong with a verdict, by the table of trials; empty: nothing. Every trial that explains the range, is not
-/// outdone and is of the class of the likely one is no nearer; likely causes explain it; without one none does; a plan
-/// that probably ran is within probable_within.
+/// Checks a verdict against the table of trials; returns what is wrong, or an empty string. A likely cause must explain
+/// the range, and no other cause of the same class may be nearer, nor any cause of a class that comes first. Without a
+/// likely cause, no trial may explain the range. A plan that probably ran must be within probable_within.
 std::string contradiction(const Verdict& verdict, const MismatchRange& range);
 
 }  // namespace ringsim
