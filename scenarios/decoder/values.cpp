@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,6 +25,15 @@ std::int64_t parse_quantity(Type type, const std::string& text) {
 std::string unit_hint(Type type) {
   const char* like = type == Type::size ? "64 MiB" : type == Type::rate ? "25 GB/s" : "1.3 us";
   return fmt::format("write the number with its unit as a string: \"{}\"", like);
+}
+
+/// The number that a text of digits alone stands for; none if it does not fit into 64 bits either.
+std::optional<std::int64_t> number_of_digits(const std::string& text) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || at != end) return std::nullopt;
+  return number;
 }
 
 /// A factor as a fraction of powers of ten: 1.5 is 15 / 10.
@@ -103,9 +113,15 @@ std::int64_t read_scalar(const Field& field, const Json& value, const std::strin
   };
   std::int64_t number = 0;
   if (field.type == Type::whole) {
-    if (!value.is_number_integer()) fail(value.is_string() ? "write the number without quotes" : "");
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) fail();
-    number = value.get<std::int64_t>();
+    if (field.digits && value.is_string()) {
+      const std::optional<std::int64_t> said = number_of_digits(value.get_ref<const std::string&>());
+      if (!said) fail();
+      number = *said;
+    } else {
+      if (!value.is_number_integer()) fail(value.is_string() ? "write the number without quotes" : "");
+      if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) fail();
+      number = value.get<std::int64_t>();
+    }
     if (number < field.min || number > field.max) fail();
     return number;
   }

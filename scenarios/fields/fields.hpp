@@ -79,7 +79,7 @@ struct Field {
   bool varies = true;                   ///< a list or range of values is accepted where one is expected
   bool unique = false;                  ///< of a list: each element once
   bool numbered = false;                ///< of a file: "{rank}" in its name stands for 0, 1, 2 ...
-  bool digits = false;                  ///< of a text: a whole number is read as its digits
+  bool digits = false;                  ///< a text may be a whole number, and a whole number a text of its digits
   bool only_said = false;               ///< the default is not filled in: the canonical form has what was said
   Member into = {};                     ///< where the value goes; none: the meaning of a scenario reads the key
   /// Tells after a run whether a value other than the default changed anything; nullptr: it is taken to have.

@@ -27,6 +27,13 @@ Field count(std::string name, std::string doc, std::int64_t min, std::int64_t ma
   return {.name = std::move(name), .type = Type::whole, .doc = std::move(doc), .min = min, .max = max};
 }
 
+/// A variable with a number, which people write as a text, as they write all others.
+Field number(std::string name, std::string doc, std::int64_t min, std::int64_t max) {
+  Field field = count(std::move(name), std::move(doc), min, max);
+  field.digits = true;
+  return field;
+}
+
 /// Libraries that people know.
 std::vector<KnownName> other_libraries() {
   std::vector<KnownName> names;
@@ -49,29 +56,29 @@ Field nccl_env(const std::vector<Field>& transport) {
       .members = {
           variable("NCCL_ALGO", "The algorithms that NCCL may choose; ^NAME excludes one.", {}, R"("Ring,Tree")"),
           variable("NCCL_PROTO", "The protocols that NCCL may choose; ^NAME excludes one.", {}, R"("^LL128")"),
-          count("NCCL_MIN_NCHANNELS", "The minimum number of channels for rings and trees.", 1, 64),
-          count("NCCL_MAX_NCHANNELS", "The maximum number of channels for rings and trees.", 1, 64),
-          count("NCCL_MIN_NRINGS", "The older name of NCCL_MIN_NCHANNELS.", 1, 64),
-          count("NCCL_MAX_NRINGS", "The older name of NCCL_MAX_NCHANNELS.", 1, 64),
-          count("NCCL_MIN_CTAS", "The same as NCCL_MIN_NCHANNELS; if both are set, the larger one applies. Since 2.17.",
-                1, 64),
-          count("NCCL_MAX_CTAS",
-                "The same as NCCL_MAX_NCHANNELS; if both are set, the smaller one applies. Since 2.17.", 1, 64),
-          count("NCCL_MIN_P2P_NCHANNELS", "The minimum number of channels for sends and receives.", 1, 64),
-          count("NCCL_MAX_P2P_NCHANNELS", "The maximum number of channels for sends and receives.", 1, 64),
-          count("NCCL_NCHANNELS_PER_NET_PEER",
-                "The number of channels for sends and receives to a peer on another node. Since 2.12.", 1, 64),
-          count("NCCL_P2P_LL_THRESHOLD",
-                "Sends and receives use LL up to this number of bytes per channel; \"0\": never. Since 2.14.", 0,
-                1LL << 40),
-          count("NCCL_P2P_NET_CHUNKSIZE",
-                "The chunk size in bytes of sends and receives to another node with Simple. Since 2.14.", 1LL << 12,
-                1LL << 30),
+          number("NCCL_MIN_NCHANNELS", "The minimum number of channels for rings and trees.", 1, 64),
+          number("NCCL_MAX_NCHANNELS", "The maximum number of channels for rings and trees.", 1, 64),
+          number("NCCL_MIN_NRINGS", "The older name of NCCL_MIN_NCHANNELS.", 1, 64),
+          number("NCCL_MAX_NRINGS", "The older name of NCCL_MAX_NCHANNELS.", 1, 64),
+          number("NCCL_MIN_CTAS",
+                 "The same as NCCL_MIN_NCHANNELS; if both are set, the larger one applies. Since 2.17.", 1, 64),
+          number("NCCL_MAX_CTAS",
+                 "The same as NCCL_MAX_NCHANNELS; if both are set, the smaller one applies. Since 2.17.", 1, 64),
+          number("NCCL_MIN_P2P_NCHANNELS", "The minimum number of channels for sends and receives.", 1, 64),
+          number("NCCL_MAX_P2P_NCHANNELS", "The maximum number of channels for sends and receives.", 1, 64),
+          number("NCCL_NCHANNELS_PER_NET_PEER",
+                 "The number of channels for sends and receives to a peer on another node. Since 2.12.", 1, 64),
+          number("NCCL_P2P_LL_THRESHOLD",
+                 "Sends and receives use LL up to this number of bytes per channel; \"0\": never. Since 2.14.", 0,
+                 1LL << 40),
+          number("NCCL_P2P_NET_CHUNKSIZE",
+                 "The chunk size in bytes of sends and receives to another node with Simple. Since 2.14.", 1LL << 12,
+                 1LL << 30),
           variable(
               "NCCL_NET_GDR_C2C",
               "\"1\": use GPUDirect over a chip-to-chip link; \"0\": do not. Since 2.26; on by default since 2.27.",
               {"0", "1"}),
-          count("NCCL_NTHREADS", "The number of threads per channel block for LL and Simple.", 64, 512),
+          number("NCCL_NTHREADS", "The number of threads per channel block for LL and Simple.", 64, 512),
           variable("NCCL_NVLS_ENABLE", "\"0\": disable in-switch reduction (NVLS).", {"0", "1", "2"}),
           variable(
               "NCCL_CROSS_NIC",
@@ -89,7 +96,7 @@ Field nccl_env(const std::vector<Field>& transport) {
                   "that the search finds.",
            .min = 1,
            .examples = {R"("graph.xml")"}},
-          count("NCCL_BUFFSIZE", "Accepted but not modeled; prints a warning.", 1, 1LL << 40)}};
+          number("NCCL_BUFFSIZE", "Accepted but not modeled; prints a warning.", 1, 1LL << 40)}};
   for (const Field& field : transport)
     if (field.name.starts_with("NCCL_")) env.members.push_back(field);
   for (const nccl::OtherVariable& each : nccl::other_variables())

@@ -59,8 +59,11 @@ Schema Writer::value_of(const Field& field, const std::string& parent) {
   switch (field.type) {
     case Type::boolean:
       return {{"type", "boolean"}};
-    case Type::whole:
-      return {{"type", "integer"}, {"minimum", field.min}, {"maximum", field.max}};
+    case Type::whole: {
+      Schema number{{"type", "integer"}, {"minimum", field.min}, {"maximum", field.max}};
+      if (!field.digits) return number;
+      return {{"anyOf", Schema::array({std::move(number), {{"type", "string"}, {"pattern", "^[0-9]+$"}}})}};
+    }
     case Type::size:
     case Type::rate:
     case Type::time:

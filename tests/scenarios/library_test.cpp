@@ -392,6 +392,19 @@ TEST_CASE("NCCL_MIN_CTAS and the older names of NCCL_MIN_NCHANNELS bound the sam
   CHECK(has(point(one_dgx_a100, old).warnings.at(0), "NCCL 2.14.3 does not support it; 2.17 is the first"));
 }
 
+TEST_CASE("variables with numbers are numbers or texts of digits, with one hash") {
+  const auto set = [](const char* value) {
+    return std::vector<std::string>{std::string("library.env.NCCL_MAX_NCHANNELS=") + value};
+  };
+  const Scenario number = point(one_dgx_a100, set("4")), text = point(one_dgx_a100, set("\"4\""));
+  CHECK(text.hash == number.hash);
+  CHECK(text.library->call.plan.channels == 4);
+  for (const char* value : {"\"\"", "\"4 \"", "\"0x4\"", "\"4.0\"", "\"65\"", "\"-4\"", "\"99999999999999999999\""})
+    CHECK(has(refusal(one_dgx_a100, set(value)),
+              std::string("/library/env/NCCL_MAX_NCHANNELS: expected a whole number from 1 to 64, found ") + value));
+  CHECK(has(refusal(one_dgx_a100, {"topology.nodes=\"1\""}), "write the number without quotes"));  // no variable
+}
+
 TEST_CASE("sends to other nodes take all ports of a GPU in turn: AWS's p5 has four") {
   // 16 ranks, 1 GiB: each sends 8/16 of it to the other node, 512 MiB over 4 ports of 12.5 GB/s: 10.74 ms, and what
   // Simple and steps take. Over one port: 42.9 ms. Measured with 2.28.7: 12.95 ms (aws-gpu-communication-benchmark

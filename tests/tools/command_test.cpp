@@ -506,6 +506,19 @@ fabric [2]: {"kind":"rail","nodes_per_group":4,"spines":2,"oversubscription":2,
   CHECK(cut.out.find(" ... ") != std::string::npos);
 }
 
+TEST_CASE("--explain heads each block with all that varies, and says that a step's links carried all steps") {
+  const std::string out =
+      run_command({"run", scenario(), "--explain", "--set", "network.model=[\"ideal\", \"fair\"]"}).out;
+  CHECK(out.find(", network.model ideal: ") != std::string::npos);
+  CHECK(out.find(", network.model fair: ") != std::string::npos);
+  CHECK(out.find("busiest carried") != std::string::npos);
+  const std::string step =
+      run_command({"run", ringsim::test::source_dir() + "/scenarios/examples/training/stragglers.json", "--explain"})
+          .out;
+  CHECK(step.find("busiest, all steps") != std::string::npos);
+  CHECK(step.find("busiest carried") == std::string::npos);
+}
+
 TEST_CASE(
     "--explain shows what the links of two servers carried: without GPUDirect, both ways, the uplink carries all "
     "twice") {

@@ -222,11 +222,12 @@ TEST_CASE("a ring's schedule has a panel per step, an arrow per message, adds fi
   CHECK(document.load_string(svg.c_str()));
 }
 
-TEST_CASE("of a long schedule 16 steps are drawn, of one with many ranks none") {
-  const std::string svg = picture("schedule", scenario(star(16)));  // 30 steps
-  CHECK(has(svg, ">step 16</text>"));
-  CHECK(!has(svg, ">step 17</text>"));
-  CHECK(has(svg, ">... and 14 more steps</text>"));
+TEST_CASE("of a long schedule 32 steps are drawn, of one with many ranks none") {
+  CHECK(has(picture("schedule", scenario(star(16))), ">step 30</text>"));  // 2 (16 - 1)
+  const std::string svg = picture("schedule", scenario(star(8), R"({"name": "ring", "slices": 3})"));
+  CHECK(has(svg, ">step 32</text>"));
+  CHECK(!has(svg, ">step 33</text>"));
+  CHECK(has(svg, ">... and 10 more steps</text>"));  // of 3 x 2 (8 - 1)
   const Outcome many = run_command({"schedule", "picture", scenario(star(17)), "-o", new_file("x.svg")});
   CHECK(many.code == 3);
   CHECK(has(many.err, "expected at most 16 ranks and helpers to show, found 17"));

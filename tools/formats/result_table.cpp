@@ -72,30 +72,35 @@ std::string exchanges_of_step(const TrainingReport& training) {
   return sizes.fitted();
 }
 
-/// "16 MiB all_reduce ring", "training step of resnet50, ddp": what the result is of.
-std::string heading_of_result(const Prediction& r, const std::vector<std::string>& extra) {
+/// "16 MiB all_reduce ring, network.model fair", "training step of resnet50, ddp": what the result is of, so that no
+/// two have the same heading.
+std::string heading_of_result(const Prediction& r) {
   std::string heading = r.job.empty() ? "" : r.job + ": ";
   heading += r.training ? step_name(*r.training)
                         : fmt::format("{} {} {}", format(r.request.bytes), to_string(r.request.op), algorithm_text(r));
-  for (const std::string& path : extra) heading += fmt::format(", {} {}", path, shown_value(r, path));
+  for (const auto& [path, value] : r.varied) {
+    const bool is_said =
+        path == "collective.bytes" || path == "collective.op" || path.starts_with("collective.algorithm");
+    if (!is_said) heading += fmt::format(", {} {}", path, shown_value(r, path));
+  }
   return heading;
 }
 
 /// What --phases adds to the table.
-std::string all_phases(const std::vector<Result>& results, const std::vector<std::string>& extra) {
+std::string all_phases(const std::vector<Result>& results) {
   std::string text;
   for (const Result& result : results)
     if (const Prediction& r = result.prediction; !r.phases.empty())
-      text += '\n' + wrapped(heading_of_result(r, extra)) + phases_text(r) + phase_steps_text(r);
+      text += '\n' + wrapped(heading_of_result(r)) + phases_text(r) + phase_steps_text(r);
   return text;
 }
 
 /// What --explain adds to the table: what held each run back, and what its links carried.
-std::string explanation(const std::vector<Result>& results, const std::vector<std::string>& extra) {
+std::string explanation(const std::vector<Result>& results) {
   std::string text;
   for (const Result& result : results) {
     const Prediction& r = result.prediction;
-    std::string heading = heading_of_result(r, extra);
+    std::string heading = heading_of_result(r);
     if (r.bottleneck)
       heading += fmt::format(": {:.1f} % of the critical path is due to {}, {:.1f} % to latency and filling",
                              100 * r.bottleneck->busy, r.bottleneck->link.empty() ? "no link" : r.bottleneck->link,
@@ -106,7 +111,8 @@ std::string explanation(const std::vector<Result>& results, const std::vector<st
     if (!r.ring.empty()) text += wrapped("ring: " + r.ring) + '\n';
     if (!r.job.empty() && r.links.empty()) continue;  // printed with the first job
     if (r.training) text += ranks_of_step(*r.training, r.time) + exchanges_of_step(*r.training);
-    Table links({"links", "kind", "count", "busiest carried", "utilization"});
+    // Ranks' bytes are those of one step, links' those of all steps that are simulated.
+    Table links({"links", "kind", "count", r.training ? "busiest, all steps" : "busiest carried", "utilization"});
     for (const LinkGroup& group : r.links)
       links.add({group.links, group.kind, fmt::to_string(group.count), size_text(group.most),
                  fmt::format("{:.1f} %", 100 * group.utilization)});
@@ -131,9 +137,7 @@ std::string result_table(const ScenarioFile& file, const std::vector<Result>& re
                                                      [](const Result& r) { return r.prediction.training.has_value(); });
   const std::string table =
       steps ? step_table(file, results, explain, closed_forms) : table_of_collectives(results, explain, closed_forms);
-  const std::vector<std::string> extra = extra_columns(results);
-  return table + notes(results, closed_forms) + (explain ? explanation(results, extra) : "") +
-         all_phases(results, extra);
+  return table + notes(results, closed_forms) + (explain ? explanation(results) : "") + all_phases(results);
 }
 
 std::vector<std::vector<std::string>> table_cells(const std::vector<Result>& results) {

@@ -7,7 +7,7 @@
 
 namespace ringsim::tools {
 
-inline constexpr int most_actors_drawn = 16, most_steps_drawn = 16;
+inline constexpr int most_actors_drawn = 16, most_steps_drawn = 32;
 
 /// A panel for each step, at most most_steps_drawn of them, with the ranks on a circle and an arrow for each message,
 /// labeled with its chunks if there is room. A step is what may happen at the same time: if every message took

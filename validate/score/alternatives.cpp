@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -29,6 +30,7 @@ struct NodeCounts {
   std::vector<std::string> nics;  ///< those of a node that messages may use
   bool gpudirect = false;         ///< some GPU and some NIC may exchange data directly
   bool has_pcie_switch = false;
+  std::map<LinkClass, std::vector<std::string>> gpu_links;  ///< from and to the first GPU: "node0.gpu0 -> node0.pcie0"
 };
 
 NodeCounts counts_of(const ComparedRow& row) {
@@ -41,15 +43,21 @@ NodeCounts counts_of(const ComparedRow& row) {
     return false;
   };
   bool by_gpu = false, by_nic = false;
+  std::optional<NodeId> gpu;
   for (std::uint32_t n = 0; n < topology.n_nodes(); ++n) {
     const Node& node = topology.node({n});
     if (node.host && node.kind == NodeKind::pcie_switch) counts.has_pcie_switch = true;
     if (node.host != 0U) continue;
     by_gpu = by_gpu || (node.kind == NodeKind::gpu && node.gpudirect);
+    if (node.kind == NodeKind::gpu && !gpu) gpu = NodeId{n};
     if (node.kind != NodeKind::nic || node.idle || !is_cabled({n})) continue;
     counts.nics.push_back(node.name.substr(node.name.find('.') + 1));
     by_nic = by_nic || node.gpudirect;
   }
+  for (const Link& link : topology.links())
+    if (gpu && (link.from == *gpu || link.to == *gpu))
+      counts.gpu_links[class_of(topology, link)].push_back(
+          fmt::format("{} -> {}", topology.node(link.from).name, topology.node(link.to).name));
   const Transport& transport = row.scenario.transport;
   counts.gpudirect = transport.gdr_level != PathType::loc && (transport.assumes_gpudirect || (by_gpu && by_nic));
   return counts;
@@ -260,9 +268,25 @@ class AlternativeList {
       slower_nics();
       slower_switches();
     }
-    if (carries(LinkClass::nvlink)) scale("NVLink at half the rate", LinkClass::nvlink, 0.5);
-    if (carries(LinkClass::pcie)) scale("PCIe at half the rate (lanes, generation)", LinkClass::pcie, 0.5);
+    if (carries(LinkClass::nvlink)) {
+      scale("NVLink at half the rate", LinkClass::nvlink, 0.5);
+      slow_gpu("NVLink of one GPU at half the rate", LinkClass::nvlink);
+    }
+    if (carries(LinkClass::pcie)) {
+      scale("PCIe at half the rate (lanes, generation)", LinkClass::pcie, 0.5);
+      slow_gpu("PCIe of one GPU at half the rate", LinkClass::pcie);
+    }
     if (carries(LinkClass::socket)) scale("link between CPU sockets at half the rate", LinkClass::socket, 0.5);
+  }
+
+  /// The links of that class of one GPU at half their rates. A scenario with faults of its own keeps those.
+  void slow_gpu(const char* label, LinkClass of) {
+    const auto links = counts_.gpu_links.find(of);
+    if (links == counts_.gpu_links.end() || !last_.scenario.faults.empty()) return;
+    std::string faults;
+    for (const std::string& link : links->second)
+      faults += fmt::format(R"({}{{"link": "{}", "bandwidth": "50%"}})", faults.empty() ? "" : ", ", link);
+    add_everywhere(label, {"faults=[" + faults + "]"}, where_seen(of));
   }
 
   /// Subsets of the NICs, which NCCL chooses by.
