@@ -55,10 +55,12 @@ Collective barrier(int ranks);
 /// rank that holds it: chunk j of rank r is the token of rank r - j.
 Collective barrier_of_tokens(int ranks);
 
-/// True if every rank is promised the same, seen from itself, in every group whose chunks_as_actors(): with a added to
-/// ranks and chunks, rank a is promised of chunk a + c what rank 0 is of c. True of the definitions above whose chunks
-/// are the ranks' (all_reduce, reduce_scatter, all_gather) while nobody has put other functions in their place; false:
-/// not known. It saves the proof n^2 questions.
+/// True if every rank is promised the same, seen from itself, where each rank has one chunk of its number: for every
+/// permutation s, rank s(r) is promised of chunk s(c) what rank r is of c, with the ranks and chunks that it names
+/// permuted as well. So with a added to both, rank a is promised of chunk a + c what rank 0 is of c. True of the
+/// definitions above whose chunks are the ranks' (all_reduce, reduce_scatter, all_gather) while nobody has put other
+/// functions in their place: these only compare a rank with a chunk, and name one of the two. False: not known. It saves
+/// the proof n^2 questions.
 bool promises_are_alike(const Collective& collective);
 
 }  // namespace ringsim

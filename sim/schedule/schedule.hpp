@@ -185,6 +185,7 @@ struct Content {
   Who who = Who::nothing;
   Actor rank = -1;          ///< of one
   std::uint32_t chunk = 0;  ///< which chunk of the contribution
+  bool operator==(const Content&) const = default;
 };
 
 /// What a schedule promises: n ranks, what they have, what they want.

@@ -1,8 +1,12 @@
 // The checker's shortcuts, one chunk for all by symmetry and passes over part of the chunks, against following all.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <numeric>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "algorithms/exchanges/halving_doubling.hpp"
 #include "algorithms/ring.hpp"
@@ -134,6 +138,23 @@ TEST_CASE(
             CHECK(is_moved(group, a, (*promise)(0, Buffer::data, static_cast<std::uint32_t>(chunk)),
                            (*promise)(a, Buffer::data, static_cast<std::uint32_t>(group.add(a, chunk)))));
     }
+  }
+  // Any renaming of the ranks, and of the chunks alike: not only by addition.
+  std::mt19937 random(1);
+  std::vector<int> to(12);
+  std::iota(to.begin(), to.end(), 0);
+  const auto name = [&](auto old) { return static_cast<std::uint32_t>(to[static_cast<std::size_t>(old)]); };
+  for (int i = 0; i < 20; ++i) {
+    std::shuffle(to.begin(), to.end(), random);
+    for (const Collective& c : {all_reduce(12, 96_B), reduce_scatter(12, 96_B), all_gather(12, 96_B)})
+      for (const auto* promise : {&c.before, &c.after})
+        for (Actor rank = 0; rank < 12; ++rank)
+          for (std::uint32_t chunk = 0; chunk < 12; ++chunk) {
+            Content renamed = (*promise)(rank, Buffer::data, chunk);
+            if (renamed.who == Content::Who::one) renamed.rank = static_cast<Actor>(name(renamed.rank));
+            if (renamed.who != Content::Who::nothing) renamed.chunk = name(renamed.chunk);
+            CHECK((*promise)(static_cast<Actor>(name(rank)), Buffer::data, name(chunk)) == renamed);
+          }
   }
   CHECK_FALSE(promises_are_alike(broadcast(12, 96_B, 0)));
   Collective changed = all_reduce(12, 96_B);
