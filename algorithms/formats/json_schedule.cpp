@@ -111,7 +111,7 @@ class Phrase {
     } else {
       fail("an operation (send, receive, receive_add, copy, add, compute) or a wait (after)");
     }
-    if (at_ < text_.size()) fail("the end of it after " + text_.substr(0, at_ - 1));
+    if (at_ < text_.size()) fail("the end of the operation after " + text_.substr(0, at_ - 1));
     step.ops.push_back(op);
   }
 
@@ -182,7 +182,7 @@ class Phrase {
     expect("of");
     expect("lane");
     step.wait(static_cast<Lane>(number(stored_.lanes - 1)), steps);
-    if (at_ < text_.size()) fail("the end of it after the lane");
+    if (at_ < text_.size()) fail("the end of the wait after the lane");
   }
 
   const Place& place_;
@@ -205,7 +205,7 @@ Grid grid_of(const Place& place) {
   for (const Place& size : place.at("sizes").items()) {
     grid.sizes.push_back({size.whole(0, file_limits::bytes)});
     if ((total += grid.sizes.back().count) > file_limits::bytes)
-      size.fail(fmt::format("expected at most {} bytes together", file_limits::bytes));
+      size.fail(fmt::format("expected at most {} bytes in total", file_limits::bytes));
   }
   if (grid.sizes.empty() || grid.sizes.size() > static_cast<std::size_t>(file_limits::chunks))
     place.at("sizes").fail(
@@ -269,7 +269,7 @@ void read_head(const Place& root, StoredSchedule& out) {
 void read_promise(const Place& root, StoredSchedule& out) {
   out.names_regions = root.has("collective");
   if (!out.names_regions) {
-    if (root.has("placement")) root.at("placement").fail("expected it only with a collective");
+    if (root.has("placement")) root.at("placement").fail("expected this key only with a collective");
     return;
   }
   out.op = root.at("collective").word(collectives());

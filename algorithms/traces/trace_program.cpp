@@ -223,7 +223,7 @@ struct TraceJob::Matcher {
       for (const Actor member : group->members) {
         if (!group->by_rank.contains(member))
           throw InputError(job.of(member).file,
-                           fmt::format("expected calls of {} on all of its ranks, found none on rank {}",
+                           fmt::format("expected calls in {} from all of its ranks, found none from rank {}",
                                        group_text(group->name), member),
                            "set the ranks of the group with \"groups\" in the scenario: {\"name\": \"0\", \"members\": "
                            "[[0, 1], [2, 3]]}");

@@ -311,8 +311,8 @@ void require_same(const AstraSystem& system, const AstraFile& file, const AstraO
   const bool adds = options.op == "all_reduce" || options.op == "reduce_scatter";
   if (system.memory_bytes_per_second > 0 && adds && !is_ring)
     throw InputError(file.name + ": /local-mem-bw",
-                     fmt::format("expected it only with ring, found {}: ASTRA-sim adds the messages of this algorithm "
-                                 "in parallel, or not all of them; ringsim adds them one after another",
+                     fmt::format("expected this key only with ring, found {}: ASTRA-sim adds the messages of this "
+                                 "algorithm in parallel, or not all of them; ringsim adds them one after another",
                                  system.algorithm),
                      "to skip it, use --ignore local-mem-bw");
 }

@@ -170,11 +170,10 @@ Field collective_field() {
             .examples = {R"("DIV 8")", R"(["DIV 8", "MOD 8"])"}},
            {.name = "order",
             .type = Type::text,
-            .doc =
-                "The order of the ranks. given: as in `ranks`; shuffled: a random order determined by `seed`; "
-                "best_ring: the ring whose slowest hop is fastest; channel_rings: a separate order for each of "
-                "`transport.channels`, chosen to use all links and NICs, as NCCL does. Both are found on the machine "
-                "as faults leave it at the start.",
+            .doc = "The order of the ranks. given: as in `ranks`; shuffled: a random order determined by `seed`; "
+                   "best_ring: the ring whose slowest hop is fastest; channel_rings: a separate order for each of "
+                   "`transport.channels`, chosen to use all links and NICs, as NCCL does. The search for both takes "
+                   "faults at the start of the run into account.",
             .fallback = "given",
             .choices = {"given", "shuffled", "best_ring", "channel_rings"}},
            {.name = "seed", .type = Type::whole, .doc = "Random seed of the shuffled order.", .fallback = "0"},

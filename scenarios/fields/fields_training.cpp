@@ -65,7 +65,7 @@ std::vector<Field> settings_of(Regime::Kind kind, Field algorithm) {
     case Regime::Kind::data_parallel:
       algorithm.doc =
           "How the master broadcasts the model and adds up the gradients. Default: direct, all copies at the same time "
-          "from or to the master. PyTorch with NCCL does both in rings, which chain with many segments is close to.";
+          "from or to the master. PyTorch with NCCL uses rings for both; chain with many segments is close to this.";
       algorithm.examples = {R"({"name": "chain", "segments": 64})"};
       return {std::move(algorithm), rank("The rank of the master GPU. Default: 0."),
               duration("loss", "The time that the master needs to compute the loss of the whole batch.", R"("1 ms")",

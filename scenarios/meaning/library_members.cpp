@@ -47,7 +47,7 @@ Members members_of(const Canonical& collective, const Cluster& cluster, const st
       blame.fail(pointer,
                  fmt::format("expected the same GPUs on every node with a library, found different ones on {} and {}",
                              node, order.front()),
-                 "it is not modeled how NCCL connects different kinds of nodes");
+                 "connections between different kinds of nodes are not modeled for NCCL");
   return out;
 }
 

@@ -201,11 +201,11 @@ void warn_of_nics_in_node(const Json& written, const Blame& blame, Scenario& sce
   const bool is_off = library.is_object() && library.contains("env") && library["env"].contains(name) &&
                       is_idle_at("1", library["env"][name]);
   if (!is_off)
-    scenario.warnings.push_back(fmt::format(
-        "{}: NCCL would use NICs also between GPUs of one node, because they are faster than the link between "
-        "the CPU sockets; this is not modeled. The prediction is for NCCL_NET_DISABLE_INTRA=1; set it in "
-        "library.env if the machine has it",
-        blame.where("/library")));
+    scenario.warnings.push_back(
+        fmt::format("{}: NCCL would also use NICs between GPUs of one node, because they are faster than the link "
+                    "between the CPU sockets; this is not modeled. The prediction is for NCCL_NET_DISABLE_INTRA=1; if "
+                    "this variable is set on the machine, add it to library.env",
+                    blame.where("/library")));
 }
 
 /// NCCL's: what has no effect of its variables.
@@ -305,16 +305,17 @@ void warn_of_faults(const Canonical& faults, const char* library, const Blame& b
     if (!is_down && goes_down) continue;  // of which is more to say
     const std::string where = blame.where(fmt::format("/faults/{}", i));
     if (!is_down && is_cable(link)) {
-      scenario.warnings.push_back(fmt::format(
-          "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is already running. A job that "
-          "starts later sees the rate of the port; NCCL_IB_HCA=^NIC shows how it runs without this NIC",
-          where, library));
+      scenario.warnings.push_back(
+          fmt::format("{}: {} chooses rings, trees and NICs as if this fault did not exist, as in a job that is "
+                      "already running. A job that starts later sees the rate of the port. To predict such a job "
+                      "without this NIC, set NCCL_IB_HCA=^NIC",
+                      where, library));
       return;
     }
     scenario.warnings.push_back(fmt::format(
-        "{}: {} chooses rings, trees and NICs as without this fault, as in a job that is already running{}. For a job "
-        "that starts later, describe the machine {} (`ringsim topology export SCENARIO {}-o machine.json`{}), and use "
-        "it as topology.node_file instead of the fault",
+        "{}: {} chooses rings, trees and NICs as if this fault did not exist, as in a job that is already running{}. "
+        "For a job that starts later, describe the machine {} (`ringsim topology export SCENARIO {}-o "
+        "machine.json`{}), and use it as topology.node_file instead of the fault",
         where, library, is_down ? " and survives it" : "", is_down ? "without the link" : "with fewer links or lanes",
         is_down ? "--without-dead-links " : "--to machine ",
         is_down ? "; for a NIC, NCCL_IB_HCA also works" : ", then change count or type of the link"));

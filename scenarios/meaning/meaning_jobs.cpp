@@ -267,7 +267,8 @@ Job training_job_of(const Canonical& canonical, std::size_t i, std::size_t gpus,
       training_of(training, gpus, compute_scale_of(canonical), blame.within(fmt::format("/jobs/{}", i)), out.warnings);
   if (spec.async)
     blame.fail(pointer + "/regime/mode", "expected the mode sync with other jobs, found async",
-               "with mode async, the run ends after a number of updates, but other jobs end after a number of steps");
+               "use mode sync, or simulate the asynchronous job alone: it ends after a number of updates, so it cannot "
+               "be combined with other jobs");
   std::shared_ptr<const LibraryRun> library;
   if (decide && spec.regime->kind != Regime::Kind::single)
     library = std::make_shared<const LibraryRun>(decide(training, pointer, &spec, transport));
@@ -347,7 +348,8 @@ void take_jobs(const Canonical& canonical, const Json& written, std::size_t gpus
   add_others(canonical, written, gpus, decide, blame, files, out);
   if (out.jobs.size() > 1 && out.training && out.training->async)
     blame.fail("/training/regime/mode", "expected the mode sync with other jobs, found async",
-               "with mode async, the run ends after a number of updates, but other jobs end after a number of steps");
+               "use mode sync, or simulate the asynchronous job alone: it ends after a number of updates, so it cannot "
+               "be combined with other jobs");
   for (std::size_t j = 1; j < out.jobs.size(); ++j)
     for (const std::size_t before : out.jobs[j].after)
       if (out.training_of(before) != nullptr)

@@ -442,7 +442,7 @@ bool scatters_of(const Canonical& parallel, const TransformerPlan& plan, const B
     blame.fail(at,
                fmt::format("expected tensor, {}, to divide the {} elements of a micro-batch's activations", plan.tensor,
                            elements),
-               "Megatron-LM sends all of them then: remove the key");
+               "in this case, Megatron-LM sends all of them: remove the key");
   return true;
 }
 

@@ -247,11 +247,10 @@ void take_master(const Canonical& canonical, std::int64_t ranks, double speed, T
   }
   // torch/csrc/cuda/comm.cpp, broadcast_out(), and torch/nn/parallel/comm.py, reduce_add(): NCCL, if it is there.
   if (ranks > 2 && !regime.contains("algorithm"))
-    warnings.push_back(
-        blame.where(at) +
-        ": the master copies the model to each GPU, and adds up the gradients, by itself; PyTorch with "
-        "NCCL does so in rings, which is faster with more than 2 GPUs; to model that, add \"algorithm\": "
-        "{\"name\": \"chain\", \"segments\": 64}, or \"direct\" to keep the copies");
+    warnings.push_back(blame.where(at) +
+                       ": the master itself copies the model to each GPU and adds up the gradients. PyTorch with NCCL "
+                       "uses rings, which are faster with more than 2 GPUs. To model rings, add \"algorithm\": "
+                       "{\"name\": \"chain\", \"segments\": 64}; to keep the copies, add \"algorithm\": \"direct\"");
 }
 
 /// The settings of model_parallel.

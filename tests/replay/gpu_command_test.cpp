@@ -125,7 +125,7 @@ TEST_CASE("every failure of a GPU is reported, with exit code 5; our own misuse 
 TEST_CASE("options of one backend are refused with another, and several jobs at a time on GPUs") {
   const Outcome streams = run_command({"replay", probed(), "--backend", "tcp", "--streams"});
   CHECK(streams.code == 2);
-  CHECK(streams.err.starts_with("ringsim: error: --streams: expected it only with --backend cuda or nccl\n"));
+  CHECK(streams.err.starts_with("ringsim: error: --streams: expected this option only with --backend cuda or nccl\n"));
   const Outcome jobs = run_on_fake_gpu(replay(
       {"--set",
        R"(jobs=[{"name": "second", "collective": {"op": "barrier", "algorithm": "dissemination", "bytes": "0 B"}}])"}));

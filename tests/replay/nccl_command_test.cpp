@@ -127,8 +127,8 @@ TEST_CASE("what NCCL cannot do is refused: servers on CPUs, several jobs, faults
     CHECK(outcome.code == code);
     CHECK_MESSAGE(outcome.err.find(says) != std::string::npos, outcome.err);
   };
-  expect({"--copy-blocks", "4"}, "--copy-blocks: expected it only with --backend cuda\n", 2);
-  expect({"--samples", "x.csv"}, "--samples: expected it only with --backend cuda\n", 2);
+  expect({"--copy-blocks", "4"}, "--copy-blocks: expected this option only with --backend cuda\n", 2);
+  expect({"--samples", "x.csv"}, "--samples: expected this option only with --backend cuda\n", 2);
   expect(
       {"--set",
        R"(jobs=[{"name": "second", "collective": {"op": "barrier", "algorithm": "dissemination", "bytes": "0 B"}}])"},
@@ -143,7 +143,7 @@ TEST_CASE("what NCCL cannot do is refused: servers on CPUs, several jobs, faults
       on_cpus.err);
   const Outcome other = run_command({"replay", scenario(), "--backend", "cuda", "--library"});
   CHECK(other.code == 2);
-  CHECK(other.err.starts_with("ringsim: error: --library: expected it only with --backend nccl\n"));
+  CHECK(other.err.starts_with("ringsim: error: --library: expected this option only with --backend nccl\n"));
 }
 
 TEST_CASE("the help of replay names nccl, and what --library is") {

@@ -248,10 +248,11 @@ TEST_CASE("mistakes on the command line of an import of ASTRA-sim's files") {
     return outcome.err;
   };
   CHECK(has(err({}), "--bytes: expected a size, which ASTRA-sim files do not contain"));
-  CHECK(has(err({"--bytes", "1 MiB", "--like", "dgx-a100"}), "--like: expected it only without an ASTRA-sim network"));
+  CHECK(has(err({"--bytes", "1 MiB", "--like", "dgx-a100"}),
+            "--like: expected this option only without an ASTRA-sim network"));
   const test::Outcome other = run_command(
       {"topology", "import", test::temporary_file("topo.xml", "<system version=\"1\"/>"), "--bytes", "1 MiB"});
-  CHECK(has(other.err, "--bytes: expected it with an ASTRA-sim network (network.yml)"));
+  CHECK(has(other.err, "--bytes: expected this option only with an ASTRA-sim network (network.yml)"));
 }
 
 }  // namespace astra_import_test

@@ -190,7 +190,7 @@ TEST_CASE("memory is weights and cache, and a batch without room is refused with
   CHECK(run(changed(llama(2), {{"/inference/batch", 1'000}})) ==
         "s.json: /inference: expected a batch that fits in GPU memory, found that rank 0 (node0.gpu0) needs 120.2 of "
         "85.9 GB: weights 36.3, KV cache 83.9 (1000 sequences of 1024 tokens, 81920 B per token), excluding "
-        "activations\n  hint: a batch of 590 fits; or \"memory\": \"ignore\"");
+        "activations\n  hint: a batch of 590 fits; or set \"memory\": \"ignore\"");
   CHECK(predicted(changed(llama(2), {{"/inference/batch", 590}})).warnings.empty());
   const Prediction ignored =
       predicted(changed(llama(2), {{"/inference/batch", 1'000}, {"/inference/memory", "ignore"}}));

@@ -54,7 +54,7 @@ TEST_CASE("NICs that NCCL would use between GPUs of a node cause a warning, unle
       "nodes": 2, "fabric": {"kind": "star", "link": {"bandwidth": "200 Gb/s", "latency": "150 ns"}}},
       "collective": {"op": "all_reduce", "bytes": "64 MiB"}})";
   REQUIRE(point(two).warnings.size() == 1);
-  CHECK(has(point(two).warnings.front(), "s.json: /library: NCCL would use NICs also between GPUs of one node"));
+  CHECK(has(point(two).warnings.front(), "s.json: /library: NCCL would also use NICs between GPUs of one node"));
   CHECK(point(two, {"library.env.NCCL_NET_DISABLE_INTRA=1"}).warnings.empty());
   CHECK(point(two, {"library.env.NCCL_NET_DISABLE_INTRA=0"}).warnings.size() == 2);  // and that it is not modeled
   CHECK(point(two, {"topology.node=dgx-a100"}).warnings.empty());

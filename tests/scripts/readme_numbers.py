@@ -44,7 +44,7 @@ for row, cells in stated.items():
     hold(f"README.md: {row}, machine never seen", cells["machine never seen"], errors(apart["machine left out, launch given"][row]))
     for name, of_page in columns.items():
         hold(f"README.md: {row}, {name}", cells[name], errors(all_rows[row][of_page]))
-hold("README.md: several nodes", re.search(r"On several nodes.*?(\d+ / \d+)", readme, re.S).group(1),
+hold("README.md: several nodes", re.search(r"measured\s+on\s+several\s+nodes,.*?(\d+ / \d+)", readme, re.S).group(1),
      errors(several["all sizes"]["ringsim, library"]))
 counted = re.search(r"^There are (\d+) tables .*scored\.(?: (\d+) tables were measured with RCCL)?", accuracy, re.M)
 tables = str(int(counted.group(1)) - int(counted.group(2) or 0))

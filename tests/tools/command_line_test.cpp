@@ -120,7 +120,7 @@ TEST_CASE("what an option needs, and what it cannot be, is said with its name") 
   CHECK(mistake({"run", file, "--format"}) == "ringsim: error: --format: expected a value, found nothing\n");
   CHECK(has(mistake({"run", file, "--format="}), "--format: expected a value after \"=\", found none"));
   CHECK(has(mistake({"run", file, "--format", "csv", "--format", "json"}),
-            "--format: expected it once, found it 2 times"));
+            "--format: expected this option once, found it 2 times"));
   CHECK(has(mistake({"run", file, "--explain=yes"}), "--explain"));
   CHECK(has(mistake({"replay", file}), "expected --backend tcp|mpi|cuda|nccl, found nothing"));
   CHECK(has(mistake({"replay", file, "--backend", "tcp", "--rank", "1"}),

@@ -103,8 +103,8 @@ TEST_CASE("the table of rows has both times and bandwidths, the error, and the s
   // |errors|: 0, 5.9, 19.8, 23.0, 44.8 and 45.2 %. The median is (19.84 + 23) / 2; the 90th percentile lies halfway
   // between the last two: 0.9 x 5 = 4.5.
   CHECK(has(said.unwrapped(),
-            "Measured and predicted differ by more than 10 % in 4 of 6 rows: median |error| 21.4 %, 90th percentile "
-            "45.0 %."));
+            "Measured and predicted times differ by more than 10 % in 4 of 6 rows: median |error| 21.4 %, 90th "
+            "percentile 45.0 %."));
 }
 
 TEST_CASE("the table of changes has the time at the largest size, median and 90 % of the errors, and spoiled rows") {

@@ -147,12 +147,12 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   const Words words{"all_reduce", "--node", "h100", "--nodes", "4"};
   const std::string all = predict(words).out;
   const std::string heading =
-      "Assumptions, as no option states these values (change the path in parentheses with --set):\n";
+      "Assumptions (no option sets these values; to change one, use --set with the path in parentheses):\n";
   REQUIRE(has(all, heading));
   CHECK(has(all, "  h100 is assumed to be hgx-h100, "));
   CHECK(has(all, "  one non-blocking switch connects the nodes (star) (topology.fabric)\n"));
   CHECK(has(all,
-            "  each cable is as fast as the 8 NICs of a node, 48 GB/s each, with a latency of 150 ns\n    "
+            "  each cable is as fast as one of the 8 NICs of a node, 48 GB/s, and has a latency of 150 ns\n    "
             "(topology.fabric.link)\n"));
   CHECK(has(all, ", the newest release that is modeled (library)\n"));
   CHECK(has(all, "  five sizes (collective.bytes)\n"));
@@ -161,13 +161,13 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   CHECK(!has(leaves, "topology.fabric)"));
   CHECK(!has(leaves, "collective.bytes"));
   CHECK(has(leaves, "  2 nodes per leaf (topology.fabric.nodes_per_leaf)\n"));
-  CHECK(has(leaves, "  routing static over the switches of the fabric (network.routing)\n"));
+  CHECK(has(leaves, "  routing static across the switches of the fabric (network.routing)\n"));
   // Above or below the path: a cable's rate replaces what is said of cables, and so does a whole fabric.
   const Outcome set = predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB", "--set",
                                       "topology.fabric.link.bandwidth=100 Gb/s", "--set", "network.routing=ecmp",
                                       "--set", "library.version=2.19.3", "--set", "topology.fabric.nodes_per_leaf=4"});
   CHECK(has(set.out, "h100 is assumed to be"));
-  for (const char* gone : {"each cable is as fast", "over the switches", "the newest", "nodes per leaf"})
+  for (const char* gone : {"each cable is as fast", "across the switches", "the newest", "nodes per leaf"})
     CHECK(!has(set.out, gone));
   // For programs standard output has rows alone.
   const Outcome rows = predict(words, {"--format", "csv"});
@@ -240,7 +240,7 @@ TEST_CASE("a link with a fault is named, with what the fault does to it") {
 TEST_CASE("what NCCL's kernels take once is named with the launch, which it exceeds by far") {
   const std::string out = predict({"all_reduce", "--node", "hgx-h100", "--nodes", "2", "--bytes", "64MiB"}).out;
   const std::string words = std::regex_replace(out, std::regex(R"(\n +)"), " ");  // sentences are wrapped
-  CHECK(has(words, "NVLSTree: limited by the launch and what its kernels take once, such as the fill of the pipeline"));
+  CHECK(has(words, "NVLSTree: limited by the launch and one-time costs of the kernels, such as filling the pipeline"));
 }
 
 TEST_CASE("what --set lets vary has a column, and sentences of its own") {

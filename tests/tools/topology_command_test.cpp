@@ -33,7 +33,7 @@ TEST_CASE("topology show has the bandwidths of the machine, and says what part o
   const Outcome outcome = run_command({"topology", "show", "hgx-h100"});
   CHECK(outcome.code == 0);
   CHECK(outcome.out.find("node0.gpu0 -> node0.nvswitch0  nvlink  376.02 GB/s ") != std::string::npos);
-  CHECK(outcome.out.find("NCCL's kernels reach only a part of these bandwidths: ") != std::string::npos);
+  CHECK(outcome.out.find("NCCL's kernels reach only a share of these bandwidths: ") != std::string::npos);
   CHECK(outcome.out.find(" % of nvlink\n  (`ringsim list costs`") != std::string::npos);
   // A picture and a graph have them as well.
   CHECK(run_command({"topology", "export", "hgx-h100", "--to", "dot"}).out.find("376") != std::string::npos);

@@ -226,12 +226,13 @@ TEST_CASE("a host says how far its GPUs reach each other, at what cost, and how 
                        "\"where it comes from\"}, or \"assumed\": \"why this value is assumed\"",
                        InputError);
   for (const std::string cost : {"0.5", "\"1.2\"", "1000"}) {
-    CHECK_THROWS_WITH_AS(host(R"({"peer_cost": {"value": )" + cost + R"(, "source": "a"}})"),
-                         ("x.json: /host/peer_cost/value: expected what a byte costs, 1 to 100, found " + cost).c_str(),
-                         InputError);
+    CHECK_THROWS_WITH_AS(
+        host(R"({"peer_cost": {"value": )" + cost + R"(, "source": "a"}})"),
+        ("x.json: /host/peer_cost/value: expected the cost of a byte, from 1 to 100, found " + cost).c_str(),
+        InputError);
     CHECK_THROWS_WITH_AS(
         host(R"({"gpudirect_cost": {"value": )" + cost + R"(, "source": "a"}})"),
-        ("x.json: /host/gpudirect_cost/value: expected what a byte costs, 1 to 100, found " + cost).c_str(),
+        ("x.json: /host/gpudirect_cost/value: expected the cost of a byte, from 1 to 100, found " + cost).c_str(),
         InputError);
   }
   CHECK_THROWS_WITH_AS(host(R"({"peer_access": {"value": "NODE", "source": "a"}})"),
@@ -249,12 +250,12 @@ TEST_CASE("a nic has a port or says that it is not cabled, and nothing else has 
   for (const std::string what :
        {R"("kind": "nic")", R"("kind": "nic", "cabled": true)", R"("kind": "nic", "cabled": false, "port": "edr")",
         R"("kind": "cpu", "port": "edr")", R"("kind": "cpu", "cabled": false)"}) {
-    CHECK_THROWS_WITH_AS(
-        machine_of(R"({"name": "gpu0", "kind": "gpu"}, {"name": "d", )" + what + "}", ""),
-        ("x.json: /devices/1: only a nic, and every nic, has a \"port\", the link type that it offers to the fabric" +
-         hint)
-            .c_str(),
-        InputError);
+    CHECK_THROWS_WITH_AS(machine_of(R"({"name": "gpu0", "kind": "gpu"}, {"name": "d", )" + what + "}", ""),
+                         ("x.json: /devices/1: every nic that is connected to the fabric needs a \"port\", its link "
+                          "type; other devices cannot have one" +
+                          hint)
+                             .c_str(),
+                         InputError);
   }
   CHECK_THROWS_WITH_AS(machine_of(R"({"name": "n", "kind": "nic", "cabled": "no"})", ""),
                        "x.json: /devices/0/cabled: expected true or false, found \"no\"", InputError);

@@ -133,8 +133,8 @@ TEST_CASE("a file that NCCL would misread is refused with its line") {
         "g.xml:10: expected dev of <net> to be that of a NIC, found \"0x2\"; there are 0x0 (nic0), 0x1 (nic1)\n  hint: "
         "use a file for this machine, or the machine of this file");
   CHECK(complaint("dev=\"0x1\"", "dev=\"1x\"") ==
-        "g.xml:6: expected dev of <gpu> to be a hexadecimal number, found \"1x\"\n  hint: since 2.21, NCCL reads it as "
-        "hexadecimal: 10 is 16, 0xa is 10");
+        "g.xml:6: expected dev of <gpu> to be a hexadecimal number, found \"1x\"\n  hint: NCCL 2.21 and later read it "
+        "as hexadecimal: 10 is 16, 0xa is 10");
   CHECK(complaint("      <net dev=\"0x0\"/>\n", "") ==
         "g.xml:3: expected <net> before and after the GPUs of a channel, found none before them\n  hint: this file is "
         "for one node; NCCL would use the net of dev 0 for all channels");

@@ -401,7 +401,7 @@ TEST_CASE("from 2.24 on NCCL_ALGO and NCCL_PROTO may have a list for each functi
   const auto complains = [](const std::string& text, const char* of, int minor = 30) {
     return test::complaint([&] { read_algorithms(text, minor); }).find(of) != std::string::npos;
   };
-  CHECK(complains("allreduce:NVLS", "takes lists for functions only from NCCL 2.24 on", 23));
+  CHECK(complains("allreduce:NVLS", "accepts lists for functions only in NCCL 2.24 and later", 23));
   CHECK_NOTHROW(read_algorithms("allreduce:NVLS", 24));
   CHECK(complains("allreduce:Tree;Ring", "expected FUNCTION:NAMES after the first semicolon, found \"Ring\""));
   CHECK(complains("alltoall:Ring", "expected one of NCCL's functions before the colon, found \"alltoall\""));

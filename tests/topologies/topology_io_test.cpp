@@ -76,11 +76,11 @@ TEST_CASE("what import cannot use has code 3 and says why") {
           "that supplies the speeds, which the matrix does not contain; `ringsim list nodes` lists all presets\n");
   const Outcome like = run_command({"topology", "import", dump, "--like", "dgx-1v"});
   CHECK(like.code == 3);
-  CHECK(like.err == "ringsim: error: --like: expected it only for an nvidia-smi matrix, found an XML file: " + dump +
-                        "\n  hint: to supply values that an XML file lacks, use --nvlink, --nic and --gpu\n");
+  CHECK(like.err == "ringsim: error: --like: expected this option only for an nvidia-smi matrix, found an XML file: " +
+                        dump + "\n  hint: to supply values that an XML file lacks, use --nvlink, --nic and --gpu\n");
   const Outcome gpu = run_command({"topology", "import", matrix, "--like", "dgx-1v", "--gpu", "A100"});
   CHECK(gpu.code == 3);
-  CHECK(gpu.err.starts_with("ringsim: error: --gpu: expected it only for NCCL topology XML"));
+  CHECK(gpu.err.starts_with("ringsim: error: --gpu: expected this option only for NCCL topology XML"));
   const Outcome rate = run_command({"topology", "import", dump, "--nic", "200G"});
   CHECK(rate.code == 3);
   CHECK(rate.err.starts_with("ringsim: error: --nic: expected a rate such as"));

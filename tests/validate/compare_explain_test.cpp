@@ -406,7 +406,7 @@ TEST_CASE("that other sizes were not tried is said of a plan that NCCL may choos
   REQUIRE(document["ranges"].size() == 1);
   const std::string verdict = document["ranges"][0]["verdict"];
   CHECK(has(verdict, "Likely: NCCL_ALGO=Ring gives "));
-  CHECK(has(verdict, "; other sizes were not tried, because NCCL chooses for each size"));
+  CHECK(has(verdict, "; other sizes were not tried, because NCCL chooses separately for each size"));
 }
 
 TEST_CASE("a longer launch is found and quantified; one thread that calls all GPUs is something else") {
@@ -422,7 +422,7 @@ TEST_CASE("a longer launch is found and quantified; one thread that calls all GP
   CHECK(now - before == doctest::Approx(7));
   CHECK(trial_named(document["ranges"][0], likely)["median_abs_error"] < 1e-6);
   CHECK(trial_named(document["ranges"][0], likely)["fitted"] == true);
-  CHECK(has(document["ranges"][0]["facts"][0], "7.0 us, as from a longer launch, the benchmark harness"));
+  CHECK(has(document["ranges"][0]["facts"][0], "7.0 us. A longer launch, the benchmark harness"));
 
   const json in_turn = explained(one_dgx_a100, small, times(one_dgx_a100, small, {"harness.gpus_per_thread=8"}), 8);
   CHECK(in_turn["ranges"][0]["likely"] == "one thread calls 8 GPUs (-g 8)");

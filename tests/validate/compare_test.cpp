@@ -358,8 +358,8 @@ TEST_CASE("the headline has the worst tenth from ten rows on") {
   CHECK(headline(1) == "ring: predicted and measured times differ by 10.0 % (median of 1 row).");
   CHECK(headline(9) == "ring: predicted and measured times differ by 10.0 % (median of 9 rows).");
   CHECK(headline(10) ==
-        "ring: predicted and measured times differ by 10.0 % (median of 10 rows), by more than 10.0 % in one of ten "
-        "rows.");
+        "ring: predicted and measured times differ by 10.0 % (median of 10 rows), and by more than 10.0 % in one row "
+        "out of ten.");
 }
 
 }  // namespace compare_test

@@ -130,7 +130,7 @@ TEST_CASE("rows of the compared table that give the launch are not compared with
   CHECK(has(outcome.out, "The launch is 7.70 us instead of 4.70"));
   const Outcome explained = compare(file, file, {"--explain"});
   REQUIRE_MESSAGE(explained.code == 0, explained.err);
-  CHECK(has(explained.out, "Measured and predicted agree within 10 % in all rows"));
+  CHECK(has(explained.out, "Measured and predicted times agree within 10 % in all rows"));
   CHECK_FALSE(has(explained.out, "512 B  "));
   CHECK(has(explained.out, "The launch is 7.70 us instead of 4.70"));
 }

@@ -118,7 +118,7 @@ class Parsed {
       throw UsageError("", fmt::format("expected {}, found nothing", spelling_of(option)),
                        fmt::format("{}: {}", option.name, meaning_of(option)));
     if (n > 1 && !option.repeats && !option.is_flag())
-      throw UsageError(called(option), fmt::format("expected it once, found it {} times", n));
+      throw UsageError(called(option), fmt::format("expected this option once, found it {} times", n));
     if (n > 0 && option.is_flag() && given.found->results().back() != "true")
       throw UsageError(called(option), fmt::format("expected no value, found \"{}\"", given.found->results().back()));
     if (n > 0 && !option.needs.empty() && count(option.needs) == 0)

@@ -207,8 +207,9 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
   Json fabric = keys_of(words.fabric.value_or(FabricWord{"star", {}}), joined, assumptions);
   fabric["link"] = {{"bandwidth", format(fastest)}, {"latency", cable_latency}};
   assumptions.push_back({"topology.fabric.link",
-                         fmt::format("each cable is as fast as the {} NIC{} of a node, {} each, with a latency of {}",
-                                     joined.nics, joined.nics == 1 ? "" : "s", format(fastest), cable_latency)});
+                         fmt::format("each cable is as fast as {} of a node, {}, and has a latency of {}",
+                                     joined.nics == 1 ? "the NIC" : fmt::format("one of the {} NICs", joined.nics),
+                                     format(fastest), cable_latency)});
   return fabric;
 }
 

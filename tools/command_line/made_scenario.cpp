@@ -25,7 +25,8 @@ std::string from_folder_of(const std::string& scenario, const std::string& file)
 
 std::string assumed_text(const std::vector<Assumption>& assumed) {
   if (assumed.empty()) return "";
-  std::string text = "\nAssumptions, as no option states these values (change the path in parentheses with --set):\n";
+  std::string text =
+      "\nAssumptions (no option sets these values; to change one, use --set with the path in parentheses):\n";
   for (const Assumption& each : assumed) text += "  " + wrapped(fmt::format("{} ({})", each.text, each.path), 4) + '\n';
   return text;
 }

@@ -192,7 +192,7 @@ int execute(const BoundArguments& arguments) {
 Command bound_command() {
   return {.name = "bound",
           .group = Group::predict,
-          .summary = "Show the best that a machine allows, and the links that limit it",
+          .summary = "Show the minimum time that a machine allows, and the links that limit it",
           .example = "ringsim bound scenarios/examples/machines/two-node-server.json",
           .details =
               "For each collective, prints the minimum time that the bandwidth allows with any algorithm, for the "

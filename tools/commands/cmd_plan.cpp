@@ -88,8 +88,7 @@ void declare(Options& options, PlanArguments& plan) {
   options.format(plan.said_format, "; table also shows what happened to the other plans");
   options.output(plan.output);
   options
-      .file("--picture", "FILE", plan.picture,
-            "draw how the step times of the plans divide into parts, to FILE.svg or FILE.png")
+      .file("--picture", "FILE", plan.picture, "draw how the step time of each plan is spent, to FILE.svg or FILE.png")
       .take = [&plan](const std::string& path) {
     expect_picture_name(path);
     plan.picture = path;

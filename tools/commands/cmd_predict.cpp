@@ -132,7 +132,7 @@ Limit limit_of(const Prediction& r, const ExplainedPart& part) {
   if (part.cause == "launch")
     return {part.cause,
             r.library.empty() ? "the launch of the collective"
-                              : "the launch and what its kernels take once, such as the fill of the pipeline",
+                              : "the launch and one-time costs of the kernels, such as filling the pipeline",
             share};
   return {part.cause, part.cause, share};
 }
@@ -274,7 +274,7 @@ std::vector<Assumption> assumed_of(const MachineScenario& scenario, const Predic
                                    const std::vector<std::string>& set) {
   std::vector<Assumption> all = scenario.assumptions;
   if (!r.routing.empty())
-    all.push_back({"network.routing", fmt::format("routing {} over the switches of the fabric", r.routing)});
+    all.push_back({"network.routing", fmt::format("routing {} across the switches of the fabric", r.routing)});
   return assumed_with(std::move(all), set);
 }
 

@@ -100,7 +100,7 @@ std::vector<Result> replay_point(const Scenario& scenario, const replay::Repeats
 void refuse_foreign_options(const ReplayArguments& arguments) {
   using enum ReplayArguments::Backend;
   const auto only = [](const char* option, const char* backend, const char* hint = "") {
-    throw UsageError(option, fmt::format("expected it only with --backend {}", backend), hint);
+    throw UsageError(option, fmt::format("expected this option only with --backend {}", backend), hint);
   };
   if (arguments.backend != tcp && !arguments.hosts.empty())
     only("--hosts", "tcp",

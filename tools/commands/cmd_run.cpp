@@ -76,7 +76,7 @@ void declare(Options& options, RunArguments& run) {
   options.jobs(run.jobs);
   options.max_memory();
   options.flag("--explain", run.explain, "also show the data carried by each kind of link");
-  options.flag("--phases", run.phases, "also show how the time divides over the phases and steps of the algorithm");
+  options.flag("--phases", run.phases, "also show how the time is divided among the phases and steps of the algorithm");
   options.bound(run.bound);
   options.flag("--no-fold", run.fold, "simulate every rank and call, even identical ones", false);
   options.flag("--timing", run.timing,

@@ -161,7 +161,7 @@ int for_each_schedule(const ShowArguments& arguments, Write write, Finish finish
   const ScenarioText input = read_input(arguments.scenario, "a scenario or a schedule file");
   if (is_schedule(input.text)) {
     if (!arguments.set.empty())
-      throw InputError("--set", "expected it only with a scenario, found a schedule file: " + input.name);
+      throw InputError("--set", "expected this option only with a scenario, found a schedule file: " + input.name);
     const FromFile file = read_file(input.name, input.text, warnings);
     output.write(write(Shown{file.title(), "", file.checked, ""}));
   } else {
@@ -289,7 +289,7 @@ int draw(const PictureArguments& arguments) {
   std::string picture;
   if (is_schedule(input.text)) {
     if (!arguments.show.set.empty())
-      throw InputError("--set", "expected it only with a scenario, found a schedule file: " + input.name);
+      throw InputError("--set", "expected this option only with a scenario, found a schedule file: " + input.name);
     const FromFile file = read_file(input.name, input.text, warnings);
     picture = drawn(file.checked, file.title());
   } else {

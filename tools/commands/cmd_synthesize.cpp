@@ -109,10 +109,11 @@ std::string written_as(SynthesizedFormat format, const Scenario& scenario, const
   if (format == SynthesizedFormat::mscclpp) return mscclpp_of(scenario, stored);
   std::string text = format == SynthesizedFormat::msccl ? export_msccl(stored) : export_json(stored);
   if (text.size() > scenarios::most_bytes)
-    throw InputError("",
-                     fmt::format("expected a schedule of at most {} MiB, which ringsim reads, found one of {:.1f} MiB",
-                                 scenarios::most_bytes >> 20, static_cast<double>(text.size()) / (1 << 20)),
-                     "reduce the number of steps with fewer slices, such as --slices 16");
+    throw InputError(
+        "",
+        fmt::format("expected a schedule of at most {} MiB, the maximum that ringsim can read, found one of {:.1f} MiB",
+                    scenarios::most_bytes >> 20, static_cast<double>(text.size()) / (1 << 20)),
+        "reduce the number of steps with fewer slices, such as --slices 16");
   return text;
 }
 
@@ -287,21 +288,20 @@ int execute(const SynthesizeArguments& arguments) {
 }  // namespace
 
 Command synthesize_command() {
-  return {
-      .name = "synthesize",
-      .group = Group::predict,
-      .summary = "Generate the schedule that makes the best use of a machine's links",
-      .example = "ringsim synthesize scenarios/two-dgx-a100.json --set collective.bytes=256MiB",
-      .details =
-          "Packs spanning trees into the links of the scenario's first point, so that together they move data as fast "
-          "as any schedule can. Then proves the schedule, simulates it, and compares its time with the bound and with "
-          "the catalog algorithms. Supports all-gather, reduce-scatter, all-reduce (as a reduce-scatter followed by an "
-          "all-gather), broadcast and reduce.\n\nThe optimum may need many trees per root; a few often come within a "
-          "percent of it. Without --trees, two more methods are tried: one tree rotated to all roots (with at most 64 "
-          "slices), and a greedy method that takes latency into account. -o writes the fastest schedule. Unless "
-          "--trees-only is given, this can be a catalog algorithm, especially for small messages. Algorithms that "
-          "reduce in switches are not compared.\n\ndocs/guide/synthesize.md explains the result.",
-      .prepare = with<SynthesizeArguments>(declare, execute)};
+  return {.name = "synthesize",
+          .group = Group::predict,
+          .summary = "Generate the schedule that makes the best use of a machine's links",
+          .example = "ringsim synthesize scenarios/two-dgx-a100.json --set collective.bytes=256MiB",
+          .details =
+              "Packs spanning trees into the links of the scenario's first point; enough trees move data as fast as "
+              "any schedule can. Then proves the schedule, simulates it, and compares its time with the bound and with "
+              "the catalog algorithms. Supports all-gather, reduce-scatter, all-reduce (as a reduce-scatter followed "
+              "by an all-gather), broadcast and reduce.\n\nThe optimum may need many trees per root; a few often come "
+              "within a percent of it. Without --trees, two more methods are tried: one tree rotated to all roots "
+              "(with at most 64 slices), and a greedy method that takes latency into account. -o writes the fastest "
+              "schedule. Unless --trees-only is given, this can be a catalog algorithm, especially for small messages. "
+              "Algorithms that reduce in switches are not compared.\n\ndocs/guide/synthesize.md explains the result.",
+          .prepare = with<SynthesizeArguments>(declare, execute)};
 }
 
 }  // namespace ringsim::tools

@@ -106,8 +106,8 @@ std::string kernels_text(const Topology& topology, const Scenario& scenario) {
       shares.push_back(fmt::format("{:.1f} % of {}", 100 * share, class_name(topology, link)));
   }
   if (shares.empty()) return "";
-  return wrapped(fmt::format("In a run of this scenario, {}'s kernels reach only a part of these bandwidths: {} "
-                             "(`ringsim list costs` shows where that is from)",
+  return wrapped(fmt::format("In a run of this scenario, {}'s kernels reach only a share of these bandwidths: {} "
+                             "(`ringsim list costs` shows the sources)",
                              scenario.library->printed_name(), fmt::join(shares, ", "))) +
          '\n';
 }

@@ -101,7 +101,7 @@ scenarios::ImportedScenario import_astra_files(const std::string& text, const Im
                                     {"--nic", arguments.nic},
                                     {"--gpu", arguments.gpu}})
     if (!value.empty())
-      throw UsageError(name, "expected it only without an ASTRA-sim network, found it with " + arguments.file,
+      throw UsageError(name, "expected this option only without an ASTRA-sim network, found it with " + arguments.file,
                        "leave it out");
   if (arguments.bytes.count == 0)
     throw UsageError("--bytes", "expected a size, which ASTRA-sim files do not contain, found none", "--bytes 64MiB");
@@ -119,7 +119,8 @@ void refuse_options_of_astra(const ImportArguments& arguments) {
                                        {"--bytes", arguments.bytes.count != 0},
                                        {"--ignore", !arguments.ignore.empty()}})
     if (is_given)
-      throw UsageError(name, "expected it with an ASTRA-sim network (network.yml), found " + arguments.file,
+      throw UsageError(name,
+                       "expected this option only with an ASTRA-sim network (network.yml), found " + arguments.file,
                        "leave it out");
 }
 
@@ -157,8 +158,8 @@ void declare(Options& options, ExportArguments& export_) {
   options.replaced("--format", "--to");
   options.flag("--bound", export_.bound, "mark the links that limit the collective; for dot and graphml");
   options.flag("--without-dead-links", export_.without_dead_links,
-               "leave out links that faults take down at the start, both ways, as a job that starts then sees the "
-               "machine; for machine and nccl-xml");
+               "leave out links that faults take down at the start, in both directions, so that the file describes the "
+               "machine as seen by a job that starts after the faults; for machine and nccl-xml");
   options.output(export_.output, "the topology");
 }
 
@@ -193,7 +194,8 @@ std::optional<LinkSpec> said_nic(const ImportArguments& arguments) {
 
 Machine import_xml(const std::string& text, const ImportArguments& arguments) {
   if (!arguments.like.empty()) {
-    throw InputError("--like", "expected it only for an nvidia-smi matrix, found an XML file: " + arguments.file,
+    throw InputError("--like",
+                     "expected this option only for an nvidia-smi matrix, found an XML file: " + arguments.file,
                      "to supply values that an XML file lacks, use --nvlink, --nic and --gpu");
   }
   NcclXmlOptions options;
@@ -206,7 +208,7 @@ Machine import_xml(const std::string& text, const ImportArguments& arguments) {
 Machine import_matrix(const std::string& text, const ImportArguments& arguments) {
   for (const auto& [name, value] : {std::pair{"--nvlink", arguments.nvlink}, std::pair{"--gpu", arguments.gpu}}) {
     if (value.empty()) continue;
-    throw InputError(name, "expected it only for NCCL topology XML, found another file: " + arguments.file,
+    throw InputError(name, "expected this option only for NCCL topology XML, found another file: " + arguments.file,
                      "to supply the speeds, which an nvidia-smi matrix does not contain, use --like PRESET");
   }
   if (arguments.like.empty()) {
@@ -261,9 +263,10 @@ Machine without_dead_links(const Scenario& scenario) {
   if (dead > 0 && elsewhere == dead)
     throw InputError(
         "--without-dead-links",
-        fmt::format("expected a dead link of the first node, whose machine is written, found {} elsewhere", dead),
-        "the nodes of a cluster are alike: exclude a NIC of one of them with library.env.NCCL_IB_HCA, or "
-        "write the fault for node0");
+        fmt::format("expected a dead link on the first node, because only this node is written, found {} elsewhere",
+                    dead),
+        "the nodes of a cluster are identical in the file: to exclude a NIC of one node, use library.env.NCCL_IB_HCA, "
+        "or apply the fault to node0");
   if (elsewhere > 0)
     warn(fmt::format(
         "--without-dead-links: {} of {} dead links are not links of the first node, whose machine is written",

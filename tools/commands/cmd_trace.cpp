@@ -243,8 +243,8 @@ void declare_compare(Options& options, TraceCompareArguments& compare) {
       .fallback = "0%";
   Option& assertion =
       options.texts("--assert", "CONDITION", compare.assertions,
-                    "exit with 1 unless CONDITION holds for every row that has its values, such as \"waiting_share < "
-                    "0.2\" or \"transfer_over_predicted < 1.5 where bytes >= 1 MiB\"");
+                    "exit with 1 unless CONDITION holds for every row that has a value in its columns, such as "
+                    "\"waiting_share < 0.2\" or \"transfer_over_predicted < 1.5 where bytes >= 1 MiB\"");
   assertion.take = [&compare](const std::string& text) {
     static_cast<void>(Assertion::parse(text));  // a mistake shows now
     compare.assertions.push_back(text);

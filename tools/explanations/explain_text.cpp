@@ -206,11 +206,11 @@ std::string notes_text(const Prediction& p) {
   for (const ExplainedPart& part : p.explanation->parts) {
     if (!part.fault.empty()) text += wrapped(fmt::format("{}: {}", part.link, part.fault)) + '\n';
     if (part.sharing && part.sharing->messages > 0)
-      text +=
-          wrapped(fmt::format("{}: during its longest part of the path, {} other message{} it; all senders: rank{} {}",
-                              part.link, part.sharing->messages, part.sharing->messages == 1 ? " shares" : "s share",
-                              part.sharing->ranks.size() == 1 ? "" : "s", few_ranks(part.sharing->ranks))) +
-          '\n';
+      text += wrapped(fmt::format(
+                  "{}: during its longest stretch on the path, {} other message{} it; all senders: rank{} {}",
+                  part.link, part.sharing->messages, part.sharing->messages == 1 ? " shares" : "s share",
+                  part.sharing->ranks.size() == 1 ? "" : "s", few_ranks(part.sharing->ranks))) +
+              '\n';
   }
   if (p.folded) text += wrapped("folded: " + *p.folded + "; the ranks on the path represent others") + '\n';
   return text.empty() ? text : '\n' + text;

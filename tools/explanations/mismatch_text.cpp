@@ -128,7 +128,8 @@ std::string no_verdict_text(const Verdict& verdict, const MismatchRange& range) 
   const std::string none = fmt::format("None of {} changes explains the difference", range.trials.size());
   const std::string starts = range.starts.empty() ? "" : ' ' + range.starts;
   if (verdict.causes.empty())
-    return none + (range.trials.empty() ? "." : "; none of them fits noticeably better.") + starts;
+    return none + (range.trials.empty() ? "." : "; none of them fits noticeably better than the scenario itself.") +
+           starts;
   const Trial& nearest = *verdict.causes.front();
   std::string text =
       fmt::format("{}. The nearest is {}: the median error is {}, the 90th percentile {}{}.", none, nearest.what.label,
@@ -181,7 +182,7 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
       rows.begin(), rows.end(), [](const ComparedRow& row) { return std::abs(error_of(row.result)) <= agreement; });
   if (has_others &&
       std::none_of(verdict.causes.begin(), verdict.causes.end(), [](const Trial* t) { return t->at_all_sizes(); }))
-    text += "; other sizes were not tried, because NCCL chooses for each size";
+    text += "; other sizes were not tried, because NCCL chooses separately for each size";
   if (!verdict.others.empty())
     text += fmt::format("; these changes also explain it: {}", fmt::join(labels_of(verdict.others), ", "));
   if (range.size() < few_rows)
@@ -264,11 +265,11 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
       fmt::format("median |error| {}, 90th percentile {}", percent_text(all.median_abs), percent_text(all.p90_abs));
   if (ranges.empty())
     return text +
-           wrapped(
-               fmt::format("Measured and predicted agree within {:.0f} % in all rows: {}.", 100 * agreement, errors)) +
+           wrapped(fmt::format("Measured and predicted times agree within {:.0f} % in all rows: {}.", 100 * agreement,
+                               errors)) +
            '\n';
-  text += wrapped(fmt::format("Measured and predicted differ by more than {:.0f} % in {} of {}: {}.", 100 * agreement,
-                              apart, rows_of_count(rows.size()), errors)) +
+  text += wrapped(fmt::format("Measured and predicted times differ by more than {:.0f} % in {} of {}: {}.",
+                              100 * agreement, apart, rows_of_count(rows.size()), errors)) +
           '\n';
   for (const MismatchRange& range : ranges) {
     text += '\n' + wrapped(heading_text(range, rows)) + '\n';
@@ -278,8 +279,8 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
   if (const std::optional<double> offset = common_offset(ranges))
     text +=
         '\n' +
-        wrapped(fmt::format("The difference is about the same in {} ranges, {:.0f} us, whatever the plan, as from a "
-                            "longer launch, the benchmark harness, or a rank that is late each time.",
+        wrapped(fmt::format("The difference is about the same in {} ranges, {:.0f} us, regardless of the plan. A "
+                            "longer launch, the benchmark harness, or a rank that is late each time can cause this.",
                             ranges.size() == 2 ? "both" : fmt::format("all {}", ranges.size()), *offset)) +
         '\n';
   if (const std::vector<std::string> causes = common_causes(ranges); !causes.empty())

@@ -385,7 +385,7 @@ std::string job_text(const Profile& profile, const JobComparison& comparison) {
             wrapped(fmt::format(
                 "On average, the collectives of a rank take {} ms longer than predicted, {}.{}", ms_text(lost),
                 is_known ? fmt::format("including {}{} ms of waiting", is_whole ? "" : "at least ", ms_text(waiting))
-                         : "of which it is not known how much is waiting",
+                         : "but the share of waiting is not known",
                 exposed_text(comparison.account))) +
             '\n';
   return text;

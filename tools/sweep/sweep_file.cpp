@@ -133,7 +133,8 @@ void SweepFile::replace(const std::function<void(const std::function<void(std::s
     });
     check_in_place();
     // On disk before it takes the old one's place: a machine that loses power must not lose both.
-    if (fsync(written) != 0 || std::rename(part.c_str(), path_.c_str()) != 0) fail("its new version cannot replace it");
+    if (fsync(written) != 0 || std::rename(part.c_str(), path_.c_str()) != 0)
+      fail("it cannot be replaced by its new version");
   } catch (...) {
     close(written);
     unlink(part.c_str());

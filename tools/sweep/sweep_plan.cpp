@@ -87,7 +87,7 @@ Shard shard_of_slurm() {
   if (!even)
     throw InputError(
         "SLURM_ARRAY_TASK_ID",
-        fmt::format("expected one of {} numbers from {} on in steps of {}, found {}", *n, *first, step, *id),
+        fmt::format("expected one of {} numbers that start at {} and increase by {}, found {}", *n, *first, step, *id),
         "set --shard instead");
   const Shard shard{(*id - *first) / step + 1, *n};
   say(fmt::format("shard {}/{}, from the Slurm job array\n", shard.i, shard.n));

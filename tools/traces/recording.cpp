@@ -30,7 +30,7 @@ void declare_recording(Options& options, RecordingArguments& arguments) {
                                Actor value = 0;
                                const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
                                if (error != std::errc() || end != text.data() + text.size() || value < 0)
-                                 throw InputError("", fmt::format("expected a rank from 0 on, found \"{}\"", text));
+                                 throw InputError("", fmt::format("expected a rank of at least 0, found \"{}\"", text));
                                arguments.filter.ranks.push_back(value);
                              },
                              "trace only the messages from or to this rank, and its computations"),

@@ -129,7 +129,7 @@ class GraphReader {
       fail(at,
            fmt::format("expected dev of <{}> to be a {} number, found \"{}\"", at.name,
                        reading_.hexadecimal ? "hexadecimal" : "whole", found),
-           reading_.hexadecimal ? "since 2.21, NCCL reads it as hexadecimal: 10 is 16, 0xa is 10" : "");
+           reading_.hexadecimal ? "NCCL 2.21 and later read it as hexadecimal: 10 is 16, 0xa is 10" : "");
     return value > highest_dev ? highest_dev : static_cast<int>(value);
   }
   static constexpr int highest_dev = 1 << 30;  // of no device

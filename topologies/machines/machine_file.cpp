@@ -98,7 +98,7 @@ Host host(const Place& entry) {
     if (!entry.has(key)) return;
     const Place value = sourced(entry.at(key), key, origins);
     const bool fits = value.json.is_number() && value.json >= 1 && value.json <= 100;
-    if (!fits) value.fail("expected what a byte costs, 1 to 100, found " + value.json.dump());
+    if (!fits) value.fail("expected the cost of a byte, from 1 to 100, found " + value.json.dump());
     cost = value.json.get<double>();
   };
   read_cost("peer_cost", made.peer_cost);
@@ -120,12 +120,13 @@ Machine::Device device(const Place& entry, LinkTypes& types) {
   Machine::Device made{"", entry.at("kind").word(device_kinds), std::nullopt, {}};
   const bool is_nic = made.kind == NodeKind::nic, stays_alone = entry.has("cabled") && !entry.at("cabled").truth();
   if (entry.has("port") != (is_nic && !stays_alone) || (entry.has("cabled") && !is_nic)) {
-    entry.fail("only a nic, and every nic, has a \"port\", the link type that it offers to the fabric",
-               "for a nic that is not connected to the fabric (storage, management), set \"cabled\": false instead");
+    entry.fail(
+        "every nic that is connected to the fabric needs a \"port\", its link type; other devices cannot have one",
+        "for a nic that is not connected to the fabric (storage, management), set \"cabled\": false instead");
   }
   if (entry.has("port")) made.port = types.find(entry.at("port"));
   if (entry.has("memory")) {
-    if (made.kind != NodeKind::gpu) entry.at("memory").fail("expected it only for a GPU");
+    if (made.kind != NodeKind::gpu) entry.at("memory").fail("expected this key only for a GPU");
     const std::string what = "memory";
     const Place size = sourced(entry.at("memory"), what, made.memory_source);
     made.memory_source.erase(0, what.size() + 2);  // "memory: "
@@ -185,7 +186,7 @@ void add_cables(const Place& entry, const Ids& ids, LinkTypes& types, Machine& m
       entry.at("count").fail("expected the number of links combined into one (1 to 1000), found " + count.dump());
     }
     if (link.bandwidth.bytes_per_second > max_bandwidth.bytes_per_second / count.get<std::int64_t>()) {
-      entry.at("count").fail("expected links of at most 1000000 TB/s together, found " + count.dump() + " of " +
+      entry.at("count").fail("expected links of at most 1000000 TB/s in total, found " + count.dump() + " of " +
                              format(link.bandwidth));
     }
     link = joined(link, count.get<int>());

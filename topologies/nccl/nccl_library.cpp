@@ -260,7 +260,7 @@ AllowedByOp<Value> read_lists(const std::string& variable, const std::string& te
   if (minor < names_functions_from)
     throw InputError(
         "", fmt::format("expected names separated by commas, found \"{}\"", text),
-        fmt::format("{} takes lists for functions only from NCCL 2.{} on", variable, names_functions_from));
+        fmt::format("{} accepts lists for functions only in NCCL 2.{} and later", variable, names_functions_from));
   AllowedByOp<Value> out;
   for (std::size_t at = 0, end = 0; at <= text.size(); at = end + 1) {
     end = std::min(text.find(';', at), text.size());

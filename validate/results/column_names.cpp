@@ -107,9 +107,9 @@ std::string columns_page() {
       "which all\n"
       "output formats use. CSV, SQLite and `--assert` use these names; in JSON, a dot starts a nested object. All rows "
       "of a file\n"
-      "have the same columns. Columns marked \"if any\" appear if at least one row has a value; which of the others "
-      "appear\n"
-      "depends on the command.\n\n"
+      "have the same columns. Columns marked \"if any\" appear if at least one row has a value. The other columns "
+      "depend on\n"
+      "the command.\n\n"
       "| column | unit | in | meaning |\n| --- | --- | --- | --- |\n";
   for (const Column& column : result_columns())
     page += fmt::format("| `{}` | {} | {}{} | {} |\n", column.name, column.unit,

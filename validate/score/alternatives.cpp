@@ -331,7 +331,7 @@ class AlternativeList {
     for (const int factor : {2, 4})
       add_everywhere(fmt::format("oversubscription {}:1", factor * now),
                      {fmt::format("topology.fabric.oversubscription={}", factor * now)},
-                     "the switches' cables upward, and whether all are up");
+                     "the uplinks of the switches, and whether all of them are up");
     add_everywhere("flows that share cables: network.routing=ecmp", {"network.routing=ecmp"},
                    "the switches' load balancing, and their counters");
   }

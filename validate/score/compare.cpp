@@ -212,7 +212,7 @@ std::string headline_of(std::span<const Curve> curves) {
   const auto off = [](const ErrorBand& band) {
     std::string text =
         fmt::format("by {:.1f} % (median of {} row{})", 100 * band.median_abs, band.rows, band.rows == 1 ? "" : "s");
-    if (band.rows >= 10) text += fmt::format(", by more than {:.1f} % in one of ten rows", 100 * band.p90_abs);
+    if (band.rows >= 10) text += fmt::format(", and by more than {:.1f} % in one row out of ten", 100 * band.p90_abs);
     return text;
   };
   const Curve& nearest = nearest_of(curves);

@@ -78,8 +78,8 @@ std::optional<std::string> constant_offset(const MismatchRange& range, std::span
       range.most_us - range.least_us > steady_offset * std::abs(mean))
     return std::nullopt;
   return fmt::format(
-      "The difference is about the same at all sizes, {:.1f} us, as from a longer launch, the benchmark harness, or a "
-      "rank that is late each time.",
+      "The difference is about the same at all sizes, {:.1f} us. A longer launch, the benchmark harness, or a rank "
+      "that is late each time can cause this.",
       mean);
 }
 

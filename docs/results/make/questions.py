@@ -88,9 +88,9 @@ QUESTIONS = [
     Question(18, "Why does NCCL_CROSS_NIC=1 exceed the NVLink bound with 4 GPUs, but not with 8?", "NVIDIA/nccl#1411",
              ["run", f"{FOLDER}/18-nccl.json"],
              "With the value 0, NVLink limits both cases (measured without the variable: 164 GB/s). With the value 1 and four "
-             "GPUs, a ring leaves a node through another NIC than it enters it by: its last GPU sends to its own NIC instead "
-             "of over NVLink (measured: 194 GB/s). With eight GPUs and four NICs, NCCL finds no faster rings. The scenario "
-             "`18-cross-nic.json` explains the effect for one channel."),
+             "GPUs, a ring leaves a node through a different NIC than the one through which it enters: its last GPU sends to its "
+             "own NIC instead of over NVLink (measured: 194 GB/s). With eight GPUs and four NICs, NCCL finds no faster rings. "
+             "The scenario `18-cross-nic.json` explains the effect for one channel."),
     Question(19, "All NICs are on the other NUMA node. Does this halve the bandwidth of NCCL?", "NVIDIA/nccl-tests#347",
              ["run", f"{FOLDER}/19-nic-on-other-socket.json", "--set", "library.env.NCCL_NET_GDR_LEVEL=null"],
              "For a single GPU that is far from its NIC, yes (row 5, on the second machine). With all eight GPUs, only "
@@ -100,7 +100,7 @@ QUESTIONS = [
              matrix("20-what-to-expect", "topology.node", "library", "busbw_GBps"),
              "NVIDIA's rule is 12 GB/s per 100 Gb/s NIC, 24 GB/s per 200 Gb/s NIC, and 46 to 48 GB/s per 400 Gb/s NIC. It "
              "holds if each NIC has a fast path to a GPU. Over EFA, aws-p4d reaches 94 % of the rule. A DGX-1V, whose "
-             "adapters read GPU memory at 85 % of the PCIe rate, and the servers without NVLink reach less. For the latter, "
+             "adapters read GPU memory at 85 % of the PCIe rate, and the servers without NVLink reach less. For these servers, "
              "ringsim assumes NCCL_NET_DISABLE_INTRA=1, because it does not model NICs between the sockets of a node."),
     Question(20, "What should a particular cluster reach?", "the same",
              ["run", f"{FOLDER}/20-what-to-expect.json", "--set", "topology.node=dgx-a100"],
