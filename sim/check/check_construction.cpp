@@ -110,13 +110,14 @@ bool promise_is_kept(const Piecewise& made, const Cast& cast, const CheckOptions
   return true;
 }
 
-/// True if every cast keeps the promise of condition g: chunks are the ranks' own and move with them, and the promise
-/// is one of those that no renaming of both changes.
+/// True if every cast keeps the promise of condition g: chunks are the ranks' own and move with them, and the promise is
+/// one of those that no renaming of both changes; or chunks stay where they are, and belong to nobody.
 bool any_cast_keeps_the_promise(const Piecewise& made) {
   const Collective& promise = made.plain.collective;
+  if (!made.cut.parts) return promises_know_no_chunk(promise);
   const auto ranks = static_cast<std::uint32_t>(promise.ranks);
-  return made.cut.parts && made.cut.contributed == ranks &&
-         made.cut.chunks[static_cast<std::size_t>(Buffer::data)] == ranks && promises_are_alike(promise);
+  return made.cut.contributed == ranks && made.cut.chunks[static_cast<std::size_t>(Buffer::data)] == ranks &&
+         promises_are_alike(promise);
 }
 
 /// Condition g. If a cast moves chunks it must move those of all buffers alike, so that sizes still agree.

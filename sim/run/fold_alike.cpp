@@ -18,13 +18,7 @@ namespace {
 FoldingByStandIns folded_alike(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                const std::vector<NodeId>& placement) {
   const Schedule& schedule = checked.schedule();
-  if (moves_packets(options.model) || !shares_all_links(options.model))
-    refuse("the network model is {}", to_string(options.model));
-  if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)
-    refuse("messages are spread over several ways");
-  if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic ||
-      options.on_compute)
-    refuse("every message is being recorded");
+  expect_no_more_than_times(options);
   RunOptions placed = options;
   placed.placement = placement;
   const ToldApart actors{.ranks = schedule.collective.ranks,
@@ -34,7 +28,7 @@ FoldingByStandIns folded_alike(const Topology& topology, const CheckedSchedule& 
   if (stand_ins == nullptr) refuse("too few ranks do the same over equally loaded links");
   std::int64_t n_classes = 0;
   for (Actor actor = 0; actor < schedule.actors; ++actor) n_classes += stand_ins->actor(actor) == actor ? 1 : 0;
-  FoldingByStandIns made{.stand_ins = stand_ins, .some = schedule, .why = {}};
+  FoldingByStandIns made{.stand_ins = stand_ins, .some = schedule, .why = {}, .end_together = {}};
   made.some.n_steps = [stand_ins, all = schedule.n_steps](Actor actor, Lane lane) {
     return stand_ins->actor(actor) == actor ? all(actor, lane) : 0;
   };
@@ -44,6 +38,16 @@ FoldingByStandIns folded_alike(const Topology& topology, const CheckedSchedule& 
 }
 
 }  // namespace
+
+void expect_no_more_than_times(const RunOptions& options) {
+  if (moves_packets(options.model) || !shares_all_links(options.model))
+    refuse("the network model is {}", to_string(options.model));
+  if (options.routing.policy != Routing::Policy::fixed && options.routing.policy != Routing::Policy::ecmp)
+    refuse("messages are spread over several ways");
+  if (options.record_spans || (options.on_message && !options.messages_may_fold) || options.on_traffic ||
+      options.on_compute)
+    refuse("every message is being recorded");
+}
 
 bool may_pay_to_fold_alike(const CheckedSchedule& checked, const RunOptions& options) {
   const Schedule& schedule = checked.schedule();
@@ -69,6 +73,11 @@ Timeline FoldingByStandIns::unfold(Timeline some_actors) const {
   Timeline all = std::move(some_actors);
   for (std::size_t actor = 0; actor < all.actor_finish.size(); ++actor)
     all.actor_finish[actor] = all.actor_finish[static_cast<std::size_t>(stand_ins->actors[actor])];
+  for (const std::vector<Actor>& group : end_together) {
+    SimTime last{};
+    for (const Actor actor : group) last = std::max(last, all.actor_finish[static_cast<std::size_t>(actor)]);
+    for (const Actor actor : group) all.actor_finish[static_cast<std::size_t>(actor)] = last;
+  }
   all.folded = why;
   return all;
 }

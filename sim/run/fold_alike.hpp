@@ -24,12 +24,18 @@ namespace ringsim {
 /// link that is simulated, and `events` are those of the actors that are simulated.
 struct FoldingByStandIns {
   std::shared_ptr<const StandIns> stand_ins;
-  Schedule some;    ///< the schedule; actors that are stood for have no steps
+  Schedule some;    ///< the schedule; actors, or channels, that are stood for have no steps
   std::string why;  ///< a sentence for the report
+  /// Actors of which each does in some channel what the others do in others (sim/run/fold_renamed.hpp).
+  std::vector<std::vector<Actor>> end_together;
 
   /// The whole run's timeline from that of the actors that are simulated.
   Timeline unfold(Timeline some_actors) const;
 };
+
+/// Refuses (sim/run/refusal.hpp) what makes stand-ins impossible whatever the schedule: a model that does not share all
+/// links by max-min fairness, messages over several ways at once, and callers who ask for each message.
+void expect_no_more_than_times(const RunOptions& options);
 
 /// True if looking for stand-ins is likely to pay: the collective consists of sends and receives, and about as much
 /// is to be done as in a run that is worth folding. Many messages under way at once cost more than as many in turn,

@@ -10,6 +10,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/setting_error.hpp"
 #include "sim/network/network.hpp"
+#include "sim/run/fold_renamed.hpp"
 #include "sim/run/simulate.hpp"
 
 namespace ringsim {
@@ -134,13 +135,21 @@ bool is_worth_folding(const CheckedSchedule& checked, const RunOptions& options)
 
 std::optional<Timeline> run_folded(const Topology& topology, const CheckedSchedule& checked, const RunOptions& options,
                                    std::string& why_not) {
-  if (!options.fold || !is_worth_folding(checked, options)) return std::nullopt;
+  const bool may_rename = may_pay_to_fold_renamed(checked, options);
+  if (!options.fold || !(may_rename || is_worth_folding(checked, options))) return std::nullopt;
   expect_plans(checked, options);
   const std::vector<NodeId> placement = places(topology, checked.schedule(), options);
   why_not = why_whole(options);
   if (!why_not.empty()) return std::nullopt;
   if (has_many_messages(checked, options)) {
     if (auto timeline = run_part(topology, checked, options, placement, why_not)) return timeline;
+  }
+  if (may_rename) {
+    std::string no_renaming;
+    if (const auto folding = fold_renamed(topology, checked, options, placement, no_renaming))
+      return folding->unfold(simulate(topology, checked, options, placement, {.alike = &*folding}));
+    if (!why_not.empty())
+      why_not += fmt::format("; renaming ranks does not turn channels into each other either: {}", no_renaming);
   }
   if (!may_pay_to_fold_alike(checked, options)) return std::nullopt;
   std::string no_stand_ins;

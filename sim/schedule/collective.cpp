@@ -1,5 +1,8 @@
 #include "sim/schedule/collective.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 namespace ringsim {
 
 namespace {
@@ -24,12 +27,12 @@ Content everybodys_chunk(Actor, Buffer buffer, std::uint32_t chunk) {
   return buffer == Buffer::data ? of_rank(static_cast<Actor>(chunk), chunk) : nothing();
 }
 
-bool is_alike(const std::function<Promise>& promise) {
+bool is_one_of(std::initializer_list<Promise*> promises, const std::function<Promise>& promise) {
   Promise* const* function = promise.target<Promise*>();
-  if (function == nullptr) return false;
-  for (Promise* known : {own_data, own_chunk, sum, own_chunk_of_sum, everybodys_chunk})
-    if (*function == known) return true;
-  return false;
+  return function != nullptr && std::find(promises.begin(), promises.end(), *function) != promises.end();
+}
+bool is_alike(const std::function<Promise>& promise) {
+  return is_one_of({own_data, own_chunk, sum, own_chunk_of_sum, everybodys_chunk}, promise);
 }
 
 }  // namespace
@@ -57,6 +60,10 @@ Collective all_gather(int ranks, Bytes bytes) {
 
 bool promises_are_alike(const Collective& collective) {
   return is_alike(collective.before) && is_alike(collective.after);
+}
+
+bool promises_know_no_chunk(const Collective& collective) {
+  return is_one_of({own_data, sum}, collective.before) && is_one_of({own_data, sum}, collective.after);
 }
 
 Collective broadcast(int ranks, Bytes bytes, Actor root) {

@@ -63,4 +63,8 @@ Collective barrier_of_tokens(int ranks);
 /// the proof n^2 questions.
 bool promises_are_alike(const Collective& collective);
 
+/// True if in addition no chunk belongs to a rank, so that ranks may be renamed and chunks not: each rank has all of its
+/// data, and wants all of the sum (all_reduce).
+bool promises_know_no_chunk(const Collective& collective);
+
 }  // namespace ringsim

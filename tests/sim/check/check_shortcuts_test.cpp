@@ -156,6 +156,18 @@ TEST_CASE(
             CHECK((*promise)(static_cast<Actor>(name(rank)), Buffer::data, name(chunk)) == renamed);
           }
   }
+  // All-reduce also keeps its promise if the ranks are renamed and the chunks are not, the others do not.
+  for (const Collective& c : {all_reduce(12, 96_B), reduce_scatter(12, 96_B), all_gather(12, 96_B)}) {
+    bool is_kept = true;
+    for (const auto* promise : {&c.before, &c.after})
+      for (Actor rank = 0; rank < 12; ++rank)
+        for (std::uint32_t chunk = 0; chunk < 12; ++chunk) {
+          Content renamed = (*promise)(rank, Buffer::data, chunk);
+          if (renamed.who == Content::Who::one) renamed.rank = static_cast<Actor>(name(renamed.rank));
+          is_kept = is_kept && (*promise)(static_cast<Actor>(name(rank)), Buffer::data, chunk) == renamed;
+        }
+    CHECK(is_kept == promises_know_no_chunk(c));
+  }
   CHECK_FALSE(promises_are_alike(broadcast(12, 96_B, 0)));
   Collective changed = all_reduce(12, 96_B);
   changed.after = [](Actor, Buffer, std::uint32_t) { return Content{}; };
