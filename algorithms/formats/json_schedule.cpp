@@ -305,7 +305,8 @@ void read_steps(const Place& root, StoredSchedule& out) {
   for (const Place& actor : actors) {
     const std::vector<Place> lanes = actor.items();
     if (lanes.size() != static_cast<std::size_t>(out.lanes))
-      actor.fail(fmt::format("expected a list for each of {} lanes, found {}", out.lanes, lanes.size()));
+      actor.fail(fmt::format("expected a list for each of {} lane{} (\"lanes\": {}), found {}", out.lanes,
+                             out.lanes == 1 ? "" : "s", out.lanes, lanes.size()));
     for (const Place& lane : lanes) {
       std::vector<Step>& steps = out.steps.emplace_back();
       for (const Place& step : lane.items()) {

@@ -72,7 +72,8 @@ ChannelRings rings_of_call(const Topology& links, const LibraryRun& library, con
     return channel_rings(links, ranks, transport, stop);
   const double each = library.machine.nodes > 1 ? call.graph->between : call.graph->inside;
   return {.orders = nccl::rings_of(*call.graph, links, ranks, library.graph_file, library.version),
-          .each = {static_cast<std::int64_t>(1e9 * each)}};
+          .each = {static_cast<std::int64_t>(1e9 * each)},
+          .channels = static_cast<int>(call.graph->channels.size())};
 }
 
 /// A library's call for a collective; nullptr: there is no library.
@@ -89,6 +90,8 @@ std::string take_channel_rings(const Topology& links, const Scenario& scenario, 
                            ? channel_rings(links, ranks, scenario.transport, stop)
                            : rings_of_call(links, *by.library, *by.call, ranks, by.call->transport, stop);
   std::string text = fmt::format("{} ring{}", rings.orders.size(), rings.orders.size() == 1 ? "" : "s");
+  if (static_cast<std::size_t>(request.channels) > rings.orders.size())
+    text += fmt::format(" for {} channels", request.channels);
   if (ranks.size() > 1) text += fmt::format(" of {} each", rate_text(rings.each));
   for (std::size_t k = 0; k < rings.orders.size(); ++k) {
     text += fmt::format("; {}:", k);

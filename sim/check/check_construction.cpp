@@ -110,8 +110,8 @@ bool promise_is_kept(const Piecewise& made, const Cast& cast, const CheckOptions
   return true;
 }
 
-/// True if every cast keeps the promise of condition g: chunks are the ranks' own and move with them, and the promise is
-/// one of those that no renaming of both changes; or chunks stay where they are, and belong to nobody.
+/// True if every cast keeps the promise of condition g: chunks are the ranks' own and move with them, and the promise
+/// is one of those that no renaming of both changes; or chunks stay where they are, and belong to nobody.
 bool any_cast_keeps_the_promise(const Piecewise& made) {
   const Collective& promise = made.plain.collective;
   if (!made.cut.parts) return promises_know_no_chunk(promise);

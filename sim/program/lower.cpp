@@ -300,8 +300,8 @@ struct LoweredProgram::Parts {
   }
 
   /// A call by itself, as LoweredProgram::alone() has it.
-  Schedule alone(int index, Stream stream, const std::shared_ptr<const Parts>& self,
-                 std::vector<Picoseconds> arrivals) const {
+  Schedule alone(int index, Stream stream, const std::shared_ptr<const Parts>& self, std::vector<Picoseconds> arrivals,
+                 const std::vector<bool>& lanes_with_steps) const {
     const Program::Call& call = program.calls[static_cast<std::size_t>(index)];
     const Schedule& called = call.schedule.schedule();
     ensure(arrivals.size() == static_cast<std::size_t>(called.actors), "each member arrives");
@@ -314,13 +314,17 @@ struct LoweredProgram::Parts {
       numbers[static_cast<std::size_t>(call.member(number))] = number;
     for (Actor actor = 0; known_courses.have_no_steps && actor < program.actors; ++actor)
       if (is_stood_for(actor)) numbers[static_cast<std::size_t>(actor)] = -1;
-    one.n_steps = [&called, numbers](Actor actor, Lane lane) {
+    const auto has_steps = [has = lanes_with_steps](Lane lane) {
+      return has.empty() || has[static_cast<std::size_t>(lane)];
+    };
+    ensure(has_steps(0), "a call begins and ends on its first lane");
+    one.n_steps = [&called, numbers, has_steps](Actor actor, Lane lane) {
       const Actor number = numbers[static_cast<std::size_t>(actor)];
-      return number < 0 ? 0 : called.n_steps(number, lane) + (lane == 0 ? 2 : 0);
+      return number < 0 || !has_steps(lane) ? 0 : called.n_steps(number, lane) + (lane == 0 ? 2 : 0);
     };
     const int first = first_channel_of(static_cast<std::size_t>(stream), call.plan);
-    one.step = [self, &call, &called, numbers, first, times = std::move(arrivals)](Actor actor, Lane lane, int i,
-                                                                                   Step& out) {
+    one.step = [self, &call, &called, numbers, first, has_steps, times = std::move(arrivals)](Actor actor, Lane lane,
+                                                                                              int i, Step& out) {
       const Actor number = numbers[static_cast<std::size_t>(actor)];
       if (lane != 0) {
         self->take_step(call, number, lane, i, first, out);
@@ -330,7 +334,8 @@ struct LoweredProgram::Parts {
       } else if (i <= called.n_steps(number, 0)) {
         self->take_step(call, number, 0, i - 1, first, out);
       } else {
-        for (Lane other = 1; other < called.lanes; ++other) out.wait(other, called.n_steps(number, other));
+        for (Lane other = 1; other < called.lanes; ++other)
+          if (has_steps(other)) out.wait(other, called.n_steps(number, other));
         out.compute(Picoseconds{0});
       }
     };
@@ -458,11 +463,12 @@ LoweredProgram::LoweredProgram(const CheckedProgram& program, int room, WatchedW
       parts_(std::make_shared<const Parts>(program.program_, room, work, std::move(known))),
       schedule_(make(parts_), proof_of(program)) {}
 
-CheckedSchedule LoweredProgram::alone(int call, Stream stream, std::vector<Picoseconds> arrivals) const {
+CheckedSchedule LoweredProgram::alone(int call, Stream stream, std::vector<Picoseconds> arrivals,
+                                      const std::vector<bool>& lanes) const {
   Proof proof = program().calls[static_cast<std::size_t>(call)].schedule.proof();
   proof.symmetry = {};   // members arrive when they do
   proof.positions = {};  // likewise
-  return {parts_->alone(call, stream, parts_, std::move(arrivals)), std::move(proof)};
+  return {parts_->alone(call, stream, parts_, std::move(arrivals), lanes), std::move(proof)};
 }
 
 Actor LoweredProgram::stand_in(Actor actor) const { return parts_->stand_in(actor); }

@@ -65,8 +65,10 @@ class LoweredProgram {
   const CheckedProgram& checked() const { return program_; }
   const CheckedSchedule& schedule() const { return schedule_; }
   /// A call alone, on the channels that it has in this program when it is called on that stream: [number of a member]
-  /// when its launch is over. Its lanes are those of its schedule, its actors those of the program.
-  CheckedSchedule alone(int call, Stream stream, std::vector<Picoseconds> arrivals) const;
+  /// when its launch is over. Its lanes are those of its schedule, its actors those of the program. `lanes`: those that
+  /// have steps, the first among them; empty: all.
+  CheckedSchedule alone(int call, Stream stream, std::vector<Picoseconds> arrivals,
+                        const std::vector<bool>& lanes = {}) const;
   /// As RunOptions::plan_of_channel, up to the last channel in use; empty if all calls have plan 0.
   std::vector<std::uint16_t> plan_of_channel() const;
   /// The place of a step on any lane. The first lane of a stream has a step of every task; the others those of calls

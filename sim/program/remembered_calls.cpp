@@ -317,6 +317,8 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   std::map<std::pair<Actor, Actor>, SimTime> sends;
   RunOptions options = alone_;
   options.fold = false;
+  const ChannelRenaming* renaming = renaming_of(call, stream, course.arrivals);
+  if (renaming != nullptr) options.stand_ins = renaming->links.get();
   options.on_traffic = [&](const Traffic& traffic) {
     auto& [first, last] = used[topology_.link(traffic.link).resource.value];
     first = std::min(first, traffic.begin);
@@ -343,8 +345,24 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
     its.way.compute -= began;
     if (its.way.compute.count() < 0 || SimTime{began} < ranks_begin) course.is_usable = false;
   };
-  const Timeline alone = run(topology_, lowered_->alone(call, stream, course.arrivals), options);
+  const Timeline alone =
+      run(topology_,
+          lowered_->alone(call, stream, course.arrivals, renaming != nullptr ? renaming->lanes : std::vector<bool>{}),
+          options);
   if (stand_ins_) take_from_stand_ins(members, course);
+  if (renaming != nullptr) {
+    take_from_names(*renaming, course);
+    for (std::uint32_t l = 0; l < topology_.n_links(); ++l)
+      used[topology_.link({l}).resource.value] = used[topology_.link(renaming->links->links[l]).resource.value];
+    for (const auto& [connection, first] : std::exchange(sends, {}))
+      for (const std::vector<Actor>& names : renaming->names) {
+        const auto name = [&](Actor actor) {
+          return members.actors[static_cast<std::size_t>(names[static_cast<std::size_t>(number_of(call, actor))])];
+        };
+        const auto [found, is_new] = sends.try_emplace({name(connection.first), name(connection.second)}, first);
+        found->second = std::min(found->second, first);
+      }
+  }
   course.transfers = alone.transfers;
   course.events = alone.events;
   course.bytes = alone.bytes_sent;
@@ -391,6 +409,52 @@ void RememberedCalls::take_from_stand_ins(const Members& members, Course& course
     const Actor stand_in = simulated(members.actors[i]);
     if (stand_in != members.actors[i])
       course.members[i] = course.members[static_cast<std::size_t>(number_of(course.call, stand_in))];
+  }
+}
+
+/// Chosen: a call of fewer messages is simulated in less time than its renamings are looked for.
+constexpr std::int64_t least_renamed = std::int64_t{1} << 16;
+
+// None if messages of the call have more than times to tell: a recorded path names ranks.
+const ChannelRenaming* RememberedCalls::renaming_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals) {
+  if (stand_ins_ || records_path_ || has_posts_) return nullptr;
+  const Program::Call& called = lowered_->program().calls[static_cast<std::size_t>(call)];
+  RunOptions options = alone_;
+  options.fold_from = least_renamed;
+  if (!may_pay_to_fold_renamed(called.schedule, options)) return nullptr;
+  const auto [found, is_new] = renamings_.try_emplace(kind_of(call, stream));
+  if (is_new) {
+    std::string why_not;
+    found->second = find_renaming(topology_, called.schedule, options, members_of(call).actors,
+                                  lowered_->first_channel(stream, called.plan), why_not);
+  }
+  if (!found->second) return nullptr;
+  for (const std::vector<Actor>& names : found->second->names)
+    for (std::size_t number = 0; number < names.size(); ++number)
+      if (arrivals[number] != arrivals[static_cast<std::size_t>(names[number])]) return nullptr;
+  return &*found->second;
+}
+
+// A member ends its channels when the members do whose names by the renamings it is, and sends and receives what they
+// do together.
+void RememberedCalls::take_from_names(const ChannelRenaming& renaming, Course& course) const {
+  const std::vector<Actor>& actors = members_of(course.call).actors;
+  const std::vector<Course::Member> simulated = course.members;
+  for (Course::Member& each : course.members) each = {};
+  for (std::size_t by = 0; by < renaming.size(); ++by) {
+    const auto name = [&](int number) {
+      return static_cast<std::size_t>(renaming.names[by][static_cast<std::size_t>(number)]);
+    };
+    for (std::size_t number = 0; number < simulated.size(); ++number) {
+      const Course::Member& its = simulated[number];
+      Course::Member& image = course.members[name(static_cast<int>(number))];
+      image.sent += its.sent;
+      image.received += its.received;
+      if (by > 0 && its.end <= image.end) continue;
+      image.end = its.end;
+      image.way = its.way;
+      image.since = actors[name(number_of(course.call, its.since))];
+    }
   }
 }
 

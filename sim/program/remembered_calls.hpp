@@ -15,6 +15,7 @@
 #include "sim/program/call_meetings.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/run/courses.hpp"
+#include "sim/run/fold_renamed.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/stand_ins.hpp"
 #include "sim/topology/topology.hpp"
@@ -38,6 +39,9 @@ namespace ringsim {
 ///
 /// A helper (a switch, a server) that arrives before all ranks, and sends nothing before they do, is taken to arrive a
 /// picosecond before the first of them.
+///
+/// A call by itself is simulated with one channel for all if renaming its members turns channels into each other
+/// (sim/run/fold_renamed.hpp), and those that are images of each other arrive together.
 ///
 /// Equal to the whole run are times, what crossed links, and what held the run back, but for one thing: of several like
 /// links Bottleneck::resource may be another one than the whole run names, if none of them did so most of the time. And
@@ -150,6 +154,8 @@ class RememberedCalls final : public Courses {
   Course simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals, Picoseconds first_rank);
   int kind_of(int call, Stream stream);
   void take_from_stand_ins(const Members& members, Course& course) const;
+  const ChannelRenaming* renaming_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals);
+  void take_from_names(const ChannelRenaming& renaming, Course& course) const;
   Actor simulated(Actor actor) const { return stand_ins_ ? stand_ins_->actor(actor) : actor; }
   void group_members();
   void expect_alike(int call, const std::vector<SimTime>& ends);
@@ -176,6 +182,7 @@ class RememberedCalls final : public Courses {
   std::vector<int> kind_of_;                  // [call] as kinds_of_calls()
   std::map<std::pair<int, int>, int> kinds_;  // by that and the first channel
   std::map<std::pair<int, std::vector<Picoseconds>>, std::unique_ptr<Course>> courses_;  // by kind and class arrivals
+  std::map<int, std::optional<ChannelRenaming>> renamings_;  // by kind; of calls whose members all do all of it
 
   // Of the present run.
   SimTime now_{};

@@ -1,7 +1,7 @@
 #include "sim/run/fold_renamed.hpp"
 
 #include <fmt/format.h>
-#include <tsl/robin_map.h>
+#include <tsl/robin_set.h>
 
 #include <algorithm>
 #include <array>
@@ -140,18 +140,19 @@ class LinkImages {
 class RenamedChannels {
  public:
   RenamedChannels(const Topology& topology, const Schedule& schedule, const Piecewise& made, const RunOptions& options,
-                  const std::vector<NodeId>& placement)
+                  const std::vector<Actor>& members, int first_channel)
       : topology_(topology),
         schedule_(schedule),
         made_(made),
         options_(options),
-        placement_(placement),
+        members_(members),
+        first_channel_(first_channel),
         renamings_(made),
         images_(topology, renamings_),
         routes_(topology, options),
         by_channel_(differ_by_channel(topology, options)) {}
 
-  FoldingByStandIns folded() {
+  ChannelRenaming found() {
     if (renamings_.size() < 2) refuse("ranks have the same positions in all channels");
     compare_chunks();
     compare_devices();
@@ -164,11 +165,14 @@ class RenamedChannels {
   }
 
  private:
-  NodeId node_of(Actor actor) const { return placement_[static_cast<std::size_t>(actor)]; }
+  NodeId node_of(Actor rank) const {
+    const Actor actor = members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];
+    return options_.placement[static_cast<std::size_t>(actor)];
+  }
 
   // How chunks compare on the wire: all alike, or those of a buffer one by one.
   void compare_chunks() {
-    const Protocol& protocol = *options_.plans.front().protocol;
+    const Protocol& protocol = *options_.plan(static_cast<std::uint32_t>(first_channel_)).protocol;
     for (std::size_t b = 0; b < n_buffers; ++b) {
       const Layout& layout = schedule_.layout[b];
       if (layout.uniform() || layout.n_chunks() == 0) continue;
@@ -214,8 +218,7 @@ class RenamedChannels {
           if (only_single_[static_cast<std::size_t>(op.region.buffer)] && op.region.count > 1)
             refuse("messages of several chunks are not equal in all channels");
           if (op.what != Do::send) continue;
-          const std::uint64_t key = connection_key(actor, op);
-          if (received_.try_emplace(key, key).second) follow(actor, op, i);
+          if (followed_.insert(connection_key(actor, op)).second) follow(actor, op, i);
         }
       }
     }
@@ -225,7 +228,8 @@ class RenamedChannels {
   void follow(Actor from, const Op& send, std::size_t i) {
     const int number = send.channel / made_.stride;
     const auto paths = [&](std::size_t by) {
-      const auto channel = static_cast<std::uint32_t>(number * made_.stride + renamings_.channel(by, i));
+      const auto channel =
+          static_cast<std::uint32_t>(first_channel_ + number * made_.stride + renamings_.channel(by, i));
       return routes_.find_parts(node_of(renamings_.renamed(by, from)), node_of(renamings_.renamed(by, send.peer)),
                                 by_channel_ ? channel : 0);
     };
@@ -253,74 +257,90 @@ class RenamedChannels {
     }
   }
 
-  FoldingByStandIns made() {
+  ChannelRenaming made() {
     auto stand_ins = std::make_shared<StandIns>();
     stand_ins->links = images_.stand_ins();
     for (const std::vector<Path>& parts : paths_)
       for (const Path& path : parts)
-        for (const Leg& leg : path.legs) {
-          std::vector<std::uint32_t> links;
-          for (const LinkId link : leg.links) links.push_back(stand_ins->links[link.value].value);
-          std::sort(links.begin(), links.end());
-          if (std::adjacent_find(links.begin(), links.end()) != links.end())
-            refuse("a message crosses two links that channels cross alike");
-        }
-    for (Actor actor = 0; actor < schedule_.actors; ++actor) stand_ins->actors.push_back(actor);
+        for (const Leg& leg : path.legs) expect_apart(leg, *stand_ins);
+    for (std::size_t actor = 0; actor < options_.placement.size(); ++actor)
+      stand_ins->actors.push_back(static_cast<Actor>(actor));
     stand_ins->counts.assign(stand_ins->actors.size(), static_cast<int>(renamings_.size()));
-    stand_ins->received = std::move(received_);
 
-    FoldingByStandIns folding{.stand_ins = stand_ins, .some = schedule_, .why = {}, .end_together = {}};
-    std::vector<bool> is_simulated(static_cast<std::size_t>(schedule_.lanes));
+    ChannelRenaming found{.channels = made_.channels,
+                          .simulated = static_cast<int>(renamings_.simulated().size()),
+                          .links = std::move(stand_ins)};
+    for (std::size_t by = 0; by < renamings_.size(); ++by) {
+      std::vector<Actor>& names = found.names.emplace_back();
+      for (Actor rank = 0; rank < schedule_.actors; ++rank) names.push_back(renamings_.renamed(by, rank));
+    }
+    found.lanes.resize(static_cast<std::size_t>(schedule_.lanes));
     for (const int channel : renamings_.simulated())
       for (Lane lane = channel * made_.plain.lanes; lane < (channel + 1) * made_.plain.lanes; ++lane)
-        is_simulated[static_cast<std::size_t>(lane)] = true;
-    folding.some.n_steps = [is_simulated, all = schedule_.n_steps](Actor actor, Lane lane) {
-      return is_simulated[static_cast<std::size_t>(lane)] ? all(actor, lane) : 0;
-    };
-    std::vector<bool> is_taken(stand_ins->actors.size());
-    for (Actor actor = 0; actor < schedule_.actors; ++actor) {
-      if (is_taken[static_cast<std::size_t>(actor)]) continue;
-      std::vector<Actor>& images = folding.end_together.emplace_back();
-      for (std::size_t by = 0; by < renamings_.size(); ++by) {
-        images.push_back(renamings_.renamed(by, actor));
-        is_taken[static_cast<std::size_t>(images.back())] = true;
-      }
-    }
-    folding.why = fmt::format(
-        "{} of {} channels represent{} all: by the construction and proof of {}, renaming ranks turns each channel "
-        "into "
-        "any other, over identically used links",
-        renamings_.simulated().size(), made_.channels, renamings_.simulated().size() == 1 ? "s" : "",
-        schedule_.algorithm);
-    return folding;
+        found.lanes[static_cast<std::size_t>(lane)] = true;
+    return found;
+  }
+  static void expect_apart(const Leg& leg, const StandIns& stand_ins) {
+    std::vector<std::uint32_t> links;
+    for (const LinkId link : leg.links) links.push_back(stand_ins.links[link.value].value);
+    std::sort(links.begin(), links.end());
+    if (std::adjacent_find(links.begin(), links.end()) != links.end())
+      refuse("a message crosses two links that channels cross alike");
   }
 
   const Topology& topology_;
   const Schedule& schedule_;
   const Piecewise& made_;
   const RunOptions& options_;
-  const std::vector<NodeId>& placement_;
+  const std::vector<Actor>& members_;
+  int first_channel_;
   Renamings renamings_;
   LinkImages images_;
   PlannedRoutes routes_;
   bool by_channel_;
   std::array<bool, n_buffers> only_single_{};  // chunks are equal on the wire one by one
   Step step_;
-  tsl::robin_map<std::uint64_t, std::uint64_t, MixedHash> received_;  // connections of the simulated channels
-  std::vector<std::vector<Path>> paths_;                              // theirs
+  tsl::robin_set<std::uint64_t, MixedHash> followed_;  // connections of the simulated channels
+  std::vector<std::vector<Path>> paths_;               // theirs
 };
 
-FoldingByStandIns folded_renamed(const Topology& topology, const CheckedSchedule& checked, const Piecewise& made,
-                                 const RunOptions& options, const std::vector<NodeId>& placement) {
-  expect_no_more_than_times(options);
-  if (options.record_path) refuse("the critical path is being recorded");
+ChannelRenaming found_renaming(const Topology& topology, const CheckedSchedule& checked, const Piecewise& made,
+                               const RunOptions& options, const std::vector<Actor>& members, int first_channel) {
   const Schedule& schedule = checked.schedule();
   const Proof& proof = checked.proof();
   if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
     refuse("the schedule is not proved from that of one channel");
   if (options.may_post(topology)) refuse("devices post messages one after another");
+  return RenamedChannels(topology, schedule, made, options, members, first_channel).found();
+}
+
+FoldingByStandIns folded_renamed(const Topology& topology, const CheckedSchedule& checked, const Piecewise& made,
+                                 const RunOptions& options, const std::vector<NodeId>& placement) {
+  expect_no_more_than_times(options);
+  if (options.record_path) refuse("the critical path is being recorded");
   if (options.plans.size() > 1) refuse("calls differ in protocol or links");
-  return RenamedChannels(topology, schedule, made, options, placement).folded();
+  const Schedule& schedule = checked.schedule();
+  RunOptions placed = options;
+  placed.placement = placement;
+  const ChannelRenaming renaming = found_renaming(topology, checked, made, placed, {}, /*first_channel=*/0);
+  FoldingByStandIns folding{.stand_ins = renaming.links, .some = schedule, .why = {}, .end_together = {}};
+  folding.some.n_steps = [lanes = renaming.lanes, all = schedule.n_steps](Actor actor, Lane lane) {
+    return lanes[static_cast<std::size_t>(lane)] ? all(actor, lane) : 0;
+  };
+  std::vector<bool> is_taken(static_cast<std::size_t>(schedule.actors));
+  for (Actor actor = 0; actor < schedule.actors; ++actor) {
+    if (is_taken[static_cast<std::size_t>(actor)]) continue;
+    std::vector<Actor>& images = folding.end_together.emplace_back();
+    for (const std::vector<Actor>& names : renaming.names) {
+      images.push_back(names[static_cast<std::size_t>(actor)]);
+      is_taken[static_cast<std::size_t>(images.back())] = true;
+    }
+  }
+  folding.why = fmt::format(
+      "{} of {} channels represent{} all: by the construction and proof of {}, renaming ranks turns each channel into "
+      "any other, over identically used links",
+      renaming.simulated, renaming.channels, renaming.simulated == 1 ? "s" : "", schedule.algorithm);
+  return folding;
 }
 
 }  // namespace
@@ -330,6 +350,15 @@ bool may_pay_to_fold_renamed(const CheckedSchedule& checked, const RunOptions& o
   constexpr std::int64_t smaller = 8;
   const Piecewise* made = piecewise(checked.schedule());
   return made != nullptr && !made->casts.empty() && checked.proof().operations / 2 >= options.fold_from / smaller;
+}
+
+std::optional<ChannelRenaming> find_renaming(const Topology& topology, const CheckedSchedule& checked,
+                                             const RunOptions& options, const std::vector<Actor>& members,
+                                             int first_channel, std::string& why_not) {
+  const Piecewise* made = piecewise(checked.schedule());
+  ensure(made != nullptr && !made->casts.empty(), "channels are renamed that have casts");
+  return unless_refused(why_not,
+                        [&] { return found_renaming(topology, checked, *made, options, members, first_channel); });
 }
 
 std::optional<FoldingByStandIns> fold_renamed(const Topology& topology, const CheckedSchedule& checked,

@@ -30,7 +30,8 @@ struct StandIns {
   std::vector<int> counts;    ///< [actor] the size of its class
   std::vector<LinkId> links;  ///< [link] the one that is crossed for it; itself if nothing crosses it
 
-  /// By connection_key(), all whose receivers are simulated: the like one whose sender is.
+  /// By connection_key(), all whose receivers are simulated: the like one whose sender is. Empty if each actor stands
+  /// for itself: then connections are met by themselves.
   tsl::robin_map<std::uint64_t, std::uint64_t, MixedHash> received;
 
   Actor actor(Actor other) const { return actors[static_cast<std::size_t>(other)]; }
@@ -40,6 +41,7 @@ struct StandIns {
     return path;
   }
   std::uint64_t sent_for(std::uint64_t received_key) const {
+    if (received.empty()) return received_key;
     const auto found = received.find(received_key);
     ensure(found != received.end(), "a receiver that is simulated knows its connections");
     return found->second;

@@ -59,12 +59,12 @@ Collective barrier_of_tokens(int ranks);
 /// permutation s, rank s(r) is promised of chunk s(c) what rank r is of c, with the ranks and chunks that it names
 /// permuted as well. So with a added to both, rank a is promised of chunk a + c what rank 0 is of c. True of the
 /// definitions above whose chunks are the ranks' (all_reduce, reduce_scatter, all_gather) while nobody has put other
-/// functions in their place: these only compare a rank with a chunk, and name one of the two. False: not known. It saves
-/// the proof n^2 questions.
+/// functions in their place: these only compare a rank with a chunk, and name one of the two. False: not known. It
+/// saves the proof n^2 questions.
 bool promises_are_alike(const Collective& collective);
 
-/// True if in addition no chunk belongs to a rank, so that ranks may be renamed and chunks not: each rank has all of its
-/// data, and wants all of the sum (all_reduce).
+/// True if in addition no chunk belongs to a rank, so that ranks may be renamed and chunks not: each rank has all of
+/// its data, and wants all of the sum (all_reduce).
 bool promises_know_no_chunk(const Collective& collective);
 
 }  // namespace ringsim

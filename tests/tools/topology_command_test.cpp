@@ -87,6 +87,11 @@ TEST_CASE("topology rings shows a ring per NIC of two DGX A100, and the six ways
       run_command({"topology", "rings", ringsim::test::source_dir() + "/scenarios/examples/algorithms/best-ring.json"});
   CHECK(mesh.out.find("6 rings of 24.24 GB/s each, 145.4 GB/s in total, over 8 GPUs") == 0);
   CHECK(mesh.out.find("node") == std::string::npos);
+  // NCCL's search takes the one ring behind NVSwitches as often as the rate of a GPU allows.
+  CHECK(run_command({"topology", "rings", "dgx-a100"})
+            .out.starts_with("12 channels of 20 GB/s each, 240 GB/s in total, on 1 ring over 8 GPUs\n"));
+  CHECK(run_command({"topology", "rings", "hgx-b300", "--nodes", "2"})
+            .out.starts_with("16 channels of 48 GB/s each, 768 GB/s in total, on 8 rings over 16 GPUs\n"));
 }
 
 TEST_CASE("a machine is written without the links that are down at the start, and NCCL finds rings without them") {

@@ -171,7 +171,7 @@ TEST_CASE("ACS and NICs at half the rate are named together where both halve the
   CHECK(acs["set"] == json{"transport.acs=true"});
   CHECK(acs["explains"] == true);
   CHECK(acs["median_abs_error"] < 0.002);
-  CHECK(range["alike"].size() == 3);
+  CHECK(range["alike"].size() == 4);  // also the cables of all NICs, and PCIe of the GPU that sends
   for (const char* part :
        {"Likely: ", "ACS in PCIe switches: transport.acs=true", "one or all NICs at 1/2 of the rate, unknown to NCCL",
         ", or ", "their times are equal, so the measurement cannot distinguish them", "check ", "ACSCtl",
@@ -348,10 +348,12 @@ TEST_CASE("what slows two DGX A100 is named: some NICs, slower cables, NVLink, a
   };
   CHECK(all_ranges("library.env.NCCL_IB_HCA=\"nic0,nic1,nic2,nic3\"") == json{"4 of 8 NICs (NCCL_IB_HCA)"});
   CHECK(all_ranges("topology.fabric.link.bandwidth=100 Gb/s") == json{"cables of all NICs at 1/2 of the rate"});
-  CHECK(all_ranges("calibration.scale_nvlink=0.5") == json{"NVLink at half the rate"});
+  // A ring and its chains are as fast as the slowest GPU.
+  CHECK(all_ranges("calibration.scale_nvlink=0.5") ==
+        json{"NVLink at half the rate", "NVLink of one GPU at half the rate"});
   CHECK(all_ranges(R"(faults=[{"link": "node1.gpu5 -> node1.nvswitch0", "bandwidth": "50%"},
                              {"link": "node1.nvswitch0 -> node1.gpu5", "bandwidth": "50%"}])") ==
-        json{"NVLink of one GPU at half the rate"});
+        json{"NVLink of one GPU at half the rate", "NVLink at half the rate"});
   const std::vector<Bytes> middle{16_KiB, 32_KiB, 64_KiB, 128_KiB, 1_MiB, 2_MiB, 4_MiB, 256_MiB, 1_GiB};
   const json launch = explained(two_dgx_a100, middle, times(two_dgx_a100, middle, {"devices.gpu.launch=25 us"}), 16);
   int n = 0;

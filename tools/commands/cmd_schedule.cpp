@@ -347,7 +347,7 @@ Command schedule_picture_command() {
           .summary = "Draw step by step which chunks go where (SVG, PNG)",
           .example = "ringsim schedule picture scenarios/star.json --set topology.ranks=4 -o ring.svg",
           .details =
-              "Draws one panel per step, for up to 16 ranks and 16 steps. A step contains the messages that would be "
+              "Draws one panel per step, for up to 16 ranks and 32 steps. A step contains the messages that would be "
               "sent at the same time if all messages took equally long. `schedule show --picture` prints a similar "
               "grid as text, with the steps of each rank. If the scenario has several points, the first is drawn; "
               "choose another with --set.",

@@ -190,7 +190,8 @@ std::string text_of(const Scenario& scenario, const Synthesis& made) {
   if (std::holds_alternative<Cluster>(scenario.topology))
     text += '\n' + wrapped(
                        "NCCL's own choice is not in the table: `ringsim run` with --set library=nccl and --set "
-                       "collective.algorithm=null predicts it.");
+                       "collective.algorithm=null predicts it. That time includes the launch and what NCCL's kernels "
+                       "lose on links (`ringsim topology show` states their shares); the times above do not.");
   return text + '\n';
 }
 

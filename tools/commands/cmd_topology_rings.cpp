@@ -88,6 +88,19 @@ std::vector<InNode> in_nodes(const Topology& topology, Routes& routes, const std
   return nodes;
 }
 
+/// "8 rings of 24 GB/s each, 192 GB/s in total, over 16 GPUs", "12 channels of 20 GB/s each, 240 GB/s in total, on 1
+/// ring over 8 GPUs".
+std::string summary(const ChannelRings& rings, std::size_t n_gpus) {
+  const auto n = static_cast<std::int64_t>(rings.orders.size());
+  const auto total = [&](std::int64_t times) { return rate_text({rings.each.bytes_per_second * times}); };
+  const char* const several = n == 1 ? "" : "s";
+  if (rings.channels > n)
+    return fmt::format("{} channels of {} each, {} in total, on {} ring{} over {} GPUs", rings.channels,
+                       rate_text(rings.each), total(rings.channels), n, several, n_gpus);
+  if (n == 1) return fmt::format("1 ring of {} over {} GPUs", rate_text(rings.each), n_gpus);
+  return fmt::format("{} rings of {} each, {} in total, over {} GPUs", n, rate_text(rings.each), total(n), n_gpus);
+}
+
 int execute(const RingsArguments& arguments) {
   refuse_as_output(arguments.scenario, arguments.output);
   const ScenarioFile file = load_topology(arguments.scenario, arguments.set, arguments.machine);
@@ -116,10 +129,7 @@ int execute(const RingsArguments& arguments) {
     output.finish();
     return good;
   }
-  const auto n = static_cast<std::int64_t>(rings.orders.size());
-  output.write(n == 1 ? fmt::format("1 ring of {} over {} GPUs\n\n", rate_text(rings.each), ranks.size())
-                      : fmt::format("{} rings of {} each, {} in total, over {} GPUs\n\n", n, rate_text(rings.each),
-                                    rate_text({rings.each.bytes_per_second * n}), ranks.size()));
+  output.write(summary(rings, ranks.size()) + "\n\n");
   Routes routes(topology, transport, routing_of(topology, scenario));
   const bool one_node = in_nodes(topology, routes, ranks, rings.orders.front(), 0).size() == 1;
   Table table(one_node ? std::vector<std::string>{"ring", "GPUs in order"}

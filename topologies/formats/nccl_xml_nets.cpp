@@ -1,6 +1,7 @@
 // What NICs offer: the <net> elements of NCCL's topology XML.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -131,6 +132,18 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
   return port;
 }
 
+/// AWS's Elastic Fabric Adapter, by the name that its Linux driver gives (rdmap79s0) or its PCI device (1d0f:efa0 to
+/// efa3; amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c).
+bool is_efa(const Found& nic, const std::vector<const XmlElement*>& nets) {
+  const auto says = [&](const char* attribute, std::string_view begin) {
+    const auto found = nic.attributes.find(attribute);
+    return found != nic.attributes.end() && lower(found->second).starts_with(begin);
+  };
+  return (says("vendor", "0x1d0f") && says("device", "0xefa")) ||
+         std::any_of(nets.begin(), nets.end(),
+                     [](const XmlElement* net) { return text_of(*net, "name", "").starts_with("rdmap"); });
+}
+
 /// What tells interfaces of a host apart.
 std::string interface_of(const XmlElement& net) { return text_of(net, "name", "net " + text_of(net, "dev")); }
 
@@ -170,6 +183,7 @@ void read_nets(XmlImport& import) {
   for (Found* nic : import.all(NodeKind::nic)) {
     const std::vector<const XmlElement*>& own = nets[nic];
     for (std::size_t i = 0; i < own.size(); ++i) keep_net(import, *own[i], fmt::format("net{}.", i), nic->attributes);
+    if (is_efa(*nic, own)) nic->attributes.try_emplace("provider", "efa");
     if (!own.empty()) {
       nic->dev = static_cast<int>(*whole(*own.front(), "dev", 0, 1 << 20));
       nic->port = port_of(import, *nic, own);

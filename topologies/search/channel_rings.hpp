@@ -15,7 +15,9 @@ namespace ringsim {
 /// Rings that run at once, each as fast as the others.
 struct ChannelRings {
   std::vector<std::vector<Actor>> orders;  ///< [ring][position] index into the ranks; the last goes on to the first
-  Bandwidth each;                          ///< of every ring, all of them at once
+  Bandwidth each;                          ///< of every channel, all of them at once
+  /// How many channels run on them, on each ring as many; 0: one on each. NCCL's search may take a ring several times.
+  int channels = 0;
 };
 
 /// After NCCL's search (NVIDIA/nccl 5067397c2676 src/graph/search.cc, ncclTopoCompute and ncclTopoSearchRec), in our

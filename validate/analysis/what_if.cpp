@@ -211,6 +211,20 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   if (!scenario.library) {
     add_rates("gpu", scenario.devices.gpu, all);
     add_rates("cpu", scenario.devices.cpu, all);
+  } else if (std::any_of(explanation.parts.begin(), explanation.parts.end(),
+                         [](const ExplainedPart& part) { return part.kind == "channel"; })) {
+    // Nothing to buy: how fast a thread block of the library's kernels moves data.
+    const std::string twice = format(Bandwidth{2 * scenario.library->call.channel.bytes_per_second});
+    all.push_back({.of = WhatIf::Of::link_class,
+                   .label = "gpu channel 2x",
+                   .set = {"devices.gpu.channel=" + twice},
+                   .is_advice = false});
+    WhatIf both{.of = WhatIf::Of::link_class,
+                .label = "all links and gpu channel 2x",
+                .set = {"devices.gpu.channel=" + twice},
+                .is_advice = false};
+    for (const std::string& kind : explanation.kinds) both.set.push_back(fmt::format("calibration.scale_{}=2", kind));
+    all.push_back(std::move(both));
   }
   if (base.prediction.training) {
     all.push_back(faster("compute 10 % faster", "compute", "1.1"));

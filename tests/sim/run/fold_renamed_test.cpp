@@ -102,14 +102,14 @@ RunOptions on_gpus(const Topology& net, const char* protocol) {
 }  // namespace
 
 TEST_CASE("one channel of NCCL's trees stands for all where nodes have a NIC for each GPU") {
-  for (const Question& each :
-       std::vector<Question>{{.node = "dgx-h100"},
-                             {.node = "dgx-h100", .nodes = 5, .algorithm = "NVLSTree"},
-                             {.node = "dgx-h100", .nodes = 4, .fabric = leaf_spine, .algorithm = "NVLSTree"},
-                             {.node = "dgx-h100", .protocol = "LL128"},
-                             {.node = "dgx-a100", .protocol = "LL", .bytes = 1 << 20},
-                             {.node = "dgx-a100", .bytes = (8 << 20) - 12},  // chunks are rounded up to 16 B on the wire
-                             {.node = "azure-ndv4"}})
+  for (const Question& each : std::vector<Question>{
+           {.node = "dgx-h100"},
+           {.node = "dgx-h100", .nodes = 5, .algorithm = "NVLSTree"},
+           {.node = "dgx-h100", .nodes = 4, .fabric = leaf_spine, .algorithm = "NVLSTree"},
+           {.node = "dgx-h100", .protocol = "LL128"},
+           {.node = "dgx-a100", .protocol = "LL", .bytes = 1 << 20},
+           {.node = "dgx-a100", .bytes = (8 << 20) - 12},  // chunks are rounded up to 16 B on the wire
+           {.node = "azure-ndv4"}})
     CHECK(both_ways(each).starts_with("1 of 8 channels represents all: by the construction and proof of "));
   // With four NICs per GPU, each order of ranks has four channels.
   CHECK(has(both_ways({.node = "p5", .nodes = 2}), "4 of 32 channels represent all"));
