@@ -15,5 +15,7 @@ mkdocs build --strict --quiet "$@"
 js=build-site/site/js
 [[ -e $js/jquery-3.6.0.min.js ]] || cp $js/jquery-*.min.js $js/jquery-3.6.0.min.js
 [[ -e $js/theme_extra.js ]] || echo "\$('div.rst-content table').addClass('docutils');" > $js/theme_extra.js
+# Its script takes links to "#" for the current page: it would open all sections, and scroll the search box out of sight.
+find build-site/site -name '*.html' -exec sed -i -E 's/(<a class="reference internal( current)?") href="#">/\1 tabindex="0">/' {} +
 /usr/bin/python3 tests/scripts/site_check.py build-site/site
 echo "site: python3 -m http.server -d build-site/site    (the search needs a web server; the pages do not)"

@@ -156,6 +156,20 @@ TEST_CASE("pieces that overlap, or leave chunks over, are refused") {
   check_refused(missing, "data[");
 }
 
+TEST_CASE(
+    "a cast keeps the promise of an all-reduce where chunks stay, and of an all-gather where they go with ranks") {
+  Piecewise made = two_stretches();
+  made.casts = {Cast::of({0, 1, 2, 3}), Cast::of({1, 0, 2, 3})};
+  CHECK(by_construction(on_stretches(made)));
+  made.plain = ring_all_gather(4, 1200_B);
+  // Rank 1 plays position 0, and so begins with chunk 0 of the second stretch, which is rank 0's.
+  check_refused(on_stretches(made), "data[");
+  made.cut.parts = true;
+  Schedule parts = run_piecewise(made);
+  parts.layout[data] = Layout::two_level(1200_B, 4, 2);
+  CHECK(by_construction(parts));
+}
+
 TEST_CASE("channels that share a connection are refused") {
   // Two lanes on channels 0 and 1, twice: with a stride of 1 both have a channel 1.
   Piecewise made = two_stretches();

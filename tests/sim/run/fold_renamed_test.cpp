@@ -121,6 +121,8 @@ TEST_CASE("channels are not renamed where they share cables, or the machine tell
       R"({"kind": "leaf_spine", "nodes_per_leaf": 1, "spines": 4, "oversubscription": 2, "link": {"bandwidth": "400 Gb/s",
           "latency": "1 us"}})";
   CHECK(has(both_ways({.node = "dgx-h100", .nodes = 4, .fabric = half}), "a link carries several channels in one way"));
+  // Chunks of 16,384 B and of 16,400 B on the wire.
+  CHECK(has(both_ways({.node = "dgx-a100", .bytes = (8 << 20) + 12}), "are not equal in all channels"));
   // Two GPUs share each NIC, and four each CPU.
   CHECK(has(both_ways({.node = "dgx-1v", .nodes = 2}), "renaming ranks does not turn channels into each other"));
 }
@@ -153,6 +155,20 @@ TEST_CASE("turned and mirrored rings are one, if all cables are alike, and rando
     for (std::vector<Actor>& order : orders) std::shuffle(order.begin(), order.end(), random);
     both_ways(even, trees(6, orders), on_gpus(even, "simple"));  // whatever it says, it is as long
   }
+}
+
+// Ranks 0, 1 and 2 on one switch, the others on another: a ring that is turned by two crosses between them elsewhere.
+TEST_CASE("turned rings are not one if a hop crosses switches in one of them only") {
+  TopologyBuilder builder;
+  const LinkSpec cable{.bandwidth = 10_GBps, .latency = 1us};
+  const NodeId near = builder.add_node("switch0", NodeKind::network_switch);
+  const NodeId far = builder.add_node("switch1", NodeKind::network_switch);
+  for (int g = 0; g < 6; ++g) builder.add_cable(builder.add_gpu(fmt::format("gpu{}", g)), g < 3 ? near : far, cable);
+  builder.add_cable(near, far, cable);
+  const Topology net = builder.build();
+  const CheckedSchedule trees = check(over_channels(double_tree_all_reduce(6, 6'000'000_B, 4), {.channels = 3},
+                                                    {{0, 1, 2, 3, 4, 5}, {2, 3, 4, 5, 0, 1}, {4, 5, 0, 1, 2, 3}}));
+  CHECK(has(both_ways(net, trees, on_gpus(net, "simple")), "channels have different paths"));
 }
 
 // Both channels of a GPU go over one cable: a renaming that is no change of ranks would leave it where it is, so both
