@@ -314,7 +314,7 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   };
   const SimTime never = SimTime::max(), ranks_begin{first_rank};
   std::vector<std::pair<SimTime, SimTime>> used(topology_.n_resources(), {never, SimTime::min()});
-  std::map<std::pair<Actor, Actor>, SimTime> sends;
+  FirstSends sends;
   RunOptions options = alone_;
   options.fold = false;
   const ChannelRenaming* renaming = renaming_of(call, stream, course.arrivals);
@@ -352,16 +352,9 @@ RememberedCalls::Course RememberedCalls::simulated_alone(int call, Stream stream
   if (stand_ins_) take_from_stand_ins(members, course);
   if (renaming != nullptr) {
     take_from_names(*renaming, course);
+    sends = with_images(sends, *renaming, members);
     for (std::uint32_t l = 0; l < topology_.n_links(); ++l)
       used[topology_.link({l}).resource.value] = used[topology_.link(renaming->links->links[l]).resource.value];
-    for (const auto& [connection, first] : std::exchange(sends, {}))
-      for (const std::vector<Actor>& names : renaming->names) {
-        const auto name = [&](Actor actor) {
-          return members.actors[static_cast<std::size_t>(names[static_cast<std::size_t>(number_of(call, actor))])];
-        };
-        const auto [found, is_new] = sends.try_emplace({name(connection.first), name(connection.second)}, first);
-        found->second = std::min(found->second, first);
-      }
   }
   course.transfers = alone.transfers;
   course.events = alone.events;
@@ -412,20 +405,18 @@ void RememberedCalls::take_from_stand_ins(const Members& members, Course& course
   }
 }
 
-/// Chosen: a call of fewer messages is simulated in less time than its renamings are looked for.
-constexpr std::int64_t least_renamed = std::int64_t{1} << 16;
+/// Chosen: messages of a call whose renamings are looked for.
+constexpr std::int64_t least_renamed = std::int64_t{1} << 13;
 
 // None if messages of the call have more than times to tell: a recorded path names ranks.
 const ChannelRenaming* RememberedCalls::renaming_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals) {
   if (stand_ins_ || records_path_ || has_posts_) return nullptr;
   const Program::Call& called = lowered_->program().calls[static_cast<std::size_t>(call)];
-  RunOptions options = alone_;
-  options.fold_from = least_renamed;
-  if (!may_pay_to_fold_renamed(called.schedule, options)) return nullptr;
+  if (!may_pay_to_rename(called.schedule, least_renamed)) return nullptr;
   const auto [found, is_new] = renamings_.try_emplace(kind_of(call, stream));
   if (is_new) {
     std::string why_not;
-    found->second = find_renaming(topology_, called.schedule, options, members_of(call).actors,
+    found->second = find_renaming(topology_, called.schedule, alone_, members_of(call).actors,
                                   lowered_->first_channel(stream, called.plan), why_not);
   }
   if (!found->second) return nullptr;
@@ -456,6 +447,21 @@ void RememberedCalls::take_from_names(const ChannelRenaming& renaming, Course& c
       image.since = actors[name(number_of(course.call, its.since))];
     }
   }
+}
+
+RememberedCalls::FirstSends RememberedCalls::with_images(const FirstSends& sends, const ChannelRenaming& renaming,
+                                                         const Members& members) {
+  FirstSends all;
+  for (const auto& [connection, first] : sends)
+    for (const std::vector<Actor>& names : renaming.names) {
+      const auto name = [&](Actor actor) {
+        const auto number = static_cast<std::size_t>(members.numbers[static_cast<std::size_t>(actor)]);
+        return members.actors[static_cast<std::size_t>(names[number])];
+      };
+      const auto [known, is_new] = all.try_emplace({name(connection.first), name(connection.second)}, first);
+      known->second = std::min(known->second, first);
+    }
+  return all;
 }
 
 void RememberedCalls::on_message(const Span& message) {

@@ -150,12 +150,15 @@ class RememberedCalls final : public Courses {
     std::vector<Actor> stand_ins;  // [class]
   };
 
+  using FirstSends = std::map<std::pair<Actor, Actor>, SimTime>;  // by sender and receiver
+
   Course& course_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals, Picoseconds first_rank);
   Course simulated_alone(int call, Stream stream, std::vector<Picoseconds> arrivals, Picoseconds first_rank);
   int kind_of(int call, Stream stream);
   void take_from_stand_ins(const Members& members, Course& course) const;
   const ChannelRenaming* renaming_of(int call, Stream stream, const std::vector<Picoseconds>& arrivals);
   void take_from_names(const ChannelRenaming& renaming, Course& course) const;
+  static FirstSends with_images(const FirstSends& sends, const ChannelRenaming& renaming, const Members& members);
   Actor simulated(Actor actor) const { return stand_ins_ ? stand_ins_->actor(actor) : actor; }
   void group_members();
   void expect_alike(int call, const std::vector<SimTime>& ends);

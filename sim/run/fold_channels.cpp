@@ -103,9 +103,7 @@ class EqualChannels {
 FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedule& checked, const Piecewise& made,
                                   const RunOptions& options) {
   const Schedule& schedule = checked.schedule();
-  const Proof& proof = checked.proof();
-  if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
-    refuse("the schedule is not proved from that of one channel");
+  expect_proved_from_one_channel(checked.proof(), made);
   if (moves_packets(options.model)) refuse("the network model is {}", to_string(options.model));
   if (options.routing.policy != Routing::Policy::fixed ||
       options.plans.front().transport.nics == Transport::Nics::per_channel)
@@ -124,6 +122,11 @@ FoldingByChannels folded_channels(const Topology& topology, const CheckedSchedul
 }
 
 }  // namespace
+
+void expect_proved_from_one_channel(const Proof& proof, const Piecewise& made) {
+  if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
+    refuse("the schedule is not proved from that of one channel");
+}
 
 std::optional<FoldingByChannels> fold_channels(const Topology& topology, const CheckedSchedule& checked,
                                                const RunOptions& options, std::string& why_not) {

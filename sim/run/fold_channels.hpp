@@ -7,6 +7,7 @@
 #include "sim/check/check.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/timeline.hpp"
+#include "sim/schedule/piecewise.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/topology/topology.hpp"
 
@@ -51,6 +52,9 @@ struct FoldingByChannels {
   /// The whole run's timeline from that of channel 0, whose `link_bytes` are those of all.
   Timeline unfold(Timeline one_channel) const;
 };
+
+/// Refuses (sim/run/refusal.hpp) a schedule whose proof is not that of the plain one, once for each of its pieces.
+void expect_proved_from_one_channel(const Proof& proof, const Piecewise& made);
 
 /// Returns nothing if channel 0 cannot stand for all; then `why_not` is a sentence that says why, empty if there is
 /// only one channel. Time: O(operations of channel 0).

@@ -14,6 +14,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/mixed_hash.hpp"
 #include "sim/base/watch.hpp"
+#include "sim/run/fold_channels.hpp"
 #include "sim/run/planned_routes.hpp"
 #include "sim/run/refusal.hpp"
 #include "sim/schedule/lanes.hpp"
@@ -136,7 +137,7 @@ class LinkImages {
   std::vector<LinkId> images_;  // [number in links_][renaming]
 };
 
-/// What the simulated channels consist of, and all that it crosses.
+/// The steps of the simulated channels, with the paths of their messages and of the images of these.
 class RenamedChannels {
  public:
   RenamedChannels(const Topology& topology, const Schedule& schedule, const Piecewise& made, const RunOptions& options,
@@ -307,16 +308,14 @@ class RenamedChannels {
 ChannelRenaming found_renaming(const Topology& topology, const CheckedSchedule& checked, const Piecewise& made,
                                const RunOptions& options, const std::vector<Actor>& members, int first_channel) {
   const Schedule& schedule = checked.schedule();
-  const Proof& proof = checked.proof();
-  if (proof.by == Proof::By::parts || proof.from.empty() || proof.pieces % (made.channels * made.rounds) != 0)
-    refuse("the schedule is not proved from that of one channel");
+  expect_no_more_than_times(options);
+  expect_proved_from_one_channel(checked.proof(), made);
   if (options.may_post(topology)) refuse("devices post messages one after another");
   return RenamedChannels(topology, schedule, made, options, members, first_channel).found();
 }
 
 FoldingByStandIns folded_renamed(const Topology& topology, const CheckedSchedule& checked, const Piecewise& made,
                                  const RunOptions& options, const std::vector<NodeId>& placement) {
-  expect_no_more_than_times(options);
   if (options.record_path) refuse("the critical path is being recorded");
   if (options.plans.size() > 1) refuse("calls differ in protocol or links");
   const Schedule& schedule = checked.schedule();
@@ -345,11 +344,9 @@ FoldingByStandIns folded_renamed(const Topology& topology, const CheckedSchedule
 
 }  // namespace
 
-bool may_pay_to_fold_renamed(const CheckedSchedule& checked, const RunOptions& options) {
-  // Chosen: paths are looked for once, but in NCCL's trees eight channels are one, so much smaller runs gain as well.
-  constexpr std::int64_t smaller = 8;
+bool may_pay_to_rename(const CheckedSchedule& checked, std::int64_t least_messages) {
   const Piecewise* made = piecewise(checked.schedule());
-  return made != nullptr && !made->casts.empty() && checked.proof().operations / 2 >= options.fold_from / smaller;
+  return made != nullptr && !made->casts.empty() && checked.proof().operations / 2 >= least_messages;
 }
 
 std::optional<ChannelRenaming> find_renaming(const Topology& topology, const CheckedSchedule& checked,

@@ -1,6 +1,7 @@
 // Folding by renaming: if another naming of the ranks turns each channel into any other, the first one stands for all.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,11 +18,10 @@ namespace ringsim {
 ///
 /// Conditions:
 ///
-///  1. The schedule runs a plain one over channels whose casts say who plays which position
-///  (sim/schedule/piecewise.hpp),
-///     and that was proved by construction. Then what ranks do in channel k is what they do in channel 0, renamed by
-///     s(k): the rank of a position in channel 0 to that of the same position in channel k. Messages are equally large
-///     on the wire, and nobody computes.
+///  1. The schedule runs a plain one over channels (sim/schedule/piecewise.hpp) whose casts say who plays which
+///     position, and that was proved by construction. Then what ranks do in channel k is what they do in channel 0,
+///     renamed by s(k): the rank of a position in channel 0 to that of the same position in channel k. Messages are
+///     equally large on the wire, and nobody computes.
 ///  2. The renamings are a group: each turns the cast of any channel into that of some channel. Of channels with one
 ///     cast, the first becomes the first of another, and so on. The first cast's are simulated.
 ///  3. Links can be renamed as ranks are: with each path from one rank to another in a simulated channel, the path from
@@ -45,9 +45,9 @@ struct ChannelRenaming {
   std::size_t size() const { return names.size(); }
 };
 
-/// True if looking for renamings is likely to pay: channels have orders of ranks of their own, and there are at least
-/// an eighth of the messages of a run that is worth folding.
-bool may_pay_to_fold_renamed(const CheckedSchedule& checked, const RunOptions& options);
+/// True if channels have orders of ranks of their own, and there are at least so many messages: fewer are simulated in
+/// less time than renamings are looked for.
+bool may_pay_to_rename(const CheckedSchedule& checked, std::int64_t least_messages);
 
 /// Nothing if there is none; then `why_not` is a part of a sentence that says why. `options`: of the run, with the
 /// placement of all its actors. `members`: [rank] the actor that it is there; empty: those of its number.

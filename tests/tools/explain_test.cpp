@@ -594,4 +594,21 @@ TEST_CASE("diff refuses what it cannot compare") {
   CHECK(wrong_sum.code == 3);
 }
 
+// Channels limit for half of the time, links for much of the rest.
+TEST_CASE("kernels with a library are tried twice as fast, alone and with all links, and are no advice") {
+  const auto document = nlohmann::json::parse(
+      run_command({"explain", "hgx-h100", "--nodes", "2", "--set", "library.env.NCCL_ALGO=Ring", "--set",
+                   "library.env.NCCL_PROTO=Simple", "--set", "collective.bytes=256 MiB", "--format", "json"})
+          .out);
+  double links = 0, channel = 0, both = 0;
+  for (const auto& each : document.at("what_if")) {
+    const double change = each.value("change", 0.0);
+    if (each.at("label") == "all links 2x") links = change;
+    if (each.at("label") == "gpu channel 2x") channel = change;
+    if (each.at("label") == "all links and gpu channel 2x") both = change;
+  }
+  CHECK(both < links + channel);  // neither alone helps where the other limits
+  CHECK(both < -0.4);
+}
+
 }  // namespace explain_test

@@ -169,6 +169,11 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   CHECK(has(set.out, "h100 is assumed to be"));
   for (const char* gone : {"each cable is as fast", "across the switches", "the newest", "nodes per leaf"})
     CHECK(!has(set.out, gone));
+  CHECK(!has(set.out, "Other seeds"));  // four nodes on a leaf: no message crosses a spine
+  CHECK(!has(leaves, "Other seeds"));
+  const std::string drawn =
+      predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB", "--set", "network.routing=ecmp"}).out;
+  CHECK(has(drawn, "\nRouting: ecmp, seed 0. Other seeds take other times; "));
   // For programs standard output has rows alone.
   const Outcome rows = predict(words, {"--format", "csv"});
   CHECK(rows.out.starts_with("scenario.name,"));

@@ -144,6 +144,19 @@ TEST_CASE("gdr is a number as NCCL reads it; any other text counts as 0") {
   CHECK(text(with("yes").warnings) == "t.xml:13: gdr \"yes\" is neither 0 nor 1; read as 0, as NCCL does");
 }
 
+TEST_CASE("AWS's adapters are EFA, by the name of their driver or their PCI device; others state no provider") {
+  const auto providers = [](const std::string& xml) {
+    std::vector<std::string> found;
+    for (const Machine::Device& device : imported(xml).devices)
+      if (device.kind == NodeKind::nic && device.attributes.contains("provider"))
+        found.push_back(device.attributes.at("provider"));
+    return found;
+  };
+  const std::string dump = content("dump.xml");
+  CHECK(providers(dump).empty());
+  CHECK(providers(replaced(dump, "name=\"mlx5_0\"", "name=\"rdmap79s0\"")) == std::vector<std::string>{"efa"});
+}
+
 TEST_CASE("functions of one PCI device share the link of its slot") {
   const Machine m = import_nccl_xml(content("functions.xml"), "functions.xml");
   CHECK(text(m.warnings) == "functions.xml:5: 2 functions of the PCI device 0000:12:00 share its link, 24 GB/s");

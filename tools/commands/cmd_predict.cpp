@@ -223,10 +223,20 @@ std::string title_of(const PredictArguments& arguments, const std::vector<Result
   return title + (r.library.empty() ? "" : ", " + r.library);
 }
 
+/// A draw of paths is one of many.
+std::string routing_text(const std::vector<Result>& results) {
+  for (const Result& each : results)
+    if (const std::string& routing = each.prediction.routing; routing.starts_with("ecmp"))
+      return wrapped(fmt::format(
+                 "Routing: {}. Other seeds take other times; `ringsim explain` shows how far they spread.", routing)) +
+             '\n';
+  return "";
+}
+
 std::string answer_text(const PredictArguments& arguments, const std::vector<Result>& results,
                         const std::vector<Assumption>& assumed, const Json& document) {
   return wrapped(title_of(arguments, results)) + '\n' + answer_table(results) + '\n' + limits_text(results) +
-         assumed_text(assumed) + shown_scenario(document, arguments.save);
+         routing_text(results) + assumed_text(assumed) + shown_scenario(document, arguments.save);
 }
 
 /// The place of mistakes in the scenario, which no file has.
@@ -274,10 +284,7 @@ std::vector<Assumption> assumed_of(const MachineScenario& scenario, const Predic
                                    const std::vector<std::string>& set) {
   std::vector<Assumption> all = scenario.assumptions;
   if (!r.routing.empty())
-    all.push_back(
-        {"network.routing",
-         fmt::format("routing {} across the switches of the fabric{}", r.routing,
-                     r.routing.starts_with("ecmp") ? "; other seeds take other times, as `explain` shows" : "")});
+    all.push_back({"network.routing", fmt::format("routing {} across the switches of the fabric", r.routing)});
   return assumed_with(std::move(all), set);
 }
 

@@ -38,8 +38,7 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
   for (const Result& r : results)  // channels that stand for others have the same links
     if (r.prediction.folded && r.prediction.folded->find("ranks") != std::string::npos && r.prediction.bottleneck &&
         !r.prediction.bottleneck->link.empty())
-      add("the bottleneck of a folded run is the link of a rank that represents others; --no-fold finds the first one "
-          "among all ranks");
+      add("the bottleneck of a folded run is a link that represents others; --no-fold finds the first one among all");
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
       add(

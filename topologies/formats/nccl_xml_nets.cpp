@@ -133,7 +133,7 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
 }
 
 /// AWS's Elastic Fabric Adapter, by the name that its Linux driver gives (rdmap79s0) or its PCI device (1d0f:efa0 to
-/// efa3; amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c).
+/// efa3; linux-rdma/rdma-core providers/efa/efa.c, efa_table).
 bool is_efa(const Found& nic, const std::vector<const XmlElement*>& nets) {
   const auto says = [&](const char* attribute, std::string_view begin) {
     const auto found = nic.attributes.find(attribute);

@@ -211,7 +211,8 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   if (!scenario.library) {
     add_rates("gpu", scenario.devices.gpu, all);
     add_rates("cpu", scenario.devices.cpu, all);
-  } else if (std::any_of(explanation.parts.begin(), explanation.parts.end(),
+  } else if (!base.prediction.training &&  // whose calls have rates of their own
+             std::any_of(explanation.parts.begin(), explanation.parts.end(),
                          [](const ExplainedPart& part) { return part.kind == "channel"; })) {
     // Nothing to buy: how fast a thread block of the library's kernels moves data.
     const std::string twice = format(Bandwidth{2 * scenario.library->call.channel.bytes_per_second});
