@@ -21,6 +21,9 @@ constexpr std::array all = {
              .done_when_left = true,
              .wire = 2,
              .payload = 1,
+             // NVIDIA/nccl 5067397c2676 src/transport/net.cc, sendProxyConnect: only buffers of other protocols are in
+             // the GPU's memory if the connection uses GPUDirect.
+             .in_host_memory = true,
              .launch = ns(6600)},
     Protocol{.name = "ll128",
              .doc = "NCCL's LL128: 120 of 128 bytes are payload",

@@ -140,7 +140,8 @@ struct Routes::Impl {
 
   bool is_direct(NodeId device, const Gate& gate) const {
     const Node& end = topology.node(device);
-    return end.kind != NodeKind::gpu || gate.type <= gdr_level_of(transport, end, topology.node(gate.nic));
+    return end.kind != NodeKind::gpu || transport.always_direct ||
+           gate.type <= gdr_level_of(transport, end, topology.node(gate.nic));
   }
 
   /// The way from a device to a NIC that reads its memory. What the NIC reads from all GPUs shares the link's rate.

@@ -63,6 +63,9 @@ struct Transport {
   /// A byte that a NIC reads from a GPU costs Host::gpudirect_cost. Off if a machine is looked at as NCCL does,
   /// which has no such cost.
   bool gpudirect_costs = true;
+  /// The bytes between GPUs and NICs take the links of GPUDirect at any gdr_level: Protocol::in_host_memory. Which NIC
+  /// is chosen depends on gdr_level all the same.
+  bool always_direct = false;
   enum class Nics : std::uint8_t {
     nearest,      ///< a message takes one NIC at each end
     all,          ///< it is cut into equal parts, one for each NIC of the host

@@ -346,6 +346,16 @@ TEST_CASE("what public threads measured with a release of NCCL comes out") {
   }
 }
 
+TEST_CASE("small messages by LL take the same time with GPUDirect and without it, large ones by Simple do not") {
+  // NCCL's LL buffers are in host memory either way.
+  const auto time = [](const char* bytes, const char* gpudirect) {
+    return predicted(on_star("hgx-h100", 4, "400 Gb/s", "2.30.7", "all_reduce", bytes), {gpudirect}).time;
+  };
+  const char *on = "transport.gpudirect=true", *off = "transport.gpudirect=false";
+  CHECK(time("8 B", on) == time("8 B", off));
+  CHECK(time("64 MiB", on) * 2 < time("64 MiB", off));
+}
+
 TEST_CASE("GPUDirect of a NIC behind a chip-to-chip link is on by the release, or as users say") {
   const auto level = [](const std::string& version, const Overrides& set = {}) {
     return point(on_star("gh200", 2, "200 Gb/s", version, "all_reduce", "1 MiB"), set).transport.gdr_level;

@@ -138,7 +138,7 @@ TEST_CASE("machines have the GPUs and the cabled NICs that their makers state") 
       {"hgx-b200", {8, 8}},        {"hgx-b300", {8, 8}},       {"hgx-h100", {8, 8}},
       {"hgx-h100-4nic", {8, 4}},   {"hgx-h20", {8, 8}},        {"hgx-h200", {8, 8}},
       {"hgx-h800-4nic", {8, 4}},   {"l40s-pcie", {8, 2}},      {"lambda-hyperplane-8-v100", {8, 4}},
-      {"mi300x", {8, 8}},          {"oci-a100", {8, 16}},      {"oci-h100", {8, 16}},
+      {"mi300x", {8, 8}},          {"oci-a100", {8, 8}},       {"oci-h100", {8, 8}},
       {"polaris", {4, 2}},         {"rtx2080ti-pcie", {2, 0}}, {"rtx4090-pcie", {8, 0}},
       {"rtxpro6000-pcie", {8, 2}}, {"k80x8", {8, 1}},          {"p100x4-roce", {4, 1}},
   };
@@ -168,8 +168,8 @@ TEST_CASE("a GPU of the newer machines has the NVLinks, and its NIC the rate, th
                                          {"gcp-a3-mega", "90", 18, 200, 48},
                                          {"gcp-a3-high", "90", 18, 200, 48},
                                          {"gcp-a3-ultra", "90", 18, 400, 48},
-                                         {"oci-h100", "90", 18, 200, 48},
-                                         {"oci-a100", "80", 12, 100, 24},
+                                         {"oci-h100", "90", 18, 400, 48},
+                                         {"oci-a100", "80", 12, 200, 24},
                                          {"hgx-b300", "103", 18, 800, 96},
                                          {"gb300-nvl72", "103", 18, 800, 96},
                                          {"gh200-one", "90", 0, 200, 0}}) {

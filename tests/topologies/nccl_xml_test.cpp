@@ -20,6 +20,8 @@
 #include "topologies/catalog.hpp"
 #include "topologies/formats/nccl_xml_export.hpp"
 #include "topologies/formats/nccl_xml_import.hpp"
+#include "topologies/nccl/nccl_tuner.hpp"
+#include "topologies/nccl_search/node_search.hpp"
 
 namespace nccl_xml_test {
 
@@ -83,8 +85,8 @@ TEST_CASE("a full dump: devices by their number, links by NCCL's rules") {
               "nic1 - pcie1: pcie 24 GB/s", "gpu2 - cpu1: c2c 345 GB/s x8", "gpu0 - gpu1: nvlink 47.9 GB/s x2",
               "gpu1 - gpu2: nvlink 23.95 GB/s", "cpu0 - cpu1: socket 10 GB/s", "mem0 - cpu0: memory 95976 MB/s",
               "mem1 - cpu1: memory 95976 MB/s"}));
-  CHECK(device(m, "nic0").port->bandwidth == 200_Gbps);  // two ports of 100 Gb/s
-  CHECK(device(m, "nic0").port->latency == 500ns);       // assumed: the file says 0
+  CHECK(device(m, "nic0").port->bandwidth == 24_GBps);  // two ports of 100 Gb/s, 96 % of each payload
+  CHECK(device(m, "nic0").port->latency == 500ns);      // assumed: the file says 0
   CHECK(device(m, "nic0").port->kind == LinkKind::infiniband);
   CHECK(device(m, "nic1").port->latency == 1500ns);
   CHECK(device(m, "gpu0").attributes.at("busid") == "0000:12:00.0");
@@ -132,7 +134,7 @@ TEST_CASE("AMD: xGMI by RCCL's rule, a speed in kb/s, CPUs in the order of the f
         text({"gpu0 - cpu0: pcie 48 GB/s", "nic0 - cpu0: pcie 24 GB/s", "gpu1 - cpu1: pcie 48 GB/s",
               "gpu0 - gpu1: xgmi 96 GB/s x2", "cpu0 - cpu1: socket 16 GB/s", "mem0 - cpu0: memory 345.6 GB/s",
               "mem1 - cpu1: memory 345.6 GB/s"}));
-  CHECK(device(m, "nic0").port->bandwidth == 200_Gbps);
+  CHECK(device(m, "nic0").port->bandwidth == 24_GBps);
   CHECK(device(m, "nic0").port->kind == LinkKind::ethernet);
   CHECK(device(m, "cpu0").attributes.at("numaid") == "1");
 }
@@ -313,8 +315,43 @@ TEST_CASE("a machine that was written is read as the same devices, tree, links a
   for (const auto& path : test::files_in(sample(""), ".xml"))
     check(import_nccl_xml(read_file(path), path.string()), path);
   CHECK(n >= 5);
-  check(import_sample("skeleton.xml", {.gpu = "A100", .nvlink_from = with_gpus(8), .nic = users_nic}),
+  // A user's rate is written as it is; read from a file, a line rate such as 200 Gb/s is not all payload.
+  const LinkSpec payload{.bandwidth = 24_GBps, .latency = 700ns, .source = "the user"};
+  check(import_sample("skeleton.xml", {.gpu = "A100", .nvlink_from = with_gpus(8), .nic = payload}),
         "skeleton, completed");
+}
+
+TEST_CASE("a NIC moves the payload of its ports, and NCCL's search sees the rate that the file states") {
+  const auto nic_of = [](const std::string& nets) {
+    return import_nccl_xml(R"(<system version="1">
+  <cpu numaid="0" affinity="ff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+    <pci busid="0000:01:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+      <pci busid="0000:02:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+        <gpu dev="0" sm="90" rank="0" gdr="1"/>
+      </pci>
+      <pci busid="0000:03:00.0" class="0x020000" link_speed="32.0 GT/s PCIe" link_width="16"><nic>)" +
+                               nets + R"(</nic></pci>
+    </pci>
+  </cpu>
+</system>)",
+                           "nets.xml");
+  };
+  const std::string one = R"(<net name="mlx5_0" dev="0" speed="400000" port="1" guid="0x1" maxconn="1" gdr="1"/>)",
+                    own = R"(<net name="mlx5_0" dev="0" speed="180000" port="1" guid="0x1" maxconn="1" gdr="1"/>
+                             <net name="mlx5_1" dev="1" speed="180000" port="2" guid="0x1" maxconn="1" gdr="1"/>)",
+                    efa = R"(<net name="rdmap1s0" dev="0" speed="100000" port="1" guid="0x1" maxconn="1" gdr="1"/>)";
+  CHECK(device(nic_of(one), "nic0").port->bandwidth == 48_GBps);
+  CHECK(device(nic_of(efa), "nic0").port->bandwidth == Bandwidth{12'112'500'000});  // 96.9 % of 12.5 GB/s
+  // Oracle's H100: its own statement of a port of 200 Gb/s. Two ports are one NIC, as NCCL_IB_MERGE_NICS has them.
+  const Machine oci = nic_of(own);
+  CHECK(device(oci, "nic0").port->bandwidth == 45_GBps);
+  const auto seen = [](const Machine& machine) {
+    return nccl::tuner_machine(machine, 1, 2, device(machine, "nic0").port->bandwidth, nccl::Release::v2_30_7)
+        .search->ring.between;
+  };
+  // Two channels each: NCCL's next speed below the stated 45 GB/s is that, not 48, and that below 50 GB/s is 48.
+  CHECK(2 * seen(oci) == doctest::Approx(45));
+  CHECK(2 * seen(nic_of(one)) == doctest::Approx(48));
 }
 
 TEST_CASE("an imported machine is written with what its file said") {

@@ -79,6 +79,16 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
   return {default_mbps};
 }
 
+/// What a port moves of a rate, bytes/s. A line rate of InfiniBand or Ethernet (in Mb/s) contains headers, so that
+/// payload reaches the share that the link types of topologies/machines have. Other rates are someone's own statement,
+/// such as Oracle's 180000 of 200000, and are kept.
+Bandwidth payload_of(std::int64_t mbps, bool efa) {
+  constexpr std::int64_t per_mille = 960, per_mille_of_efa = 969;  // types hdr, ndr, roce-*; efa-*
+  constexpr std::int64_t lines[] = {10'000, 25'000, 40'000, 50'000, 100'000, 200'000, 400'000, 800'000};
+  const bool is_line = std::find(std::begin(lines), std::end(lines), mbps) != std::end(lines);
+  return {mbps * 125 * (is_line ? (efa ? per_mille_of_efa : per_mille) : 1000)};
+}
+
 /// 0, which NCCL writes of most NICs, says nothing.
 Picoseconds latency_of(XmlImport& import, const XmlElement& net) {
   const std::string text = text_of(net, "latency", "0");
@@ -103,10 +113,23 @@ LinkSpec users_port(XmlImport& import, const Found& nic) {
   return port;
 }
 
+/// AWS's Elastic Fabric Adapter, by the name that its Linux driver gives (rdmap79s0) or its PCI device (1d0f:efa0 to
+/// efa3; linux-rdma/rdma-core providers/efa/efa.c, efa_table).
+bool is_efa(const Found& nic, const std::vector<const XmlElement*>& nets) {
+  const auto says = [&](const char* attribute, std::string_view begin) {
+    const auto found = nic.attributes.find(attribute);
+    return found != nic.attributes.end() && lower(found->second).starts_with(begin);
+  };
+  return (says("vendor", "0x1d0f") && says("device", "0xefa")) ||
+         std::any_of(nets.begin(), nets.end(),
+                     [](const XmlElement* net) { return text_of(*net, "name", "").starts_with("rdmap"); });
+}
+
 /// The sum of the nets' ports: what leaves the physical NIC at once. A port that is listed twice counts once.
 LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const XmlElement*>& nets) {
   std::set<std::pair<std::string, std::string>> ports;
   std::int64_t mbps = 0;
+  Bandwidth payload{0};
   Picoseconds latency{0};
   for (const XmlElement* net : nets) {
     if (const std::string guid = guid_of(*net); !guid.empty()) {
@@ -119,29 +142,20 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
     const Speed speed = speed_of(import, *net);
     if (speed.from_user) return users_port(import, nic);
     mbps += speed.mbps;
+    payload.bytes_per_second += payload_of(speed.mbps, is_efa(nic, nets)).bytes_per_second;
     if (latency.count() == 0) latency = latency_of(import, *net);
   }
-  LinkSpec port = link(kind_of(nic), {mbps * 125'000},
-                       fmt::format("{}: {} Mb/s{}; NCCL: speed / 8000 GB/s", import.place(*nets.front()), mbps,
-                                   nets.size() > 1 ? " over its ports" : ""));
+  std::string rate = fmt::format("{}: {} Mb/s", import.place(*nets.front()), mbps);
+  if (nets.size() > 1) rate += ", the sum of its ports, which NCCL_IB_MERGE_NICS makes one by default";
+  if (payload.bytes_per_second < mbps * 125'000)
+    rate += fmt::format("; payload reaches {} % of a line rate",
+                        100.0 * static_cast<double>(payload.bytes_per_second) / (static_cast<double>(mbps) * 125'000));
+  LinkSpec port = link(kind_of(nic), payload, rate);
   if (latency.count() > 0) {
     port.latency = latency;
-    port.source =
-        fmt::format("bandwidth: {0}: {1} Mb/s; latency: {0}: from its <net>", import.place(*nets.front()), mbps);
+    port.source = fmt::format("bandwidth: {}; latency: {}: from its <net>", rate, import.place(*nets.front()));
   }
   return port;
-}
-
-/// AWS's Elastic Fabric Adapter, by the name that its Linux driver gives (rdmap79s0) or its PCI device (1d0f:efa0 to
-/// efa3; linux-rdma/rdma-core providers/efa/efa.c, efa_table).
-bool is_efa(const Found& nic, const std::vector<const XmlElement*>& nets) {
-  const auto says = [&](const char* attribute, std::string_view begin) {
-    const auto found = nic.attributes.find(attribute);
-    return found != nic.attributes.end() && lower(found->second).starts_with(begin);
-  };
-  return (says("vendor", "0x1d0f") && says("device", "0xefa")) ||
-         std::any_of(nets.begin(), nets.end(),
-                     [](const XmlElement* net) { return text_of(*net, "name", "").starts_with("rdmap"); });
 }
 
 /// What tells interfaces of a host apart.

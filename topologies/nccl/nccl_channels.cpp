@@ -299,6 +299,17 @@ double line_rate_of(Bandwidth payload) {
   return rate;
 }
 
+/// The rate at which NCCL sees a NIC, GB/s: what its topology file states of its ports, if payload at such a rate
+/// belongs to that, else line_rate_of().
+double seen_rate_of(const Machine::Device& nic, Bandwidth payload) {
+  double stated = 0;
+  for (int i = 0; const std::optional<int> mbps = whole_attribute(nic, fmt::format("net{}.speed", i), 1, 10'000'000);
+       ++i)
+    stated += static_cast<double>(*mbps) / 8000;
+  const double rate = gigabytes(payload);
+  return rate <= stated && rate >= 0.8 * stated ? stated : line_rate_of(payload);
+}
+
 }  // namespace
 
 Channels channels_of(const SearchGraph& graph, const TunerMachine& machine, Release release) {
@@ -370,8 +381,9 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
     out.nic_GBps = nics.slowest;
     const std::vector<std::uint32_t> all = looked.cabled();
     for (std::size_t n = 0; n < all.size(); n += static_cast<std::size_t>(out.ports)) {
-      const Bandwidth port = machine.devices[all[n]].port->bandwidth;
-      asked.nics.push_back({all[n], line_rate_of(std::min(nic, port)) * out.ports, out.ports});
+      const Machine::Device& device = machine.devices[all[n]];
+      asked.nics.push_back(
+          {all[n], seen_rate_of(device, std::min(nic, device.port->bandwidth)) * out.ports, out.ports});
     }
   }
   asked.options = {.p2p_level = level,

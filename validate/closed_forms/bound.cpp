@@ -132,6 +132,7 @@ MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::
       devices_(ranks_),
       transport_(scenario.transport),
       routing_(setup.routing) {
+  transport_.always_direct = scenario.protocol->in_host_memory;
   const InForce links = in_force(topology_, faults_of(topology_, scenario));
   rates_ = links.rates;
   counted_ = links.ways_change ? Counted::all : counted;
@@ -327,7 +328,7 @@ std::string key_of(const Scenario& scenario, const Topology& topology, const Pla
   }
   const Transport& how = scenario.transport;
   put(static_cast<int>(topology.ties()), static_cast<int>(how.gdr_level), how.assumes_gpudirect,
-      static_cast<int>(how.p2p_level), how.pxn, how.acs, static_cast<int>(how.nics),
+      scenario.protocol->in_host_memory, static_cast<int>(how.p2p_level), how.pxn, how.acs, static_cast<int>(how.nics),
       static_cast<int>(scenario.routing.policy));
   for (const RoutingSpec::Entry& entry : scenario.routing.table) put(entry.at, entry.to, entry.via);
   for (const FaultSpec& fault : scenario.faults)
@@ -367,6 +368,7 @@ Scenario seen_by_job(const Scenario& scenario, std::size_t j) {
   if (const LibraryRun* library = scenario.library_of(j)) {
     seen.library = *library;
     seen.transport = library->call.transport;
+    seen.protocol = library->call.protocol.get();
   }
   return seen;
 }

@@ -76,6 +76,16 @@ TEST_CASE("between two dgx-1v without GPUDirect, data rests in the memory of eac
   CHECK(path_text(routes, t, "node0.gpu0", "node0.gpu4") == "NVL: node0.gpu0 > node0.gpu4");  // not a NIC's matter
 }
 
+TEST_CASE("a protocol whose buffers are in host memory anyway takes the links of GPUDirect at any level") {
+  const Topology t = build(cluster_of("dgx-1v", 2, StarFabric{{.bandwidth = 100_Gbps, .latency = 1'000'000_ps}}));
+  Routes direct(t, {}), always(t, {.gdr_level = PathType::loc, .always_direct = true});
+  CHECK(path_text(always, t, "node0.gpu0", "node1.gpu0") == path_text(direct, t, "node0.gpu0", "node1.gpu0"));
+  // Without GPUDirect, NCCL takes GPUs 4 and 6 to nic2, and so does this: gpu5 enters by nic3, not by nic2.
+  CHECK(path_text(always, t, "node0.gpu0", "node1.gpu5") ==
+        "NET: node0.gpu0 > node0.pcie0 > node0.nic0 > leaf0 > node1.nic3 > node1.pcie3 > node1.cpu1 > node1.pcie2 > "
+        "node1.gpu5");
+}
+
 TEST_CASE("data between a GPU and a NIC rests in host memory if one of them has no GPUDirect") {
   // g0 - p0 - n0 (PIX), c0 with its memory above p0; the same on the other host, whose devices all have it.
   for (const char* denied : {"g0", "n0"}) {
