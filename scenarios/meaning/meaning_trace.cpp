@@ -104,6 +104,13 @@ void warn_of(const std::vector<std::shared_ptr<const RankTrace>>& ranks, const T
     memory += counts.memory_nodes;
     no_times += counts.has_times ? 0U : 1U;
   }
+  if (job.n_ranks() == 1 && collectives > 0)
+    warn(
+        "files",
+        fmt::format("only one rank is replayed, so its {} collectives are not simulated: their recorded times count as "
+                    "compute; add the traces of the other ranks, or write the name of one file without {{rank}}, "
+                    "which then represents all ranks",
+                    collectives));
   if (unwaited > 0)
     warn("files",
          fmt::format(

@@ -143,6 +143,7 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
   result.parameters = parameters_of(job);
   result.model = scenario.model;
   result.protocol = find_protocol(scenario.protocol->name);  // which outlives the scenario
+  result.launch = launch_of(scenario, j);
   if (const LibraryRun* library = scenario.library_of(j)) {
     result.library = fmt::format("{} {}", library->name, library->version);
     result.library_algorithm = library_algorithm_of(scenario, j);

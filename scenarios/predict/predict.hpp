@@ -56,7 +56,8 @@ struct Prediction {
   NetworkModel model = NetworkModel::fair;
   std::string routing;  ///< "static", "ecmp, seed 3"; empty if the fabric has one shortest way for each message
   const Protocol* protocol = &no_protocol();
-  std::string library;  ///< "nccl 2.30.7"; empty if no library decided
+  Picoseconds launch{0};  ///< launch_of()
+  std::string library;    ///< "nccl 2.30.7"; empty if no library decided
   /// The library's names for what it decided: "Tree" and "LL128", as NCCL_ALGO and NCCL_PROTO have them, or
   /// "Send/Recv". Empty without a library. `algorithm` and `protocol` are the schedule and costs that simulate them.
   std::string library_algorithm, library_protocol;  ///< of several all, the one of most bytes first: "Simple, LL"

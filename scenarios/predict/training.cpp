@@ -39,6 +39,35 @@ void add_report(std::vector<RankReport>& reports, RankReport one, Actor actor, i
                                       : fmt::format("{}s {} to {}", what, first - zero, actor - zero);
 }
 
+std::string group_of(const PlanExchange& exchange) {
+  switch (exchange.use) {
+    case PlanUse::tensor:
+      return "tensor";
+    case PlanUse::data:
+      return "data";
+    case PlanUse::forward:
+    case PlanUse::backward:
+      return "pipeline";
+    case PlanUse::embedding:
+      return "embedding";
+    case PlanUse::shard:
+      return "shard";
+    case PlanUse::replica:
+      return "replica";
+    case PlanUse::context:
+    case PlanUse::ring:
+    case PlanUse::ring_back:
+      return "context";
+    case PlanUse::expert:
+      return "expert";
+    case PlanUse::expert_data:
+      return "expert data";
+    case PlanUse::traced:
+      return fmt::format("group {}", exchange.stage);
+  }
+  fail_invariant("an exchange has one of thirteen uses");
+}
+
 }  // namespace
 
 std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t job) {
@@ -51,7 +80,10 @@ std::vector<ExchangeReport> exchanges_of(const Scenario& scenario, std::size_t j
     const LibraryCall& call = entry.second;
     const auto times = std::count_if(training->step.buckets.begin(), training->step.buckets.end(),
                                      [&](const Bucket& bucket) { return bucket.bytes == exchange.bytes; });
-    found.push_back({.bytes = exchange.bytes,
+    found.push_back({.group = group_of(exchange),
+                     .stage = training->trace ? 0 : exchange.stage,
+                     .op = training->plan || training->trace ? exchange.op : scenario.jobs[job].request.op,
+                     .bytes = exchange.bytes,
                      .times = std::max<std::int64_t>(1, training->trace  ? training->trace->uses_of(exchange)
                                                         : training->plan ? uses_of(*training->plan, exchange)
                                                                          : times),

@@ -39,8 +39,11 @@ struct RankReport {
   TrainingMemory memory;
 };
 
-/// The library's choice for one size that a training step exchanges.
+/// The library's choice for one exchange of a step.
 struct ExchangeReport {
+  std::string group;  ///< between which ranks: "data", "tensor", "pipeline" ...; of a trace "group 3"
+  int stage = 0;      ///< of a plan; its first virtual stage
+  CollectiveOp op = CollectiveOp::all_reduce;
   Bytes bytes;
   std::int64_t times = 1;           ///< in a step; of local_sgd in a round
   std::string algorithm, protocol;  ///< by the library's names

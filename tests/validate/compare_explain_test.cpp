@@ -234,7 +234,9 @@ TEST_CASE("a release whose rules differ is tried if the file names none, or if i
   };
   const json unnamed = range_of("");
   CHECK(has(labels(unnamed), "release 2.14.3 to 2.17.1 or 2.20.5 to 2.26.2\n"));
-  CHECK(has(labels(unnamed), "release 2.12.12\n"));
+  CHECK(has(labels(unnamed), "release 2.10.3 to 2.12.12\n"));
+  CHECK(has(labels(unnamed), "release 2.8.4\n"));  // the oldest as well, and the newest
+  CHECK(has(labels(unnamed), "release 2.29.2 to 2.30.7\n"));
   const json& found = trial_named(unnamed, "release 2.14.3 to 2.17.1 or 2.20.5 to 2.26.2");
   CHECK(found["median_abs_error"] < 1e-6);
   CHECK(found["explains"] == true);
@@ -337,14 +339,14 @@ TEST_CASE("fewer channels explain nothing that other sizes contradict, and one c
   CHECK(channels["median_abs_error"] < 1e-6);
   CHECK(channels["breaks"] == json{{"rows", 2}, {"of", 2}});
   CHECK(channels["explains"] == false);
-  CHECK(document["explain_all_ranges"] == json{"one or all NICs at 1/2 of the rate, unknown to NCCL"});
+  CHECK(document["explain_several_ranges"]["labels"] == json{"one or all NICs at 1/2 of the rate, unknown to NCCL"});
 }
 
 // Each defect as `calibration`, variables and the fabric have it; of the choices at these sizes alone some come near.
 TEST_CASE("what slows two DGX A100 is named: some NICs, slower cables, NVLink, a launch") {
   const std::vector<Bytes> sizes{64_KiB, 1_MiB, 8_MiB, 32_MiB, 64_MiB, 256_MiB, 1_GiB};
   const auto all_ranges = [&](const char* set) {
-    return explained(two_dgx_a100, sizes, times(two_dgx_a100, sizes, {set}), 16)["explain_all_ranges"];
+    return explained(two_dgx_a100, sizes, times(two_dgx_a100, sizes, {set}), 16)["explain_several_ranges"]["labels"];
   };
   CHECK(all_ranges("library.env.NCCL_IB_HCA=\"nic0,nic1,nic2,nic3\"") == json{"4 of 8 NICs (NCCL_IB_HCA)"});
   CHECK(all_ranges("topology.fabric.link.bandwidth=100 Gb/s") == json{"cables of all NICs at 1/2 of the rate"});
@@ -394,7 +396,7 @@ TEST_CASE("a job without LL128 is found, next to the protocol that ran instead")
   CHECK(found["median_abs_error"] < 1e-6);
   CHECK(found["breaks"] == json{{"rows", 0}, {"of", 2}});
   CHECK(has(range["verdict"], "no LL128: NCCL_PROTO=^LL128"));
-  CHECK(document["explain_all_ranges"] == json::array());  // of one range the verdict says it
+  CHECK(document["explain_several_ranges"]["labels"] == json::array());  // of one range the verdict says it
   // Where LL128 is not the plan, it is not what is missing.
   for (const json& each : explained(one_dgx_a100, small, {50, 50, 50, 50, 50}, 8)["ranges"])
     for (const json& trial : each["trials"]) CHECK(trial["label"] != "no LL128: NCCL_PROTO=^LL128");

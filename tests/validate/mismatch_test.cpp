@@ -165,14 +165,36 @@ TEST_CASE("what is left out as chance is not said to explain all ranges") {
     range.trials.back().what.is_everywhere = with_launch;
     return std::vector<MismatchRange>{range, range};
   };
-  CHECK(common_causes(ranges(false)) == std::vector<std::string>{"LL128"});
+  CHECK(common_causes(ranges(false)).labels == std::vector<std::string>{"LL128"});
   std::vector<MismatchRange> few = ranges(true);
-  CHECK(common_causes(few).empty());
+  CHECK(common_causes(few).labels.empty());
   CHECK(verdict_of(few.front()).causes.front()->what.label == "launch");
   // Two rows can be fitted by any number.
   for (MismatchRange& range : few)
     for (Trial& each : range.trials) each.rows.resize(2);
-  CHECK(common_causes(few) == std::vector<std::string>{"LL128"});
+  CHECK(common_causes(few).labels == std::vector<std::string>{"LL128"});
+}
+
+TEST_CASE("a cause of most ranges is named with their number, and releases count one by one") {
+  const auto range_of = [](const std::vector<std::vector<std::string>>& releases) {
+    MismatchRange range;
+    for (const std::vector<std::string>& each : releases) {
+      range.trials.push_back(trial("some", 90, 0.03));
+      range.trials.back().what.label = releases_text(each);
+      range.trials.back().what.releases = each;
+    }
+    return range;
+  };
+  // 2.10.3 and 2.14.3 decide alike in the first range, and 2.14.3 as 2.17.1 in the second.
+  std::vector<MismatchRange> ranges{range_of({{"2.10.3", "2.14.3"}}), range_of({{"2.14.3", "2.17.1"}, {"2.8.4"}})};
+  CHECK(common_causes(ranges).labels == std::vector<std::string>{"release 2.14.3"});
+  CHECK(common_causes(ranges).ranges == 2);
+  ranges.insert(ranges.end(), 2, range_of({}));  // two of four
+  CHECK(common_causes(ranges).ranges == 2);
+  ranges.push_back(range_of({}));  // two of five are less than half
+  CHECK(common_causes(ranges).labels.empty());
+  ranges.resize(1);
+  CHECK(common_causes(ranges).labels.empty());
 }
 
 TEST_CASE("a change is called the nearest only if it is nearer by what is printed") {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -342,6 +343,27 @@ TEST_CASE("plans that cannot be are counted with the reason; if none can, the re
   CHECK(complaint([&] {
           search_plans(plans_of(document), in_turn());
         }).starts_with("s.json: /training/parallel: expected tensor times pipeline to divide the 8 GPUs"));
+}
+
+TEST_CASE("a search that is stopped returns what it has: the simulated plans, and bounds of the others") {
+  const Json document = small(8);
+  const PlanSearch whole = search_plans(plans_of(document), in_turn(1000, all));
+  std::atomic<bool> stop = false;
+  PlanSearchOptions options = in_turn(1000, all);
+  options.run.stop = &stop;
+  options.progress = [&](const std::string& stage, double done) {
+    stop = stop || (stage == "simulations" && done > 0);
+  };
+  const PlanSearch found = search_plans(plans_of(document), options);
+  CHECK(found.interrupted == "the search for plans was stopped");
+  CHECK(found.simulated == 1);  // after the first, in_turn() starts none
+  CHECK(found.ranked.size() == whole.ranked.size());
+  CHECK(found.ranked.front().result.has_value());
+  for (std::size_t i = 1; i < found.ranked.size(); ++i) CHECK(!found.ranked[i].result);
+  CHECK(whole.interrupted.empty());
+  // Before all plans have bounds there is nothing to return.
+  stop = true;
+  CHECK_THROWS_AS(search_plans(plans_of(document), options), Interrupted);
 }
 
 TEST_CASE("plans that GPUs have no room for are not ranked") {

@@ -105,10 +105,9 @@ def page(rows, limit):
     lines += [f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows]
     return "\n".join(lines) + """
 
-Three things make the answers of large clusters short, and none of them changes a result by more than rounding
-([models](../guide/models.md)): ranks that do the same are simulated as one; a call that repeats another takes its course; and
-what would be simulated whole is bounded first. They do not help where ranks differ, as in the trees of NCCL's all-reduce, and in the
-asynchronous servers, whose workers drift apart.
+Three things keep these times short, and none of them changes a result by more than rounding ([models](../guide/models.md)):
+ranks that do the same are simulated as one; channels that become each other if their ranks are renamed are simulated as one; and
+a call that repeats another takes its times. None of them helps with asynchronous servers, whose workers drift apart.
 """
 
 

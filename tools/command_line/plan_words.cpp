@@ -25,9 +25,8 @@ namespace {
 /// The batch that Llama 2 was trained with (Touvron et al., arXiv 2307.09288, 2.2: "a global batch-size of 4M tokens").
 constexpr std::int64_t usual_tokens = std::int64_t{4} << 20;
 
-/// Shares that a plan without measured steps takes, those of docs/results/plans.md: memory is stated there for all rows
-/// alike, matrix products are fitted to those of A100. Products on others: docs/results/gpu-compute.md, one H200, large
-/// products of Llama 3.
+/// Shares that a plan without measured steps takes. Memory: stated for all rows of docs/results/plans.md alike. Matrix
+/// products: fitted_shares(); on others docs/results/gpu-compute.md, one H200, large products of Llama 3.
 constexpr int memory_share = 80, h200_products = 70;
 
 struct Products {
@@ -38,7 +37,7 @@ Products products_of(const PlanGpu& gpu) {
   for (const FittedShares& each : fitted_shares())
     if (std::string(each.family) == gpu.family && each.bits == 16)
       return {static_cast<int>(std::lround(100 * each.gemm)),
-              fmt::format("fitted to measured steps on {} (docs/results/plans.md)", each.family)};
+              fmt::format("fitted to measured steps of {} on {}", each.models, each.family)};
   return {};
 }
 

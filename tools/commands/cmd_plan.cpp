@@ -213,6 +213,7 @@ int execute(const PlanArguments& arguments) {
     else
       write_picture(arguments.picture, svg);
   }
+  if (!found.interrupted.empty()) throw Interrupted(found.interrupted);
   return found.ranked.empty() ? check_failed : good;
 }
 

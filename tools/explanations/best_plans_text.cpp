@@ -147,6 +147,8 @@ std::string counts_text(const PlanSearch& found, std::size_t top) {
                                      found.simulated + found.too_long > top
                                          ? fmt::format("; --top {} shows all", found.simulated + found.too_long)
                                          : ""));
+  if (!found.interrupted.empty())
+    text += "\n" + wrapped("The search was interrupted, so plans that were not simulated may be faster.");
   if (found.too_long > 0) text += "\n" + wrapped(too_long_text(found));
   if (found.others)
     text +=

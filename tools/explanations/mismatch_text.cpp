@@ -15,6 +15,7 @@
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "validate/results/columns.hpp"
+#include "validate/score/baselines.hpp"
 
 namespace ringsim::tools {
 
@@ -198,6 +199,16 @@ std::string about_text(const MeasuredTable& table, const ComparedRow& row) {
   return text;
 }
 
+/// Of files that do not name NCCL's release; else empty.
+std::string assumed_release_text(const MeasuredTable& table, const ComparedRow& row) {
+  const auto& library = row.scenario.library;
+  const std::optional<SaidLibrary> said = said_library(table.about);
+  if (!library || library->name != "nccl" || (said && (said->is_rccl || !said->version.empty()))) return "";
+  return wrapped(fmt::format("{} does not name NCCL's release, so {} is assumed; to change it, set library.version.",
+                             table.file, library->version)) +
+         '\n';
+}
+
 Json row_json(const ComparedRow& row) {
   Json json = as_json(row.result, false);
   json["plan"] = {{"algorithm", row.algorithm}, {"protocol", row.protocol}};
@@ -258,7 +269,8 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
                           std::span<const MismatchRange> ranges) {
   ensure(!rows.empty(), "there are rows to explain");
   const ErrorBand all = errors_of_rows(rows);
-  std::string text = wrapped(about_text(table, rows.front())) + '\n' + rows_text(rows);
+  std::string text =
+      wrapped(about_text(table, rows.front())) + '\n' + assumed_release_text(table, rows.front()) + rows_text(rows);
   std::size_t apart = 0;
   for (const MismatchRange& range : ranges) apart += range.size();
   const std::string errors =
@@ -283,12 +295,17 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
                             "longer launch, the benchmark harness, or a rank that is late each time can cause this.",
                             ranges.size() == 2 ? "both" : fmt::format("all {}", ranges.size()), *offset)) +
         '\n';
-  if (const std::vector<std::string> causes = common_causes(ranges); !causes.empty())
+  if (const CommonCauses common = common_causes(ranges); common.ranges > 1) {
+    const auto n = static_cast<std::size_t>(common.ranges);
     text += '\n' +
-            wrapped(fmt::format(
-                "{} {} ranges: {}.", causes.size() == 1 ? "One change explains" : "Each of these changes explains",
-                ranges.size() == 2 ? "both" : fmt::format("all {}", ranges.size()), fmt::join(causes, "; "))) +
+            wrapped(fmt::format("{} {} ranges: {}.",
+                                common.labels.size() == 1 ? "One change explains" : "Each of these changes explains",
+                                n < ranges.size()    ? fmt::format("{} of {}", n, ranges.size())
+                                : ranges.size() == 2 ? "both"
+                                                     : fmt::format("all {}", n),
+                                fmt::join(common.labels, "; "))) +
             '\n';
+  }
   if (const auto missing = table.about.find("missing"); missing != table.about.end())
     text +=
         '\n' + wrapped(fmt::format("What the model lacks, according to {}: {}", table.file, missing->second)) + '\n';
@@ -308,7 +325,8 @@ std::string mismatch_json(const ScenarioFile& file, const MeasuredTable& table, 
                 {"ranges", Json::array()}};
   for (const ComparedRow& row : rows) document["rows"].push_back(row_json(row));
   for (const MismatchRange& range : ranges) document["ranges"].push_back(range_json(range, rows));
-  document["explain_all_ranges"] = common_causes(ranges);
+  const CommonCauses common = common_causes(ranges);
+  document["explain_several_ranges"] = {{"ranges", common.ranges}, {"labels", common.labels}};
   return json_text(document, 2) + "\n";
 }
 

@@ -146,13 +146,14 @@ static std::string interference_text(const Account& account) {
 
 std::string profile_head(const Profile& profile, const Account& account) {
   std::vector<std::uint32_t> ranks;
-  std::set<std::string> formats, versions;
+  std::set<std::string> formats, versions, gpus;
   std::size_t kernels = 0;
   std::uint64_t dropped = 0;
   for (const profiles::ProfileSource& source : profile.sources) {
     ranks.push_back(source.rank);
     formats.insert(source.format);
     if (!source.nccl_version.empty()) versions.insert(source.nccl_version);
+    if (!source.gpu.empty()) gpus.insert(source.gpu);
     kernels += source.kernels;
     dropped += source.dropped;
   }
@@ -161,7 +162,8 @@ std::string profile_head(const Profile& profile, const Account& account) {
   std::string text = wrapped(fmt::format("{} of {} ranks ({}); {}; {}", ranks.size(), world,
                                          profiles::rank_ranges(ranks), fmt::join(formats, ", "),
                                          versions.empty() ? "the files do not contain the NCCL version"
-                                                          : fmt::format("NCCL {}", fmt::join(versions, ", ")))) +
+                                                          : fmt::format("NCCL {}", fmt::join(versions, ", "))) +
+                             (gpus.empty() ? "" : fmt::format("; {}", fmt::join(gpus, ", ")))) +
                      '\n';
   text += wrapped(clocks_text(account)) + '\n';
   std::vector<std::string> from;
@@ -226,6 +228,7 @@ Json profile_about(const Profile& profile, const Account& account) {
     Json file{{"file", source.file}, {"format", source.format}, {"rank", source.rank}};
     file["host"] = source.host.empty() ? Json() : Json(source.host);
     file["nccl_version"] = source.nccl_version.empty() ? Json() : Json(source.nccl_version);
+    file["gpu"] = source.gpu.empty() ? Json() : Json(source.gpu);
     file["kernels"] = source.kernels;
     file["calls"] = source.calls;
     file["dropped"] = source.dropped;

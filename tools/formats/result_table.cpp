@@ -40,6 +40,12 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
         !r.prediction.bottleneck->link.empty())
       add("the bottleneck of a folded run is a link that represents others; --no-fold finds the first one among all");
   for (const Result& r : results)
+    if (const Prediction& p = r.prediction; p.training && p.training->inference && p.library.empty() &&
+                                            p.protocol == &no_protocol() && p.request.ranks > 1 &&
+                                            p.launch.count() == 0)
+      add("collectives without a library take only their time on the network: no launches, copies and additions, which "
+          "library nccl includes; transport.launch adds a launch to each");
+  for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
       add(
           fmt::format("matching only: {} has no regions, so it is not proved that it implements the collective; "
@@ -64,10 +70,13 @@ std::string ranks_of_step(const TrainingReport& training, Picoseconds step) {
 /// What a library takes for each size that a training step exchanges.
 std::string exchanges_of_step(const TrainingReport& training) {
   if (training.exchanges.empty()) return "";
-  Table sizes({"exchanges", "a step", "algorithm", "protocol", "channels"});
+  const bool stages = std::any_of(training.exchanges.begin(), training.exchanges.end(),
+                                  [](const ExchangeReport& one) { return one.stage > 0; });
+  Table sizes({"exchanges", "bytes", "a step", "algorithm", "protocol", "channels"});
   for (const ExchangeReport& one : training.exchanges)
-    sizes.add(
-        {format(one.bytes), fmt::to_string(one.times), one.algorithm, one.protocol, fmt::to_string(one.channels)});
+    sizes.add({fmt::format("{} {}{}", one.group, to_string(one.op), stages ? fmt::format(", stage {}", one.stage) : ""),
+               format(one.bytes), fmt::to_string(one.times), one.algorithm, one.protocol,
+               fmt::to_string(one.channels)});
   return sizes.fitted();
 }
 

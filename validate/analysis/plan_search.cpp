@@ -95,8 +95,13 @@ class BestFirst {
   PlanSearch run() {
     out_.plans = plans_.size();
     filter();
-    if (options_.simulate) simulate_best_first();
-    if (out_.ranked.size() < options_.top) complete_bounds(options_.top - out_.ranked.size(), Picoseconds::max());
+    try {
+      if (options_.simulate) simulate_best_first();
+      if (out_.ranked.size() < options_.top) complete_bounds(options_.top - out_.ranked.size(), Picoseconds::max());
+    } catch (const Interrupted& stopped) {
+      out_.interrupted = stopped.what();
+      std::stable_sort(left_.begin(), left_.end(), has_less);
+    }
     finish();
     return std::move(out_);
   }
@@ -176,11 +181,12 @@ class BestFirst {
     return times.size() < options_.top ? latest : std::min(latest, times[options_.top - 1]);
   }
 
+  static bool has_less(const BoundedPlan& a, const BoundedPlan& b) { return a.plan.bound < b.plan.bound; }
+
   /// Until the first `n` plans of those left have whole bounds, or bounds beyond `limit`.
   void complete_bounds(std::size_t n, Picoseconds limit) {
     for (;;) {
-      std::stable_sort(left_.begin(), left_.end(),
-                       [](const BoundedPlan& a, const BoundedPlan& b) { return a.plan.bound < b.plan.bound; });
+      std::stable_sort(left_.begin(), left_.end(), has_less);
       std::vector<BoundedPlan*> open;
       for (std::size_t i = 0; i < std::min(n, left_.size()); ++i)
         if (!left_[i].has_data && left_[i].plan.bound <= limit) open.push_back(&left_[i]);
@@ -207,14 +213,23 @@ class BestFirst {
       }
       if (batch.empty()) return;
       std::vector<std::optional<InputError>> refused(batch.size());
-      each("simulations", batch.size(), [&](std::size_t i) {
-        try {
-          refused[i] =
-              refusal_of([&] { batch[i].result = whole_of(results_of(plans_.whole(batch[i].plan), options_.run)); });
-        } catch (const TooManyMessages& too_many) {
-          batch[i].messages = too_many.messages;
-        }
-      });
+      try {
+        each("simulations", batch.size(), [&](std::size_t i) {
+          try {
+            refused[i] =
+                refusal_of([&] { batch[i].result = whole_of(results_of(plans_.whole(batch[i].plan), options_.run)); });
+          } catch (const TooManyMessages& too_many) {
+            batch[i].messages = too_many.messages;
+          }
+        });
+      } catch (const Interrupted&) {
+        for (RankedPlan& plan : batch)
+          if (plan.result)
+            out_.ranked.push_back(std::move(plan));
+          else
+            left_.push_back({.plan = std::move(plan)});
+        throw;
+      }
       for (std::size_t i = 0; i < batch.size(); ++i) {
         if (refused[i]) note_refusal(*refused[i]);
         out_.too_long += batch[i].messages > 0 ? std::size_t{1} : 0;

@@ -49,11 +49,14 @@ struct PlanSearch {
   std::vector<RankedPlan> ranked;
   std::size_t simulated = 0, too_long = 0, not_simulated = 0;  ///< of those that fit
   std::optional<Picoseconds> others;                           ///< a lower bound of those not simulated
+  /// If it was stopped after the first bounds, why: some of those not simulated may be faster than all that were.
+  std::string interrupted;
 };
 
 /// All plans that fit are ranked by plan_bound(), first without data groups, then, as their turn comes, with them. The
 /// best ones are simulated, some at a time, until the bound of the next is beyond `within` of the fastest, or beyond
-/// `top` simulated plans. Throws InputError if all plans are refused; Interrupted.
+/// `top` simulated plans. Throws InputError if all plans are refused; Interrupted, if it is
+/// stopped before all plans have their first bounds.
 PlanSearch search_plans(const OpenPlans& plans, const PlanSearchOptions& options);
 
 }  // namespace ringsim

@@ -20,6 +20,7 @@
 #include "topologies/nccl/nccl_library.hpp"
 #include "validate/closed_forms/bound.hpp"
 #include "validate/results/result.hpp"
+#include "validate/score/unlike_machine.hpp"
 
 namespace ringsim::profiles {
 
@@ -97,6 +98,9 @@ class Predictor {
       common_.push_back(fmt::format("{}=null", gone));
     common_.push_back(fmt::format("library.version=\"{}\"", version));
     const Scenario base = scenario_of({"collective.op=\"all_reduce\"", "collective.bytes=\"1 MiB\""});
+    for (const ProfileSource& source : profile.sources)
+      if (const std::string own = machine_without(source.gpu, base); !own.empty() && other_gpu.empty())
+        other_gpu = fmt::format("{} in the files, {} in the scenario", source.gpu, own);
     const Setup setup = set_up(base, options.stop);
     std::map<std::uint32_t, std::uint32_t> per_host;
     for (const NodeId rank : setup.collectives.front().ranks) {
@@ -163,6 +167,7 @@ class Predictor {
   std::string version, version_from;
   int nodes = 0;
   std::uint32_t gpus_per_node = 0;  ///< 0: nodes differ
+  std::string other_gpu;            ///< the files' and the scenario's, if they differ
 
  private:
   static void cannot(ComparedCalls& out, std::string why) {
@@ -219,13 +224,15 @@ std::optional<OtherMachine> other_blocks(const std::vector<ComparedCalls>& rows)
       "library.env.NCCL_MAX_NCHANNELS=N)"};
 }
 
-/// Another machine by its hosts, if they have more GPUs than the scenario's nodes. They may have fewer: a job need not
-/// see all.
+/// Another machine by its GPUs, or by its hosts, if they have more GPUs than the scenario's nodes. They may have fewer:
+/// a job need not see all.
 std::optional<OtherMachine> other_gpus(const Account& account, const Predictor& predictor) {
+  const char* hint = "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs";
+  if (!predictor.other_gpu.empty()) return OtherMachine{predictor.other_gpu, hint};
   if (predictor.gpus_per_node == 0 || account.hosts.gpus <= predictor.gpus_per_node) return std::nullopt;
   return OtherMachine{
       fmt::format("{} GPUs per host in the files, {} in the scenario", account.hosts.gpus, predictor.gpus_per_node),
-      "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs"};
+      hint};
 }
 
 /// Another machine by its hosts, if they do not have as many ranks as the scenario's nodes have GPUs.
@@ -384,8 +391,8 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
     options.for_each(out.rows.size(), work);
   else
     for (std::size_t i = 0; i < out.rows.size(); ++i) work(i);
-  std::optional<OtherMachine> other = other_blocks(out.rows);
-  if (!other) other = other_gpus(out.account, predictor);
+  std::optional<OtherMachine> other = other_gpus(out.account, predictor);
+  if (!other) other = other_blocks(out.rows);
   if (!other) other = other_hosts(out.account, predictor);
   if (other) {
     out.other_machine = std::move(other->difference);

@@ -144,6 +144,7 @@ class KinetoReader {
     } else if (key == "deviceProperties") {
       const json devices = parsed_member(value, "deviceProperties");
       if (devices.is_array()) source_.gpus_on_host = static_cast<std::uint32_t>(devices.size());
+      if (devices.is_array() && !devices.empty() && devices[0].is_object()) source_.gpu = text_of(devices[0], "name");
     } else if (key == "distributedInfo") {
       read_distributed(parsed_member(value, "distributedInfo"));
     }

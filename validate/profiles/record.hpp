@@ -112,6 +112,7 @@ struct ProfileSource {
   std::uint32_t rank = 0;
   std::string host;                ///< empty: not in the file
   std::uint32_t gpus_on_host = 0;  ///< as the file lists devices; 0: not in the file
+  std::string gpu;                 ///< "NVIDIA B200", of the first device; empty: not in the file
   std::uint32_t world = 0;         ///< number of ranks of the job; 0: not in the file
   std::string nccl_version;        ///< "2.17.1"; empty: not in the file
   std::string groups;              ///< the job's groups as text, to tell jobs apart; empty: not in the file

@@ -903,8 +903,8 @@ constexpr std::array columns{
            .in_csv = false},
     Column{.name = "exchanges",
            .unit = "",
-           .meaning = "for a training step with a library, a list of the exchanged sizes, each with bytes, times (per "
-                      "step), algorithm, protocol and channels",
+           .meaning = "for a training step with a library, a list of the exchanges, each with group (data, tensor, "
+                      "pipeline ...), stage, collective, bytes, times (per step), algorithm, protocol and channels",
            .in = In::details,
            .value = [](const Result& r) { return is_step(r) ? exchanges_json(*r.prediction.training) : Json(nullptr); },
            .in_csv = false},

@@ -81,7 +81,10 @@ Json ranks_of(const TrainingReport& training) {
 Json exchanges_json(const TrainingReport& training) {
   Json all = Json::array();
   for (const ExchangeReport& one : training.exchanges)
-    all.push_back({{"bytes", one.bytes.count},
+    all.push_back({{"group", one.group},
+                   {"stage", one.stage},
+                   {"collective", to_string(one.op)},
+                   {"bytes", one.bytes.count},
                    {"times", one.times},
                    {"algorithm", one.algorithm},
                    {"protocol", one.protocol},

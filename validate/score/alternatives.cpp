@@ -428,7 +428,8 @@ class AlternativeList {
   std::vector<Alternative> list_;
 };
 
-/// "release 2.14.3 to 2.17.1 or 2.20.5": neighbors as a range.
+}  // namespace
+
 std::string releases_text(const std::vector<std::string>& versions) {
   const auto all = nccl::versions_told_apart();
   const auto is_one = [&](std::string_view version) {
@@ -444,6 +445,8 @@ std::string releases_text(const std::vector<std::string>& versions) {
   }
   return fmt::format("release {}", runs.empty() ? versions.front() : fmt::format("{}", fmt::join(runs, " or ")));
 }
+
+namespace {
 
 std::string version_set(const std::string& version) { return fmt::format("library.version=\"{}\"", version); }
 
@@ -475,7 +478,6 @@ bool may_start_channels_alone(const std::string& release) {
 std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const std::string& release,
                                         const std::string& text, const std::string& name,
                                         const std::vector<std::string>& set) {
-  constexpr int most_each_way = 2;
   std::vector<Alternative> out;
   if (!rows.back().scenario.library || rows.back().scenario.library->name != "nccl") return out;  // RCCL's is one
   const auto decided_at = [&](std::vector<std::string> with) {
@@ -518,7 +520,8 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
       out.push_back({.label = releases_text(each.versions),
                      .set = {version_set(each.versions.front())},
                      .is_everywhere = true,
-                     .look = "NCCL's release: \"NCCL version\" in its log"});
+                     .look = "NCCL's release: \"NCCL version\" in its log",
+                     .releases = each.versions});
     return out;
   };
   const nccl::Release here = nccl::release_of_version(rows.back().scenario.library->version);
@@ -535,10 +538,7 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
     if (own_one < its) newer.push_back(version);
   }
   for (const auto* side : {&older, &newer})
-    for (int differing = 0; const std::string_view version : *side) {
-      if (add(std::string(version))) ++differing;
-      if (differing == most_each_way) break;
-    }
+    for (const std::string_view version : *side) add(std::string(version));
   return listed();
 }
 

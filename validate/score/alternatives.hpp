@@ -31,8 +31,9 @@ struct Alternative {
   bool is_fitted = false;
   /// True for a cause in the machine or the harness, which acts at all sizes. Else NCCL may choose it at some sizes.
   bool is_everywhere = false;
-  bool is_plan = false;   ///< another algorithm or protocol
-  std::string look = {};  ///< if it can be seen: "`lspci -vvv`: ACSCtl of the PCIe switches"
+  bool is_plan = false;                    ///< another algorithm or protocol
+  std::string look = {};                   ///< if it can be seen: "`lspci -vvv`: ACSCtl of the PCIe switches"
+  std::vector<std::string> releases = {};  ///< of NCCL, that are alike at the rows' sizes
   /// A time to be fitted, of which the rows depend evenly: the scenario is run with `unit` more, which tells how each
   /// row depends on it, and again with as much as removes the median difference.
   struct Fit {
@@ -62,9 +63,11 @@ bool may_start_channels_alone(const std::string& release);
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
                                          const std::string& release = {});
 
+/// "release 2.14.3 to 2.17.1 or 2.20.5": neighbors among those that ringsim tells apart as a range.
+std::string releases_text(const std::vector<std::string>& versions);
+
 /// Releases of the scenario's library whose choices or costs differ at the rows' sizes. A file that names its release
-/// leaves only that; else the neighbors, two older and two newer ones, the nearest first. Text, name and options as of
-/// run_trial().
+/// leaves only that; else all, the nearest older one first. Text, name and options as of run_trial().
 std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const std::string& release,
                                         const std::string& text, const std::string& name,
                                         const std::vector<std::string>& set);

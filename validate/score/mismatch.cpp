@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -302,18 +305,39 @@ std::optional<double> common_offset(std::span<const MismatchRange> ranges) {
   return mean;
 }
 
-std::vector<std::string> common_causes(std::span<const MismatchRange> ranges) {
-  std::vector<std::string> out;
-  if (ranges.size() < 2) return out;
-  for (const Trial& first : ranges.front().trials) {
-    if (first.what.is_fitted) continue;
-    if (std::all_of(ranges.begin(), ranges.end(), [&](const MismatchRange& range) {
-          return std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& trial) {
-            return trial.what.label == first.what.label && is_cause(trial, range);
-          });
-        }))
-      out.push_back(first.what.label);
+CommonCauses common_causes(std::span<const MismatchRange> ranges) {
+  // [cause] how many ranges it explains, each release by itself. In the order of the trials of the first such range.
+  std::vector<std::pair<std::string, int>> counts;
+  std::set<std::string> releases;
+  for (const MismatchRange& range : ranges) {
+    std::set<std::string> here;
+    for (const Trial& trial : range.trials) {
+      if (trial.what.is_fitted || !is_cause(trial, range)) continue;
+      releases.insert(trial.what.releases.begin(), trial.what.releases.end());
+      for (const std::string& cause :
+           trial.what.releases.empty() ? std::vector{trial.what.label} : trial.what.releases) {
+        if (!here.insert(cause).second) continue;
+        const auto known =
+            std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == cause; });
+        if (known == counts.end())
+          counts.emplace_back(cause, 1);
+        else
+          ++known->second;
+      }
+    }
   }
+  CommonCauses out;
+  for (const auto& [cause, n] : counts) out.ranges = std::max(out.ranges, n);
+  if (out.ranges < 2 || 2 * static_cast<std::size_t>(out.ranges) < ranges.size()) return {};
+  std::vector<std::string> versions;
+  for (const auto& [cause, n] : counts) {
+    if (n < out.ranges) continue;
+    if (releases.contains(cause))
+      versions.push_back(cause);
+    else
+      out.labels.push_back(cause);
+  }
+  if (!versions.empty()) out.labels.push_back(releases_text(versions));
   return out;
 }
 

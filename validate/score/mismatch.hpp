@@ -105,9 +105,12 @@ struct Verdict {
 /// at the range's sizes alone.
 Verdict verdict_of(const MismatchRange& range);
 
-/// The changes without a fitted number that explain every one of several ranges, by their labels, in the order of the
-/// first range's trials. None if there is only one range.
-std::vector<std::string> common_causes(std::span<const MismatchRange> ranges);
+struct CommonCauses {
+  int ranges = 0;                   ///< how many each of them explains
+  std::vector<std::string> labels;  ///< in the order of the trials; releases, which count one by one, last
+};
+/// The changes without a fitted number that explain most ranges: two or more, and half of all. None: no ranges.
+CommonCauses common_causes(std::span<const MismatchRange> ranges);
 
 /// The difference of measured and predicted times in microseconds, if it is about the same in several ranges, whatever
 /// their plans; nothing if it is not, or if there is only one range.

@@ -61,6 +61,7 @@ struct FittedShares {
   double gemm;  ///< fitted
   double one;   ///< fitted: model FLOPs over the peak, of models 0 and 1
   double one_bubble;
+  const char* models;  ///< of the measured steps: "GPT 3.6B to 1T"
   const char* fitted_to;
 };
 std::span<const FittedShares> fitted_shares();

@@ -63,18 +63,22 @@ std::vector<std::string> unlike_machine(const std::map<std::string, std::string>
                       "topology.nodes (of a machine given by name: --nodes and --fabric)",
                       said->second, said->second == "1" ? "" : "s", nodes));
   }
-  if (const auto said = about.find("gpu"); said != about.end()) {
-    const std::vector<std::string> gpus = preset_gpus_in(said->second);
-    for (const Cluster::Part& part : cluster->parts) {
-      if (gpus.empty() || has_gpu(*part.machine, gpus)) continue;
+  if (const auto said = about.find("gpu"); said != about.end())
+    if (const std::string own = machine_without(said->second, scenario); !own.empty())
       out.push_back(
           fmt::format("the rows were measured on {}, but the scenario has {}; `ringsim list nodes` shows "
                       "other machines",
-                      in_quotes(said->second), own_gpu(*part.machine)));
-      break;
-    }
-  }
+                      in_quotes(said->second), own));
   return out;
+}
+
+std::string machine_without(const std::string& gpu, const Scenario& scenario) {
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  const std::vector<std::string> gpus = preset_gpus_in(gpu);
+  if (cluster == nullptr || gpus.empty()) return "";
+  for (const Cluster::Part& part : cluster->parts)
+    if (!has_gpu(*part.machine, gpus)) return own_gpu(*part.machine);
+  return "";
 }
 
 }  // namespace ringsim
