@@ -46,8 +46,9 @@ std::string group_of(const PlanExchange& exchange) {
     case PlanUse::data:
       return "data";
     case PlanUse::forward:
+      return "forward";
     case PlanUse::backward:
-      return "pipeline";
+      return "backward";
     case PlanUse::embedding:
       return "embedding";
     case PlanUse::shard:

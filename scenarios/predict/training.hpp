@@ -41,7 +41,7 @@ struct RankReport {
 
 /// The library's choice for one exchange of a step.
 struct ExchangeReport {
-  std::string group;  ///< between which ranks: "data", "tensor", "pipeline" ...; of a trace "group 3"
+  std::string group;  ///< between which ranks: "data", "tensor", "forward" (stages) ...; of a trace "group 3"
   int stage = 0;      ///< of a plan; its first virtual stage
   CollectiveOp op = CollectiveOp::all_reduce;
   Bytes bytes;

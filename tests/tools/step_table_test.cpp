@@ -101,4 +101,38 @@ TEST_CASE("a matrix of times has one unit, and CSV keeps microseconds") {
   CHECK(run_command(csv).out.starts_with("time_us: ranks \\ buckets"));
 }
 
+TEST_CASE(
+    "--explain names the collective of each exchange, between which ranks it is, and its stage if there are several") {
+  const std::string model = source_dir() + "/scenarios/examples/training/llama3-8b.json";
+  const std::string data = run_command({"run", "--explain", model}).out;
+  CHECK(has(data, "\nexchanges        bytes       a step  algorithm  protocol  channels\n"));
+  CHECK(has(data, "\ndata all_reduce  32 MiB          32  NVLS       Simple           1\n"));  // a bucket of each layer
+  // Two stages of four tensor ranks.
+  const std::string stages =
+      run_command({"run", "--explain", source_dir() + "/scenarios/examples/training/plans.json", "--set",
+                   "topology.nodes=1", "--set", "sweep=null", "--set", "where=null", "--set",
+                   "training.memory=\"ignore\"", "--set", "training.workload.global_batch_size=4", "--set",
+                   "library=\"nccl\"", "--set", "training.parallel={\"tensor\": 4, \"pipeline\": 2}"})
+          .out;
+  CHECK(has(stages, "\ntensor all_reduce, stage 1 "));
+  CHECK(has(stages, "\nbackward send_recv, stage 0 "));
+  CHECK(!has(stages, "\ndata "));  // one data rank
+}
+
+TEST_CASE("a step of inference says that collectives without a library, and without a launch, have no kernel costs") {
+  const std::string decode = source_dir() + "/scenarios/examples/inference/all-reduces.json";
+  const auto noted = [&](const Words& more) {
+    Words words{"run", decode, "--set", "inference.batch=1", "--set", "inference.parallel.algorithm=\"ring\""};
+    words.insert(words.end(), more.begin(), more.end());
+    return has(run_command(words).out, "collectives without a library take only their time on the network");
+  };
+  CHECK(noted({}));
+  CHECK(!noted({"--set", "transport.launch=\"5 us\""}));
+  CHECK(!noted({"--set", "inference.parallel.tensor=1"}));
+  CHECK(!has(run_command({"run", decode, "--set", "inference.batch=1", "--set", "inference.parallel.algorithm=null",
+                          "--set", "library=\"nccl\""})
+                 .out,
+             "collectives without a library"));
+}
+
 }  // namespace step_table_test

@@ -155,6 +155,7 @@ TEST_CASE("trace compare prints predictions, the launch next to the plan, and ve
   const auto document = nlohmann::json::parse(json.out);
   CHECK(document.at("library").at("nccl") == "2.27.5");
   CHECK(document.at("not_this_machine").is_null());
+  CHECK(document.at("files").at(0).at("gpu") == "NVIDIA B200");
   const auto& row = document.at("rows").at(0);
   CHECK(row.at("bytes") == 402176);
   CHECK(row.at("kernel_us") == 21.953);

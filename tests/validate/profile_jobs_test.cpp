@@ -387,6 +387,22 @@ TEST_CASE("hosts with more GPUs than the scenario's nodes are another machine, t
   CHECK(compare_job(profile, abci, "abci", {}).other_machine.empty());
 }
 
+TEST_CASE("GPUs of another model than the scenario's are another machine") {
+  const std::string one_dgx_a100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
+    "library": {"name": "nccl", "version": "2.21.5"}, "collective": {"op": "all_reduce", "bytes": "1 GiB"}})";
+  MadeJob job{.n = 4, .per_host = 4, .steps = 4, .collectives = {Planted{}}};
+  std::mt19937 random(1);
+  Profile profile = profile_of(job, random);
+  const auto other = [&](const char* gpu) {
+    profile.sources.back().gpu = gpu;
+    return compare_job(profile, one_dgx_a100, "s", {}).other_machine;
+  };
+  CHECK(other("NVIDIA B200") == "NVIDIA B200 in the files, dgx-a100 with A100 in the scenario");
+  CHECK(other("NVIDIA A100-SXM4-80GB").empty());
+  CHECK(other("").empty());
+  CHECK(other("Some GPU of no preset").empty());
+}
+
 TEST_CASE("a job that takes what is predicted, but for a late rank, a slow link and compute: each has its verdict") {
   // First as predicted, to learn the predictions; then the same with planted causes.
   MadeJob job{.n = 8, .per_host = 4, .offset_us = 3300, .drift = 12e-6, .steps = 40, .collectives = {}};

@@ -8,7 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -88,6 +92,34 @@ void add_rates(const std::string& kind, const std::optional<DeviceRates>& rates,
   twice("channel", rates->channel);
 }
 
+/// The NIC that faults are about, "nic3" of "node5.nic3 -> leaf0", if nodes have others; empty if there are several, or
+/// none.
+std::string faulty_nic(const Scenario& scenario) {
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  if (cluster == nullptr) return "";
+  const auto is_nic = [&](const std::string& name) {
+    return std::any_of(cluster->parts.begin(), cluster->parts.end(), [&](const Cluster::Part& part) {
+      const auto& devices = part.machine->devices;
+      return std::any_of(devices.begin(), devices.end(), [&](const Machine::Device& device) {
+        return device.kind == NodeKind::nic && device.name == name;
+      });
+    });
+  };
+  std::set<std::string> found;
+  for (const FaultSpec& fault : scenario.faults) {
+    const std::size_t arrow = std::min(fault.link.find(" -> "), fault.link.size());  // else a node
+    for (const std::string& end :
+         {fault.link.substr(0, arrow), fault.link.substr(std::min(arrow + 4, fault.link.size()))})
+      if (const std::string name = end.substr(end.find('.') + 1); is_nic(name)) found.insert(name);
+  }
+  const bool has_others = std::all_of(cluster->parts.begin(), cluster->parts.end(), [](const Cluster::Part& part) {
+    const auto& devices = part.machine->devices;
+    return std::count_if(devices.begin(), devices.end(),
+                         [](const Machine::Device& device) { return device.kind == NodeKind::nic && device.port; }) > 1;
+  });
+  return found.size() == 1 && has_others ? *found.begin() : "";
+}
+
 std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Prediction& base) {
   const Explanation& explanation = *base.explanation;
   std::vector<WhatIf> found;
@@ -124,6 +156,10 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Prediction& b
     for (const WhatIf& each : found) all.set.insert(all.set.end(), each.set.begin(), each.set.end());
     found.push_back(std::move(all));
   }
+  // No part of "all of these", which repairs the NIC.
+  if (const std::string nic = faulty_nic(scenario);
+      scenario.library && scenario.library->name == "nccl" && !nic.empty())
+    without(fmt::format("NCCL_IB_HCA=^={}, on all nodes", nic), {fmt::format("library.env.NCCL_IB_HCA=\"^={}\"", nic)});
   return found;
 }
 

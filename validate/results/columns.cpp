@@ -904,7 +904,8 @@ constexpr std::array columns{
     Column{.name = "exchanges",
            .unit = "",
            .meaning = "for a training step with a library, a list of the exchanges, each with group (data, tensor, "
-                      "pipeline ...), stage, collective, bytes, times (per step), algorithm, protocol and channels",
+                      "forward and backward between stages ...), stage, collective, bytes, times (per step), "
+                      "algorithm, protocol and channels",
            .in = In::details,
            .value = [](const Result& r) { return is_step(r) ? exchanges_json(*r.prediction.training) : Json(nullptr); },
            .in_csv = false},
