@@ -44,16 +44,25 @@ nccl::NicSelection selection_of(const std::string& text, const Blame& blame) {
   }
 }
 
-/// Entries that are no NIC's name on any of the machines. NCCL passes over them.
-std::vector<std::string> strangers(const nccl::NicSelection& selection, const Cluster& cluster) {
-  std::vector<std::string> found;
+/// Entries that select no NIC on any of the machines, which NCCL passes over: names that no NIC has, and NICs without a
+/// port for the fabric.
+struct Strangers {
+  std::vector<std::string> unknown, uncabled;
+};
+Strangers strangers(const nccl::NicSelection& selection, const Cluster& cluster) {
+  Strangers found;
   for (const nccl::NicSelection::Entry& entry : selection.entries) {
-    const bool known = std::any_of(cluster.parts.begin(), cluster.parts.end(), [&](const Cluster::Part& part) {
-      return std::any_of(
-          part.machine->devices.begin(), part.machine->devices.end(),
-          [&](const Machine::Device& device) { return device.port && nccl::names(selection, entry, device); });
-    });
-    if (!known) found.push_back(in_quotes(entry.name));
+    const auto names_one = [&](bool cabled) {
+      return std::any_of(cluster.parts.begin(), cluster.parts.end(), [&](const Cluster::Part& part) {
+        const auto& devices = part.machine->devices;
+        return std::any_of(devices.begin(), devices.end(), [&](const Machine::Device& device) {
+          return device.kind == NodeKind::nic && device.port.has_value() == cabled &&
+                 nccl::names(selection, entry, device);
+        });
+      });
+    };
+    if (names_one(true)) continue;
+    (names_one(false) ? found.uncabled : found.unknown).push_back(in_quotes(entry.name));
   }
   return found;
 }
@@ -71,7 +80,7 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
     warnings.push_back(fmt::format("{}: it has no effect, because {}", blame.where(ib_hca), because));
   };
   if (!cluster->fabric) return no_effect("no data leaves the node");
-  const std::vector<std::string> unknown = strangers(selection, *cluster);
+  const Strangers others = strangers(selection, *cluster);
   for (Cluster::Part& part : cluster->parts) {
     Machine machine = *part.machine;
     const Selection found = choose(selection, machine);
@@ -90,10 +99,14 @@ void select_nics(const nlohmann::json& canonical, TopologySpec& topology, const 
     else
       part.machine = std::make_shared<const Machine>(std::move(machine));
   }
-  if (!unknown.empty())
+  if (!others.unknown.empty())
     warnings.push_back(
         fmt::format("{}: no NIC has the name {}, so this selects nothing; `ringsim topology show` lists the NICs",
-                    blame.where(ib_hca), fmt::join(unknown, ", ")));
+                    blame.where(ib_hca), fmt::join(others.unknown, ", ")));
+  if (!others.uncabled.empty())
+    warnings.push_back(fmt::format("{}: {} {} not connected to the fabric between nodes, so this selects nothing",
+                                   blame.where(ib_hca), fmt::join(others.uncabled, ", "),
+                                   others.uncabled.size() == 1 ? "is" : "are"));
 }
 
 }  // namespace ringsim::scenarios

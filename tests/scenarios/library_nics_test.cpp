@@ -141,4 +141,11 @@ TEST_CASE("names that no NIC has are warned of; the others count") {
   CHECK(predict(found).time == with_nics(two_dgx_a100, "nic0").time);
 }
 
+TEST_CASE("NICs for storage, which have no port for the fabric, are warned of as such") {
+  const Scenario found = point(two_dgx_a100, {"library.env.NCCL_IB_HCA=nic0,nic4"});
+  REQUIRE(found.warnings.size() == 1);
+  CHECK(found.warnings.front().find(
+            R"("nic4" is not connected to the fabric between nodes, so this selects nothing)") != std::string::npos);
+}
+
 }  // namespace library_nics_test

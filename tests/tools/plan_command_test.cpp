@@ -110,6 +110,9 @@ TEST_CASE("plan says that no plan fits, and what each would need") {
   CHECK(has(outcome.out, "Too large for GPU memory: 6; the smallest needs "));
   CHECK(has(outcome.out, "No plan fits. Use more GPUs"));
   CHECK(has(outcome.out, "training.parallel.context=[1,2,4,8]"));
+  // More data ranks would have whole copies as well.
+  CHECK(has(plan({"--set", "training.gpu_memory=1 MB", "--set", "training.parallel.shard=none"}).out,
+            "No plan fits. Shard the optimizer (--set training.parallel.shard=optimizer)"));
 }
 
 // The tied embedding lies on two stages or four: two reasons that differ in a number.
@@ -189,7 +192,8 @@ TEST_CASE("words that plan cannot use are refused, each with what to do") {
   refused({"llama3_8"}, 3, "llama3_8: expected a scenario file or the name of a machine, found neither");
   refused({"llama3_8b"}, 2, "--node: expected a machine for llama3_8b, found none\n  hint: such as --node dgx-h100");
   refused({"llama3_80b", "--node", "dgx-h100"}, 3, "hint: did you mean \"llama3_70b\"?");
-  refused({"resnet50", "--node", "dgx-h100"}, 3, "MODEL: expected a model that a plan can divide, one of gpt3_175b, ");
+  refused({"resnet50", "--node", "dgx-h100"}, 3,
+          "MODEL: expected a model that a plan can divide, one of bert_336m, gpt3_175b, ");
   refused({"gpt2_xl", "--node", "dgx-h100"}, 3, "hint: gpt2_xl is described only by layers, which cannot be divided");
   refused({"llama3_8b", "--node", "dgx-h10"}, 3, "--node: expected the name of a machine, found \"dgx-h10\"");
   refused({"llama3_8b", "--node", "l40s-pcie"}, 3, "found l40s-pcie with L40S\n  hint: write a scenario");

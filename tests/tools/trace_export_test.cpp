@@ -1,5 +1,6 @@
 // ringsim trace export: what is written is read back, and is what the simulation says.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -53,6 +54,21 @@ profiles::Profile exported(const std::string& scenario, const std::vector<std::s
 }
 
 }  // namespace
+
+TEST_CASE("the export of a plan whose gathers overlap with the next step says that one step has none") {
+  const auto noted = [](const char* overlap, const char* ending) {
+    const std::string base = temporary_file("gathers.rank", "");
+    return has(
+        run_command({"trace", "export", example("plans.json"), base + "{rank}" + ending, "--force", "--set",
+                     "topology.nodes=1", "--set", "sweep=null", "--set", "where=null", "--set",
+                     "training.memory=\"ignore\"", "--set", "training.workload.global_batch_size=2", "--set",
+                     fmt::format(R"(training.parallel={{"tensor": 4, "shard": "optimizer", "overlap": {}}})", overlap)})
+            .err,
+        "note: the files contain one step, in which gathers of weights (param_gather) do not overlap");
+  };
+  CHECK(noted(R"(["grad_reduce", "param_gather"])", ".json"));
+  CHECK(!noted(R"(["grad_reduce"])", ".json"));
+}
 
 TEST_CASE("an exported step is read back with the calls, sizes, groups and times of the simulation") {
   struct Case {

@@ -348,7 +348,8 @@ TEST_CASE("what slows two DGX A100 is named: some NICs, slower cables, NVLink, a
   const auto all_ranges = [&](const char* set) {
     return explained(two_dgx_a100, sizes, times(two_dgx_a100, sizes, {set}), 16)["explain_several_ranges"]["labels"];
   };
-  CHECK(all_ranges("library.env.NCCL_IB_HCA=\"nic0,nic1,nic2,nic3\"") == json{"4 of 8 NICs (NCCL_IB_HCA)"});
+  CHECK(all_ranges("library.env.NCCL_IB_HCA=\"nic0,nic1,nic2,nic3\"") ==
+        json{"4 of 8 NICs (NCCL_IB_HCA)", "4 of 8 NICs, every other one (NCCL_IB_HCA)"});
   CHECK(all_ranges("topology.fabric.link.bandwidth=100 Gb/s") == json{"cables of all NICs at 1/2 of the rate"});
   // A ring and its chains are as fast as the slowest GPU.
   CHECK(all_ranges("calibration.scale_nvlink=0.5") ==

@@ -387,6 +387,18 @@ TEST_CASE("hosts with more GPUs than the scenario's nodes are another machine, t
   CHECK(compare_job(profile, abci, "abci", {}).other_machine.empty());
 }
 
+TEST_CASE("transfers that nothing could make so fast on the scenario's machine are of another machine") {
+  const auto other = [](double transfer_us) {
+    MadeJob job{.n = 8, .per_host = 4, .steps = 4, .collectives = {Planted{.elements = 8 << 20}}};
+    job.collectives.front().transfer_us = transfer_us;
+    std::mt19937 random(1);
+    return compare_job(profile_of(job, random), abci, "abci", {}).other_machine;
+  };
+  // 32 MiB among eight V100: a node of four receives at least half of them, over four cables of 12 GB/s: 350 us.
+  CHECK(other(50).starts_with("all_reduce of 32 MiB took 0.05"));
+  CHECK(other(5000).empty());
+}
+
 TEST_CASE("GPUs of another model than the scenario's are another machine") {
   const std::string one_dgx_a100 = R"({"version": 1, "topology": {"kind": "cluster", "node": "dgx-a100", "nodes": 1},
     "library": {"name": "nccl", "version": "2.21.5"}, "collective": {"op": "all_reduce", "bytes": "1 GiB"}})";

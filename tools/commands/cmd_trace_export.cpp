@@ -97,6 +97,14 @@ void write_files(const KinetoTraces& traces, const std::vector<std::string>& fil
   }
 }
 
+/// Files of one step have no next step that could hide gathers of weights.
+void note_gathers(const Scenario& scenario) {
+  if (scenario.training && scenario.training->plan && scenario.training->plan->program.overlaps_gather)
+    say("note: the files contain one step, in which gathers of weights (param_gather) do not overlap with the next "
+        "step; "
+        "a replay takes longer than a step of several\n");
+}
+
 void export_kineto(const TraceExportArguments& arguments, const Scenario& scenario, const Setup& setup,
                    const std::vector<std::string>& files) {
   expect_free(arguments, files);
@@ -117,6 +125,7 @@ void export_kineto(const TraceExportArguments& arguments, const Scenario& scenar
     job.nccl_version = prediction.library.substr(nccl.size());
   make_folders(files);
   write_files(KinetoTraces(recording, job), files);
+  note_gathers(scenario);
   say(fmt::format("{} files, step time {:.6g} us\n", files.size(), microseconds(prediction.time)));
 }
 
@@ -146,6 +155,7 @@ void export_chakra(const TraceExportArguments& arguments, const std::string& nam
     output.finish();
   }
   for (const std::string& note : made.notes) say(fmt::format("note: {}\n", note));
+  note_gathers(scenario);
   say(fmt::format("{} files, with the groups in {}\n", made.ranks.size(), files.back()));
 }
 

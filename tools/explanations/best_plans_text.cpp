@@ -214,13 +214,24 @@ std::string little_room_text(const PlanSearch& found, const RankedPlan& plan) {
          "\n";
 }
 
+bool contains(const std::vector<std::pair<std::string, std::string>>& values,
+              const std::pair<std::string, std::string>& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 /// Advice for a search without a plan that fits, without what it has tried.
 std::string no_plan_text(const OpenPlans& plans) {
   const auto is_searched = [&](std::string_view path) {
     return std::any_of(plans.keys().begin(), plans.keys().end(),
                        [&](const SearchedKey& key) { return key.path == path && key.values.size() > 1; });
   };
-  std::string text = "No plan fits. Use more GPUs";
+  // DDP keeps whole copies, whatever the number of GPUs.
+  const bool copies =
+      !is_searched("training.parallel.shard") && contains(plans.values_of(0), {"training.parallel.shard", "\"none\""});
+  std::string text = copies
+                         ? "No plan fits. Shard the optimizer (--set training.parallel.shard=optimizer), or use more "
+                           "tensor ranks or stages"
+                         : "No plan fits. Use more GPUs";
   if (!is_searched("training.workload.micro_batch_size")) text += " or a smaller micro_batch_size";
   if (!is_searched("training.parallel.context"))
     text +=

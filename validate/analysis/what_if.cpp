@@ -163,6 +163,18 @@ std::vector<WhatIf> assumptions_of(const Scenario& scenario, const Prediction& b
   return found;
 }
 
+/// Algorithm and protocol: "uses Tree instead of Ring", "uses Tree with LL128 instead of Ring with Simple".
+std::string changed_algorithm(const Prediction& before, const Prediction& after) {
+  const bool algorithm = before.library_algorithm != after.library_algorithm;
+  const bool protocol = before.library_protocol != after.library_protocol;
+  if (!algorithm && !protocol) return "";
+  const auto name = [&](const Prediction& p) {
+    if (algorithm && protocol) return p.library_algorithm + " with " + p.library_protocol;
+    return algorithm ? p.library_algorithm : p.library_protocol;
+  };
+  return fmt::format("uses {} instead of {}", name(after), name(before));
+}
+
 /// What the scenario's own warnings, the run and the links say of a change that did nothing.
 std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scenario& base_scenario,
                      const Result& base) {
@@ -170,6 +182,7 @@ std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scena
   // For classes of links the table says it all: which of them have an effect.
   const auto of_links = [&] {
     if (what_if.of != WhatIf::Of::own || std::abs(change_of(what_if, base)) >= next_to_nothing) return std::string();
+    if (!changed_algorithm(before, after).empty()) return std::string();  // it changed more than links
     return why_links_are_idle(base_scenario, before, changed, after, what_if.label.starts_with("topology"));
   };
   if (before.time != after.time) return of_links();
@@ -185,18 +198,6 @@ std::string why_idle(const WhatIf& what_if, const Scenario& changed, const Scena
       return warning;
   if (changed.hash == base_scenario.hash) return "the scenario already has this setting";
   return of_links();
-}
-
-/// Algorithm and protocol: "uses Tree instead of Ring", "uses Tree with LL128 instead of Ring with Simple".
-std::string changed_algorithm(const Prediction& before, const Prediction& after) {
-  const bool algorithm = before.library_algorithm != after.library_algorithm;
-  const bool protocol = before.library_protocol != after.library_protocol;
-  if (!algorithm && !protocol) return "";
-  const auto name = [&](const Prediction& p) {
-    if (algorithm && protocol) return p.library_algorithm + " with " + p.library_protocol;
-    return algorithm ? p.library_algorithm : p.library_protocol;
-  };
-  return fmt::format("uses {} instead of {}", name(after), name(before));
 }
 
 /// Rings, and channels unless rings tell their number: "finds 4 rings instead of 8". Another algorithm has other orders

@@ -15,6 +15,7 @@
 #include "scenarios/predict/predict.hpp"
 #include "scenarios/setup/setup.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/quantity.hpp"
 #include "sim/text/json.hpp"
 #include "topologies/machines/scale_links.hpp"
 #include "topologies/nccl/nccl_library.hpp"
@@ -224,6 +225,27 @@ std::optional<OtherMachine> other_blocks(const std::vector<ComparedCalls>& rows)
       "library.env.NCCL_MAX_NCHANNELS=N)"};
 }
 
+/// Another machine by transfers that no algorithm could make so fast on the scenario's, weighed by the time of their
+/// kernels. Ranks without a file only make a transfer look longer.
+std::optional<OtherMachine> other_limits(const std::vector<ComparedCalls>& rows) {
+  constexpr double well_below = 0.8;  // of the bound: clocks of two hosts differ by less
+  double known = 0, impossible = 0;
+  const ComparedCalls* largest = nullptr;
+  for (const ComparedCalls& calls : rows) {
+    if (calls.allowed_ns.value_or(0) <= 0 || calls.row.split_kernels == 0 || calls.row.transfer_ns <= 0) continue;
+    const double time = calls.row.kernel_ns * static_cast<double>(calls.row.kernels);
+    known += time;
+    if (calls.row.transfer_ns >= well_below * *calls.allowed_ns) continue;
+    impossible += time;
+    if (largest == nullptr || calls.row.bytes > largest->row.bytes) largest = &calls;
+  }
+  if (largest == nullptr || impossible <= 0.5 * known) return std::nullopt;
+  return OtherMachine{
+      fmt::format("{} of {} took {:.3f} ms, and nothing takes less than {:.3f} ms there", to_string(largest->row.op),
+                  format(Bytes{largest->row.bytes}), largest->row.transfer_ns / 1e6, *largest->allowed_ns / 1e6),
+      "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs"};
+}
+
 /// Another machine by its GPUs, or by its hosts, if they have more GPUs than the scenario's nodes. They may have fewer:
 /// a job need not see all.
 std::optional<OtherMachine> other_gpus(const Account& account, const Predictor& predictor) {
@@ -394,6 +416,7 @@ JobComparison compare_job(const Profile& profile, const std::string& scenario, c
   std::optional<OtherMachine> other = other_gpus(out.account, predictor);
   if (!other) other = other_blocks(out.rows);
   if (!other) other = other_hosts(out.account, predictor);
+  if (!other) other = other_limits(out.rows);
   if (other) {
     out.other_machine = std::move(other->difference);
     out.other_machine_hint = std::move(other->hint);

@@ -294,11 +294,20 @@ class AlternativeList {
     const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology);
     if (!last_.scenario.library || cluster == nullptr || cluster->parts.size() != 1) return;
     const std::size_t all = counts_.nics.size();
-    for (std::size_t n = all / 2; n >= 1; n /= 2)
-      add_everywhere(fmt::format("{} of {} NICs (NCCL_IB_HCA)", n, all),
-                     {fmt::format("library.env.NCCL_IB_HCA=\"={}\"",  // =: whole names
-                                  fmt::join(counts_.nics.begin(), counts_.nics.begin() + std::ptrdiff_t(n), ","))},
+    const auto with = [&](const std::vector<std::string>& nics, const std::string& which) {
+      add_everywhere(fmt::format("{} of {} NICs{} (NCCL_IB_HCA)", nics.size(), all, which),
+                     {fmt::format("library.env.NCCL_IB_HCA=\"={}\"", fmt::join(nics, ","))},  // =: whole names
                      "NCCL's log for NET/IB: which NICs it uses");
+    };
+    const auto first = [&](std::size_t n) {
+      return std::vector<std::string>(counts_.nics.begin(), counts_.nics.begin() + std::ptrdiff_t(n));
+    };
+    if (all > 2) with(first(all - 1), "");
+    for (std::size_t n = all / 2; n >= 1; n /= 2) with(first(n), "");
+    if (all < 4) return;
+    std::vector<std::string> others;  // GPUs share NICs otherwise
+    for (std::size_t i = 0; i < all; i += 2) others.push_back(counts_.nics[i]);
+    with(others, ", every other one");
   }
 
   /// Slower ports, which NCCL chooses by, and NICs that are slower without NCCL's knowledge.
