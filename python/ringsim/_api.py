@@ -129,17 +129,22 @@ def sweep(scenario: Scenario, *, set: Optional[Settings] = None, output: Optiona
     return results
 
 
-def plan(scenario: Scenario, *, set: Optional[Settings] = None, free: bool = False, top: Optional[int] = None,
-         within: Optional[str] = None, messages: Optional[int] = None, jobs: Optional[int] = None,
+def plan(scenario: Scenario, *, node: Optional[str] = None, nodes: Optional[int] = None, fabric: Optional[str] = None,
+         batch: Optional[int] = None, sequence: Optional[int] = None, set: Optional[Settings] = None, free: bool = False,
+         top: Optional[int] = None, within: Optional[str] = None, messages: Optional[int] = None, jobs: Optional[int] = None,
          command: Optional[Path] = None) -> Results:
     """Finds the fastest plans that `training.parallel` allows. Returns a row per simulated plan, fastest first.
+
+    With `node`, the name of a machine, `scenario` is the name of a model, such as "llama2_7b". `nodes`, `fabric`, `batch` and
+    `sequence` are then those of `ringsim plan`.
 
     `free` also searches the keys that the scenario sets. The result is empty if no plan fits into GPU memory. `within="10%"`
     simulates all plans that can be at most 10 % slower than the fastest. Plans for which more than `messages` messages would have
     to be simulated individually are omitted.
     """
     with _given(scenario, set) as given:
-        options = _options(free=free, top=top, within=within, messages=messages, jobs=jobs)
+        options = _options(node=node, nodes=nodes, fabric=fabric, batch=batch, sequence=sequence, free=free, top=top, within=within,
+                           messages=messages, jobs=jobs)
         ended = _command.run(["plan", *given.arguments, "--format", "jsonl", *options],
                              stdin=given.stdin, command=command, accept=(0, _command.CHECK_FAILED))
     return Results(_rows(ended.stdout), ended.notes, command)
@@ -237,18 +242,20 @@ def trace_compare(scenario: Scenario, files: Union[Path, Sequence[Path]], *, set
 
 @overload
 def predict(op: str, bytes: Union[int, str], machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
-            command: Optional[Path] = None) -> float: ...
+            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, library: Any = "nccl",
+            set: Optional[Settings] = None, command: Optional[Path] = None) -> float: ...
 @overload
 def predict(op: str, bytes: Union[Iterable[int], List[str]], machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
-            command: Optional[Path] = None) -> List[float]: ...
+            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, library: Any = "nccl",
+            set: Optional[Settings] = None, command: Optional[Path] = None) -> List[float]: ...
 
 
 def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Union[None, str, Mapping[str, Any]] = None, library: Any = "nccl", set: Optional[Settings] = None,
-            command: Optional[Path] = None) -> Any:
-    """Predicts the seconds that NCCL takes for one collective on all GPUs of `nodes` machines. Returns a list for a list of sizes.
+            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, library: Any = "nccl",
+            set: Optional[Settings] = None, command: Optional[Path] = None) -> Any:
+    """Predicts the seconds that NCCL takes for one collective on all GPUs of `nodes` machines, or on the first `gpus` of each.
+
+    Returns a list for a list of sizes.
 
     `bytes` follows the convention of nccl-tests: for all_gather and reduce_scatter, it is the size of the whole buffer, not of one
     rank's share. `fabric` connects the nodes. It is a dictionary such as
@@ -263,8 +270,8 @@ def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, node
             many, sizes = True, [_size(each) for each in bytes]
         except TypeError:
             raise Error(f"expected bytes as an integer, a text such as '1 GiB' or a list of them, found {bytes!r}", where="bytes") from None
-    if isinstance(fabric, str) or (fabric is None and nodes > 1 and isinstance(machine, str)):
-        results = _predicted_by_name(op, sizes, machine, nodes, fabric or "star", {"library": library, **(set or {})}, command)
+    if isinstance(fabric, str) or gpus is not None or (fabric is None and nodes > 1 and isinstance(machine, str)):
+        results = _predicted_by_name(op, sizes, machine, nodes, fabric, gpus, {"library": library, **(set or {})}, command)
     else:
         topology = {"kind": "cluster", "node": machine, "nodes": nodes, **({} if fabric is None else {"fabric": fabric})}
         results = run({"version": 1, "topology": topology, "library": library, "collective": {"op": op, "bytes": sizes}}, set=set,
@@ -276,12 +283,16 @@ def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, node
     return seconds if many else seconds[0]
 
 
-def _predicted_by_name(op: str, sizes: Sequence[str], machine: Any, nodes: int, fabric: str, settings: Settings,
-                       command: Optional[Path]) -> Results:
+def _predicted_by_name(op: str, sizes: Sequence[str], machine: Any, nodes: int, fabric: Any, gpus: Optional[int],
+                       settings: Settings, command: Optional[Path]) -> Results:
     if not isinstance(machine, str):
-        raise Error(f"expected the name of a machine with a fabric in a word, found {type(machine).__name__}", where="machine")
+        raise Error(f"expected the name of a machine with gpus or a fabric in a word, found {type(machine).__name__}", where="machine")
+    if fabric is not None and not isinstance(fabric, str):
+        raise Error(f"expected a fabric in a word with gpus, found {type(fabric).__name__}", where="fabric",
+                    hint="such as \"leaf_spine:2\"; run() takes any scenario, with collective.ranks")
     with _given(machine, settings) as given:
-        words = _options(node=machine, nodes=nodes, fabric=fabric, bytes=",".join(sizes))
+        words = _options(node=machine, nodes=nodes, fabric=fabric or ("star" if nodes > 1 else None), gpus=gpus,
+                         bytes=",".join(sizes))
         ended = _command.run(["predict", op, *words, *given.arguments[1:], "--format", "jsonl"], command=command)
     for note in ended.notes:
         if f"{machine} is assumed to be" in note:  # `ringsim run` warns of it

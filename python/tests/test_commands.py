@@ -115,6 +115,13 @@ class Planned(Case):
         self.assertLess(free[0].time_us, stated)
         self.assertLessEqual(free[0].time_us, free[1].time_us)
 
+    def test_plan_takes_a_model_and_a_machine_by_their_names(self):
+        plans = ringsim.plan("llama2_7b", node="dgx-h100", batch=16, sequence=1024, top=1)
+        self.assertEqual(plans[0].ranks, 8)
+        self.assertEqual(plans[0].tp * plans[0].pp * plans[0].dp, 8)
+        with self.assertRaisesRegex(ringsim.Error, "--node"):
+            ringsim.plan("llama2_7b")
+
     def test_no_row_if_no_plan_fits(self):
         self.assertEqual(len(ringsim.plan(SMALL_PLAN, set={"training.gpu_memory": "1 MB"})), 0)
 
@@ -187,6 +194,10 @@ class Predicted(Case):
         self.assertEqual(ringsim.predict("all_reduce", [1 << 30], "dgx-h100"), [one])
         self.assertEqual(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2),
                          ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2, fabric="star"))
+        self.assertEqual(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", gpus=8), one)
+        self.assertNotEqual(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", gpus=4), one)
+        with self.assertRaisesRegex(ringsim.Error, "expected a fabric in a word with gpus, found dict"):
+            ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2, gpus=4, fabric={"kind": "star"})
         for nodes in (1, 2):
             with self.assertWarnsRegex(ringsim.RingsimWarning, "a100.* is assumed to be dgx-a100"):
                 ringsim.predict("all_reduce", 1 << 30, "a100", nodes=nodes)
