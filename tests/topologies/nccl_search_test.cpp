@@ -45,8 +45,13 @@ Bandwidth port_of(const Machine& machine) {
   return least;
 }
 
+Machine two_ports() {
+  const std::string file = std::string(test::source_dir()) + "/tests/data/nccl_search/two-ports.json";
+  return parse_machine(test::read_file(file), file);
+}
+
 NodeSearch found(const std::string& preset, int gpus, int nodes, const SearchSettings& settings = {}) {
-  const Machine machine = node_preset(preset);
+  const Machine machine = preset == "two-ports" ? two_ports() : node_preset(preset);
   return *tuner_machine(machine, gpus, nodes, port_of(machine), Release::v2_30_7, settings).search;
 }
 
@@ -85,6 +90,14 @@ TEST_CASE("the search finds channel for channel what NCCL's own code finds") {
     REQUIRE(gpus > 0);
     CHECK(text_of(found(preset, gpus, nodes)) == expected.graphs);
   }
+}
+
+TEST_CASE("ports of a card that are not merged are NICs of their own, two for each GPU") {
+  const auto rails = [](const Machine& machine) {
+    return tuner_machine(machine, 8, 2, port_of(machine), Release::v2_30_7).rails;
+  };
+  CHECK(rails(two_ports()) == 2);
+  CHECK(rails(node_preset("oci-h100")) == 1);
 }
 
 TEST_CASE("without GPUDirect channels take the CPU on the way to the NIC, and fewer have room") {

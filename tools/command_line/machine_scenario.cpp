@@ -360,6 +360,11 @@ MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& co
         {"library", fmt::format("NCCL {}, the newest release that is modeled", nccl::newest_version)});
   } else if (algorithms.empty()) {
     out.document["library"] = {{"name", "nccl"}, {"version", collective.nccl}};
+  } else if (!is_amd(*machine)) {
+    out.assumptions.push_back(
+        {"library",
+         "none: a textbook algorithm, without NCCL's channels and kernels; for NCCL's own, leave out "
+         "--algorithm and set library.env.NCCL_ALGO, such as Ring"});
   }
   run["bytes"] = collective.bytes;
   if (Json ranks = ranks_of(words, *machine, out.assumptions); !ranks.is_null()) run["ranks"] = std::move(ranks);
