@@ -342,19 +342,15 @@ Topology topology_of(const Scenario& scenario) { return topology_at(scenario, mo
 
 std::vector<CallPlan> call_plans(const Scenario& scenario, const Topology& topology) {
   const std::vector<const LibraryCall*> calls = calls_of(scenario);
-  std::vector<CallPlan> plans;
-  if (calls.size() < 2) {
-    plans.push_back({.protocol = scenario.protocol, .transport = scenario.transport});
-    plans.back().transport.always_direct = scenario.protocol->in_host_memory;
-    return plans;
-  }
+  if (calls.size() < 2)
+    return {{.protocol = scenario.protocol, .transport = transport_for(*scenario.protocol, scenario.transport)}};
   const LibraryCall::Shares most = most_reached(calls);
+  std::vector<CallPlan> plans;
   int device_channels = 0;
   for (const LibraryCall* call : calls) {
     CallPlan& plan = plans.emplace_back();
     plan.protocol = call->protocol.get();
-    plan.transport = call->transport;
-    plan.transport.always_direct = plan.protocol->in_host_memory;
+    plan.transport = transport_for(*plan.protocol, call->transport);
     plan.first_device_channel = device_channels;
     plan.n_device_channels = call->channel.bytes_per_second > 0 ? call->channels : 0;
     device_channels += plan.n_device_channels;

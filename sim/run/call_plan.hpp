@@ -8,6 +8,12 @@
 
 namespace ringsim {
 
+/// A transport as messages of that protocol use it.
+inline Transport transport_for(const Protocol& protocol, Transport transport) {
+  transport.always_direct = protocol.in_host_memory;
+  return transport;
+}
+
 /// The calls of a run may differ in all of it. What they share are the links.
 struct CallPlan {
   const Protocol* protocol = &no_protocol();  ///< outlives the run

@@ -41,9 +41,10 @@ struct Protocol {
                                 ///< else when it has arrived
   std::int64_t wire = 1, payload = 1;  ///< of `wire` bytes on the links `payload` are data
   Bytes align{1};  ///< data is cut in multiples of this, so a message is rounded up to it; a power of two
-  /// What goes between hosts is in host memory on its way, with GPUDirect or without it, so that GPUDirect changes no
-  /// time (Transport::always_direct). Assumption: `network` contains the time for it, and the rate of host memory costs
-  /// nothing. If it did, the table abci-v100-8n4g-broadcast of validate/measured would be 38 % off instead of 15 %.
+  /// Messages between hosts pass through host memory with and without GPUDirect, so GPUDirect does not change their
+  /// times (Transport::always_direct). Assumption: `network` contains the time that this takes, and messages do not use
+  /// up the bandwidth of host memory. If they did, the error for abci-v100-8n4g-broadcast (validate/measured) would be
+  /// 38 % instead of 15 %.
   bool in_host_memory = false;
   Picoseconds nvlink{0}, pcie{0}, network{0};  ///< what a message takes beyond its links' latencies
   Picoseconds launch{0};                       ///< before the first step

@@ -54,9 +54,8 @@ void declare(Options& options, ImportArguments& import) {
   options.text("--like", "NODE", import.like,
                "the preset that supplies the speeds, which `nvidia-smi topo -m` does not contain");
   options.text("--nvlink", "NODE", import.nvlink, "the preset that supplies the NVLinks, if the XML file has none");
-  options.text(
-      "--nic", "RATE", import.nic,
-      "the rate of the NICs, such as \"200 Gb/s\", if the file does not contain it; it is not reduced to payload");
+  options.text("--nic", "RATE", import.nic,
+               "the rate of the NICs, such as \"200 Gb/s\", if the file does not contain it; used as it is");
   options.text("--gpu", "MODEL", import.gpu, "the model of the GPUs, such as V100, if the XML file does not name it");
   options.file("--system", "FILE", import.system,
                "system.json of ASTRA-sim, which contains the algorithm and its costs");

@@ -101,8 +101,7 @@ void write_files(const KinetoTraces& traces, const std::vector<std::string>& fil
 void note_gathers(const Scenario& scenario) {
   if (scenario.training && scenario.training->plan && scenario.training->plan->program.overlaps_gather)
     say("note: the files contain one step, in which gathers of weights (param_gather) do not overlap with the next "
-        "step; "
-        "a replay takes longer than a step of several\n");
+        "step; a replay takes longer than a step of several\n");
 }
 
 void export_kineto(const TraceExportArguments& arguments, const Scenario& scenario, const Setup& setup,

@@ -214,11 +214,6 @@ std::string little_room_text(const PlanSearch& found, const RankedPlan& plan) {
          "\n";
 }
 
-bool contains(const std::vector<std::pair<std::string, std::string>>& values,
-              const std::pair<std::string, std::string>& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 /// Advice for a search without a plan that fits, without what it has tried.
 std::string no_plan_text(const OpenPlans& plans) {
   const auto is_searched = [&](std::string_view path) {
@@ -226,8 +221,11 @@ std::string no_plan_text(const OpenPlans& plans) {
                        [&](const SearchedKey& key) { return key.path == path && key.values.size() > 1; });
   };
   // DDP keeps whole copies, whatever the number of GPUs.
+  const std::vector<std::pair<std::string, std::string>> stated = plans.values_of(0);
   const bool copies =
-      !is_searched("training.parallel.shard") && contains(plans.values_of(0), {"training.parallel.shard", "\"none\""});
+      !is_searched("training.parallel.shard") &&
+      std::find(stated.begin(), stated.end(),
+                std::pair<std::string, std::string>("training.parallel.shard", "\"none\"")) != stated.end();
   std::string text = copies
                          ? "No plan fits. Shard the optimizer (--set training.parallel.shard=optimizer), or use more "
                            "tensor ranks or stages"

@@ -9,6 +9,7 @@
 
 #include "topologies/formats/nccl_rules.hpp"
 #include "topologies/formats/nccl_xml_reader.hpp"
+#include "topologies/machines/machine.hpp"
 
 namespace ringsim::nccl {
 
@@ -79,14 +80,15 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
   return {default_mbps};
 }
 
-/// What a port moves of a rate, bytes/s. A line rate of InfiniBand or Ethernet (in Mb/s) contains headers, so that
-/// payload reaches the share that the link types of topologies/machines have. Other rates are someone's own statement,
-/// such as Oracle's 180000 of 200000, and are kept.
+/// The payload rate of a port for which the file states `mbps` (Mb/s). Line rates of InfiniBand and Ethernet include
+/// headers; of them, payload reaches the same share as in the link types hdr and efa-200, which have a line rate of 200
+/// Gb/s. Other rates are kept: they are no line rates, such as the 180000 that Oracle states for a port of 200 Gb/s.
 Bandwidth payload_of(std::int64_t mbps, bool efa) {
-  constexpr std::int64_t per_mille = 960, per_mille_of_efa = 969;  // types hdr, ndr, roce-*; efa-*
   constexpr std::int64_t lines[] = {10'000, 25'000, 40'000, 50'000, 100'000, 200'000, 400'000, 800'000};
-  const bool is_line = std::find(std::begin(lines), std::end(lines), mbps) != std::end(lines);
-  return {mbps * 125 * (is_line ? (efa ? per_mille_of_efa : per_mille) : 1000)};
+  const std::int64_t stated = mbps * 125'000;  // bytes/s
+  if (std::find(std::begin(lines), std::end(lines), mbps) == std::end(lines)) return {stated};
+  const auto payload = static_cast<double>(library_link(efa ? "efa-200" : "hdr").bandwidth.bytes_per_second);
+  return {std::llround(static_cast<double>(stated) * payload / 25e9)};
 }
 
 /// 0, which NCCL writes of most NICs, says nothing.
@@ -148,7 +150,7 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
   std::string rate = fmt::format("{}: {} Mb/s", import.place(*nets.front()), mbps);
   if (nets.size() > 1) rate += ", the sum of its ports, which NCCL_IB_MERGE_NICS makes one by default";
   if (payload.bytes_per_second < mbps * 125'000)
-    rate += fmt::format("; payload reaches {} % of a line rate",
+    rate += fmt::format("; payload reaches {:.4g} % of it",
                         100.0 * static_cast<double>(payload.bytes_per_second) / (static_cast<double>(mbps) * 125'000));
   LinkSpec port = link(kind_of(nic), payload, rate);
   if (latency.count() > 0) {

@@ -78,8 +78,7 @@ double nvlink(int sm, Release release) {
 
 class Looked {
  public:
-  Looked(const Machine& machine, std::vector<std::uint32_t> gpus, Release release)
-      : machine_(machine), release_(release), gpus_(std::move(gpus)) {
+  Looked(const Machine& machine, std::vector<std::uint32_t> gpus) : machine_(machine), gpus_(std::move(gpus)) {
     const Machine::Device& first = machine.devices[gpus_.front()];
     const std::optional<int> sm = compute_capability(first);
     if (first.attributes.contains("gcn"))
@@ -248,7 +247,6 @@ class Looked {
   }
 
   const Machine& machine_;
-  Release release_;
   std::vector<std::uint32_t> gpus_;
   int sm_ = 0;
 };
@@ -349,7 +347,7 @@ TunerMachine tuner_machine(const Machine& machine, const std::vector<std::string
   }
   if (found.empty()) throw InputError("", fmt::format("expected GPUs of {}, found none", machine.name));
   const auto gpus = static_cast<int>(found.size());
-  const Looked looked(machine, std::move(found), release);
+  const Looked looked(machine, std::move(found));
   const int sm = looked.sm();
   TunerMachine out{.nodes = nodes, .gpus = gpus, .sm = sm};
   out.nvlink = gpus == 1 || looked.joined_by_nvlink();

@@ -55,8 +55,8 @@ struct PlanSearch {
 
 /// All plans that fit are ranked by plan_bound(), first without data groups, then, as their turn comes, with them. The
 /// best ones are simulated, some at a time, until the bound of the next is beyond `within` of the fastest, or beyond
-/// `top` simulated plans. Throws InputError if all plans are refused; Interrupted, if it is
-/// stopped before all plans have their first bounds.
+/// `top` simulated plans. Throws InputError if all plans are refused; Interrupted if it
+/// is stopped before all plans have their first bounds.
 PlanSearch search_plans(const OpenPlans& plans, const PlanSearchOptions& options);
 
 }  // namespace ringsim

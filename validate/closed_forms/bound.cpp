@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/run/call_plan.hpp"
 #include "topologies/bound/cut_text.hpp"
 #include "topologies/bound/latency_floor.hpp"
 
@@ -130,9 +131,8 @@ MachineBounds::MachineBounds(const Scenario& scenario, const Setup& setup, std::
       topology_(topology_without_kernels(scenario)),
       ranks_(std::move(ranks)),
       devices_(ranks_),
-      transport_(scenario.transport),
+      transport_(transport_for(*scenario.protocol, scenario.transport)),
       routing_(setup.routing) {
-  transport_.always_direct = scenario.protocol->in_host_memory;
   const InForce links = in_force(topology_, faults_of(topology_, scenario));
   rates_ = links.rates;
   counted_ = links.ways_change ? Counted::all : counted;

@@ -205,6 +205,9 @@ struct OtherMachine {
   std::string difference, hint;
 };
 
+constexpr const char* check_machine =
+    "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs";
+
 /// Another machine by the blocks of the launches, weighed by the time of their kernels.
 std::optional<OtherMachine> other_blocks(const std::vector<ComparedCalls>& rows) {
   double known = 0, differs = 0;
@@ -225,10 +228,10 @@ std::optional<OtherMachine> other_blocks(const std::vector<ComparedCalls>& rows)
       "library.env.NCCL_MAX_NCHANNELS=N)"};
 }
 
-/// Another machine by transfers that no algorithm could make so fast on the scenario's, weighed by the time of their
-/// kernels. Ranks without a file only make a transfer look longer.
+/// Another machine by transfers that take less than any algorithm would on the scenario's, if they are half of the
+/// kernels' time. Ranks without a file only make a transfer look longer.
 std::optional<OtherMachine> other_limits(const std::vector<ComparedCalls>& rows) {
-  constexpr double well_below = 0.8;  // of the bound: clocks of two hosts differ by less
+  constexpr double well_below = 0.8;  // of the bound. Assumption: clocks of hosts are off by less than a fifth of it
   double known = 0, impossible = 0;
   const ComparedCalls* largest = nullptr;
   for (const ComparedCalls& calls : rows) {
@@ -243,18 +246,17 @@ std::optional<OtherMachine> other_limits(const std::vector<ComparedCalls>& rows)
   return OtherMachine{
       fmt::format("{} of {} took {:.3f} ms, and nothing takes less than {:.3f} ms there", to_string(largest->row.op),
                   format(Bytes{largest->row.bytes}), largest->row.transfer_ns / 1e6, *largest->allowed_ns / 1e6),
-      "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs"};
+      check_machine};
 }
 
 /// Another machine by its GPUs, or by its hosts, if they have more GPUs than the scenario's nodes. They may have fewer:
 /// a job need not see all.
 std::optional<OtherMachine> other_gpus(const Account& account, const Predictor& predictor) {
-  const char* hint = "check which machine the job ran on; `ringsim list nodes` lists machines with their GPUs";
-  if (!predictor.other_gpu.empty()) return OtherMachine{predictor.other_gpu, hint};
+  if (!predictor.other_gpu.empty()) return OtherMachine{predictor.other_gpu, check_machine};
   if (predictor.gpus_per_node == 0 || account.hosts.gpus <= predictor.gpus_per_node) return std::nullopt;
   return OtherMachine{
       fmt::format("{} GPUs per host in the files, {} in the scenario", account.hosts.gpus, predictor.gpus_per_node),
-      hint};
+      check_machine};
 }
 
 /// Another machine by its hosts, if they do not have as many ranks as the scenario's nodes have GPUs.
