@@ -29,6 +29,7 @@
 #include "sim/topology/routes.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/machines/device_words.hpp"
+#include "topologies/machines/machine_gpus.hpp"
 
 namespace ringsim::scenarios {
 
@@ -278,6 +279,27 @@ void warn_of_denied_gpudirect(const Blame& blame, Scenario& scenario) {
   }
 }
 
+/// Speeds of kernels that are those of another GPU: their source says so, or the GPU cannot be so fast.
+void warn_of_other_gpu(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
+  const auto* cluster = std::get_if<Cluster>(&scenario.topology);
+  if (cluster == nullptr || !scenario.training) return;
+  const std::string pointer = fmt::format("/{}/workload/compute", scenario.training->key());
+  const Canonical::json_pointer source(pointer + "/source");
+  const auto warn = [&](const std::string& what) {
+    scenario.warnings.push_back(fmt::format("{}: {}; set the speeds of its GPU", blame.where(pointer), what));
+  };
+  for (const Cluster::Part& part : cluster->parts) {
+    const std::string said = canonical.contains(source) ? canonical[source].get<std::string>() : "";
+    const std::optional<double> most = most_flops_of(*part.machine);
+    const auto peak = static_cast<double>(scenario.training->peak);
+    if (const std::string own = machine_without(*part.machine, said); !own.empty())
+      warn(fmt::format("these are the speeds of another GPU ({}), but the topology has {}", in_quotes(said), own));
+    else if (most && peak > *most)
+      warn(fmt::format("a peak of {:.0f} TFLOP/s is that of another GPU: no GPU like those of {} has more than {:.0f}",
+                       1e-12 * peak, part.machine->name, 1e-12 * *most));
+  }
+}
+
 /// Equal parts over unequal NICs: the slowest, such as a port for management, decides.
 void warn_of_unequal_nics(const Blame& blame, Scenario& scenario) {
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
@@ -469,6 +491,7 @@ Scenario scenario_of(const Canonical& asked, const Json& written, const Blame& b
     blame.fail("/transport/nics", "expected nearest or all with routing flow_spray, found per_channel",
                "flow_spray distinguishes messages of a pair by their number, per_channel by their channel");
   warn_of_denied_gpudirect(blame, out);
+  warn_of_other_gpu(canonical, blame, out);
   warn_of_unequal_nics(blame, out);
   warn_of_one_way_for_all(blame, out);
   out.devices = devices_of(canonical, blame, out);

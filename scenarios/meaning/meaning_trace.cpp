@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -25,6 +26,16 @@ using traces::TraceJob;
 
 std::string pattern_of(const Canonical& canonical) { return canonical["files"]["path"].get<std::string>(); }
 
+[[noreturn]] void refuse_trace(const std::string& path, const std::optional<ForeignFormat>& format) {
+  const std::string found = format ? format->name : "something else";
+  throw InputError(path, "expected a Chakra trace, found " + found,
+                   found.find("PyTorch profiler") != std::string::npos
+                       ? "a profile does not say what waits for what: record PyTorch's ExecutionTraceObserver as well, "
+                         "and make a Chakra trace of both with chakra_trace_link and chakra_converter"
+                       : "the contents are not shown because the file is named in a scenario; `ringsim trace show` "
+                         "shows more");
+}
+
 std::shared_ptr<const RankTrace> rank_of(const std::string& path, const traces::GraphOptions& options,
                                          const Files& files) {
   const std::string key = fmt::format("trace {} {} {}", options.drop_missing, options.sync, path);
@@ -33,9 +44,7 @@ std::shared_ptr<const RankTrace> rank_of(const std::string& path, const traces::
     bool is_first = true;
     read_pieces(path, "a Chakra trace", [&](std::string_view piece) {
       if (std::exchange(is_first, false) && !is_chakra_trace(piece.substr(0, recognized_bytes)))
-        throw InputError(
-            path, "expected a Chakra trace, found something else",
-            "the contents are not shown because the file is named in a scenario; `ringsim trace show` shows more");
+        refuse_trace(path, foreign_format(piece.substr(0, recognized_bytes)));
       reader.feed(piece);
     });
     return rank_trace(reader.finish(), options);

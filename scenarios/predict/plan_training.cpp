@@ -168,7 +168,7 @@ void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
       throw InputError(scenario.file + ": /inference",
                        "expected a batch that fits in GPU memory, found that " +
                            plan_needs(*spec, ranks, setup.topology, worst, has),
-                       smaller_batch(*serving, has) + "; or set \"memory\": \"ignore\"");
+                       smaller_batch(*serving, has) + "; or set inference.memory to \"ignore\"");
     std::vector<std::string> ways = lighter_plans(*spec, spec->plan->program.grid.digits(worst).stage, has);
     if (ways.empty())
       ways.push_back(
@@ -177,7 +177,7 @@ void expect_plans_fit(const Scenario& scenario, const Setup& setup) {
     throw InputError(
         scenario.file + (j == 0 ? ": /training" : fmt::format(": /jobs/{}/training", j - 1)),
         "expected a plan that fits in GPU memory, found that " + plan_needs(*spec, ranks, setup.topology, worst, has),
-        fmt::format("{}; or set \"memory\": \"ignore\"", fmt::join(ways, "; ")));
+        fmt::format("{}; or set training.memory to \"ignore\"", fmt::join(ways, "; ")));
   }
 }
 

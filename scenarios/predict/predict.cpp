@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "algorithms/stored_schedule.hpp"
+#include "scenarios/predict/beyond_machine.hpp"
 #include "scenarios/predict/flow_record.hpp"
 #include "scenarios/predict/kernel_record.hpp"
 #include "scenarios/predict/link_report.hpp"
@@ -518,6 +519,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
                                                 : fmt::format(": /jobs/{}/training", j - 1)));
           !lacking.empty())
         result.warnings.push_back(std::move(lacking));
+  for (std::string& warning : beyond_machine(scenario, setup)) result.warnings.push_back(std::move(warning));
   if (scenario.has_total()) result.jobs.push_back(total_of(scenario, setup, topology, timeline, *work.jobs()));
   result.routing = routing_text(timeline, scenario.routing);
   for (Prediction& other : result.jobs) other.routing = result.routing;

@@ -107,6 +107,42 @@ TEST_CASE("the stated algorithm does the all-reduces, and direct gathers the log
   }
 }
 
+TEST_CASE("speeds of another GPU than the machine's are warned of, by their source or as too fast") {
+  const auto warnings = [](const char* node, const Json& more) {
+    Json scenario = changed(llama(2), more);
+    scenario["topology"]["node"] = node;
+    std::string all;
+    for (const std::string& each : ScenarioFile::parse(scenario.dump(), "s.json").point(0).warnings) all += each + '\n';
+    return all;
+  };
+  // 1979 TFLOP/s of 8 bits, as the data sheet of H100 says.
+  const Json h100{{"/inference/workload/compute/source", "NVIDIA H100 data sheet"}}, assumed = Json::object();
+  CHECK(warnings("dgx-h100", h100).empty());
+  CHECK(
+      warnings("dgx-a100", h100) ==
+      "s.json: /inference/workload/compute: these are the speeds of another GPU (\"NVIDIA H100 data sheet\"), but the "
+      "topology has dgx-a100 with A100; set the speeds of its GPU\n");
+  CHECK(warnings("dgx-h100", assumed).empty());
+  CHECK(warnings("dgx-a100", assumed) ==
+        "s.json: /inference/workload/compute: a peak of 1979 TFLOP/s is that of another GPU: no GPU like those of "
+        "dgx-a100 has more than 312; set the speeds of its GPU\n");
+  CHECK(warnings("hgx-b200", assumed).empty());  // a slower GPU may be meant
+  CHECK(warnings("k80x8", assumed).empty());     // not listed
+}
+
+TEST_CASE("in_switch on a machine whose NVSwitches cannot add is warned of") {
+  const auto warnings = [](const char* node) {
+    Json scenario = changed(llama(2), {{"/inference/parallel/algorithm", "in_switch"},
+                                       {"/inference/workload/compute/peak", "312 TFLOP/s"}});
+    scenario["topology"]["node"] = node;
+    return predicted(scenario).warnings;
+  };
+  CHECK(warnings("dgx-h100").empty());
+  CHECK(warnings("dgx-a100") ==
+        std::vector<std::string>{"s.json: in_switch lets NVSwitches add, but those of dgx-a100 cannot: NVLink SHARP "
+                                 "needs H100 or later; the time is that of switches that could"});
+}
+
 // A switch adds up for each call of in_switch, so a step has an actor more than ranks.
 TEST_CASE("a picture of streams has the ranks and the switch that adds up, by their names") {
   const Json scenario = changed(llama(2), {{"/inference/parallel/algorithm", "in_switch"}});
@@ -190,7 +226,7 @@ TEST_CASE("memory is weights and cache, and a batch without room is refused with
   CHECK(run(changed(llama(2), {{"/inference/batch", 1'000}})) ==
         "s.json: /inference: expected a batch that fits in GPU memory, found that rank 0 (node0.gpu0) needs 120.2 of "
         "85.9 GB: weights 36.3, KV cache 83.9 (1000 sequences of 1024 tokens, 81920 B per token), excluding "
-        "activations\n  hint: a batch of 590 fits; or set \"memory\": \"ignore\"");
+        "activations\n  hint: a batch of 590 fits; or set inference.memory to \"ignore\"");
   CHECK(predicted(changed(llama(2), {{"/inference/batch", 590}})).warnings.empty());
   const Prediction ignored =
       predicted(changed(llama(2), {{"/inference/batch", 1'000}, {"/inference/memory", "ignore"}}));

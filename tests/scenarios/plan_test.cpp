@@ -653,7 +653,7 @@ TEST_CASE("a plan that its GPUs have no room for is refused with the sum and wha
         "s.json: /training: expected a plan that fits in GPU memory, found that rank 0 (gpu0, stage 0) needs 11.2 of "
         "10.0 GB: weights 1.2, gradients 2.4, optimizer 7.2, activations 0.4 (2 in flight)\n  hint: shard optimizer "
         "needs 7.6 GB; shard full needs 8.2 GB; both shard optimizer and recompute full needs 7.3 GB; both shard full "
-        "and recompute full needs 7.9 GB; or set \"memory\": \"ignore\"");
+        "and recompute full needs 7.9 GB; or set training.memory to \"ignore\"");
   scenario["training"]["memory"] = "ignore";
   const Prediction ignored = predicted(scenario);
   REQUIRE(ignored.warnings.size() == 1);

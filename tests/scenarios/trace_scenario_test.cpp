@@ -105,6 +105,21 @@ TEST_CASE("a trace takes as long as its critical path, its collectives as long a
   CHECK(p.training->split.total() == p.time);
 }
 
+TEST_CASE("a PyTorch profile in place of a Chakra trace is named, with the way from one to the other") {
+  if (!traces::has_chakra()) return;
+  const Traces files(std::vector<std::string>{R"({"schemaVersion": 1, "deviceProperties": [], "traceEvents": []})"});
+  CHECK(files.refusal(on_star(2)) ==
+        "s.json: /trace/files: job.0.et: expected a Chakra trace, found a PyTorch profiler (Kineto) trace\n  hint: a "
+        "profile does not say what "
+        "waits for what: record PyTorch's ExecutionTraceObserver as well, and make a Chakra trace of both with "
+        "chakra_trace_link and chakra_converter");
+  const Traces others(std::vector<std::string>{"a secret"});
+  CHECK(others.refusal(on_star(2)) ==
+        "s.json: /trace/files: job.0.et: expected a Chakra trace, found something else\n  hint: the contents are not "
+        "shown because the file is "
+        "named in a scenario; `ringsim trace show` shows more");
+}
+
 TEST_CASE("sizes of collectives are those that the format counts at one rank") {
   if (!traces::has_chakra()) return;
   // comm_size of an all_gather is a rank's own part, of a reduce_scatter all that goes in.

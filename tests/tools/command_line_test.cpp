@@ -144,6 +144,8 @@ TEST_CASE("a percentage without its sign is answered with how to write it") {
   CHECK(mistake({"compare", file, "x.csv", "--max-error", "15"}) ==
         "ringsim: error: --max-error: expected a percentage such as 15%, found \"15\"\n  hint: write 15%\n");
   CHECK(has(mistake({"sweep", file, "--baseline", "x", "--tolerance", "2"}), "hint: write 2%"));
+  CHECK(has(mistake({"sweep", file, "--baseline", "x", "--tolerance", "0.02"}),
+            "hint: write 2% for this share, or 0.02%"));
   CHECK(!has(mistake({"sweep", file, "--baseline", "x", "--tolerance", "two"}), "hint"));
   CHECK(has(mistake({"sweep", file, "--tolerance", "2%"}), "--tolerance: expected --baseline as well, found none"));
 }

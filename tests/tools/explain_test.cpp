@@ -215,10 +215,9 @@ TEST_CASE("two classes of links that bind alike: neither helps alone, and both t
   both.insert(both.end(), {"--set", "calibration.scale_pcie=2", "--set", "calibration.scale_nic=2"});
   CHECK((*what_if(document, "pcie and nic 2x"))["time_us"].get<double>() == time_of_run(file, both));
   // Doubling all links would halve the time: NVLink is next.
-  CHECK(
-      has(command("explain", file, large).out,
-          "\nOf the changes below, \"all links 2x\" helps the most: -49.2 %. Of the changes to a single part of the\n  "
-          "machine or scenario, \"pcie and nic 2x\" helps the most: -28.0 %\n"));
+  CHECK(has(command("explain", file, large).out,
+            "\nOf the changes below, \"all links 2x\" helps the most: -49.2 %. Of the changes to a part of the\n"
+            "  machine or scenario, \"pcie and nic 2x\" helps the most: -28.0 %\n"));
 }
 
 // Tree Simple reaches less of an adapter than its 48 GB/s; the fault is one of the adapter.

@@ -58,13 +58,29 @@ TEST_CASE("one step is shown as its parts, which sum to it, below a heading that
   CHECK(has(outcome.out, "\nclosed form     x 1.0000\n"));
 }
 
+TEST_CASE("operations per second of a plan that recomputes say that what is recomputed does not count") {
+  const std::string file = temporary_file("plan.json", R"({"version": 1, "name": "plan",
+      "topology": {"kind": "star", "ranks": 4, "link": {"bandwidth": "50 GB/s", "latency": "1 us"}},
+      "training": {"workload": {"transformer": {"layers": 8, "hidden": 512, "heads": 8, "ffn": 2048, "vocabulary": 1000},
+                                "sequence": 256, "micro_batch_size": 2, "global_batch_size": 32,
+                                "compute": {"gemm": "60%", "attention": "40%", "memory": "80%",
+                                            "peak": "312 TFLOP/s", "hbm": "2039 GB/s"}},
+                   "parallel": {"tensor": 2, "pipeline": 2}, "optimizer": "adam", "steps": 1, "warmup": 1}})");
+  const auto table = [&](const char* recompute) {
+    return run_command({"run", file, "--set", std::string("training.parallel.recompute=") + recompute}).out;
+  };
+  CHECK(has(table("full"), ", without what is recomputed, which many publications count\n"));
+  CHECK_FALSE(has(table("none"), "recomputed"));
+}
+
 TEST_CASE("several steps are one table in one unit; what has no room in it is named, and --explain shows it") {
   const Words words{"run", source_dir() + "/scenarios/examples/training/async-server.json"};
   const Outcome outcome = run_command(words);
   REQUIRE(outcome.code == 0);
   CHECK(has(outcome.out, "training step, 4 ranks, star, fair network\n"));
   CHECK_FALSE(has(outcome.out, "\n\n"));  // a second table would come after an empty line
-  CHECK(has(outcome.out, "Left out because lines would be too long: stalest, staleness, "));
+  // Staleness goes after what other tables also show: servers are asked for it.
+  CHECK(has(outcome.out, "Left out because lines would be too long: efficiency, busy, bottleneck, stalest, "));
   CHECK(has(outcome.out, "--explain shows all.\n"));
   int rows = 0;
   for (const std::string& line : lines_of(outcome.out)) {

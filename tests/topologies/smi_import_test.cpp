@@ -96,6 +96,15 @@ TEST_CASE("equal NVLinks between all GPUs are direct as long as a GPU has so man
         text({"gpu0 - gpu1: nvlink 60 GB/s x3", "gpu0 - gpu2: nvlink 60 GB/s x3", "gpu1 - gpu2: nvlink 60 GB/s x3"}));
   CHECK(nvlinks(three("NV4")) == text({"gpu0 - nvswitch0: nvlink 80 GB/s x4", "gpu1 - nvswitch0: nvlink 80 GB/s x4",
                                        "gpu2 - nvswitch0: nvlink 80 GB/s x4"}));
+  // NV6 is what a GPU of the model has, NV7 is not.
+  const auto warnings = [&](const char* cell) { return import_nvidia_smi(three(cell), "m.txt", like()).warnings; };
+  const std::string warning =
+      "m.txt: the matrix shows 7 NVLinks per GPU, but a GPU of " + like().name + " has 6: check that --like names a ";
+  const auto is_said = [&](const std::vector<std::string>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const std::string& each) { return each.starts_with(warning); });
+  };
+  CHECK_FALSE(is_said(warnings("NV6")));
+  CHECK(is_said(warnings("NV7")));
 }
 
 namespace {

@@ -37,9 +37,14 @@ double share_of(const std::string& text) {
   if (digits.ends_with(' ')) digits.remove_suffix(1);
   const std::optional<double> percent = number<double>(digits);
   const bool good = percent && *percent >= 0 && *percent < most;
-  if (!good || !has_sign)
-    throw InputError("", fmt::format("expected a percentage such as 15%, found \"{}\"", text),
-                     good ? fmt::format("write {}%", digits) : "");
+  if (!good || !has_sign) {
+    std::string hint;
+    if (good && *percent > 0 && *percent < 1)
+      hint = fmt::format("write {:g}% for this share, or {}%", 100 * *percent, digits);
+    else if (good)
+      hint = fmt::format("write {}%", digits);
+    throw InputError("", fmt::format("expected a percentage such as 15%, found \"{}\"", text), hint);
+  }
   return *percent / 100;
 }
 

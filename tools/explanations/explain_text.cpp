@@ -294,9 +294,9 @@ std::string best_text(const Result& result, const std::vector<WhatIf>& what_ifs)
   };
   std::string text = "Of the changes below, " + helps(*best.of_all);
   if (best.of_part == nullptr)
-    text += ". No change to a single part of the machine or scenario helps";
+    text += ". No change to a part of the machine or scenario helps";
   else if (best.of_part != best.of_all)
-    text += ". Of the changes to a single part of the machine or scenario, " + helps(*best.of_part);
+    text += ". Of the changes to a part of the machine or scenario, " + helps(*best.of_part);
   return wrapped(text) + '\n';
 }
 

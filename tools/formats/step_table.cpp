@@ -202,13 +202,19 @@ std::string one_step(const Columns& columns, const Result& result) {
     if (cell.time || cell.text.empty() || column.name == "bottleneck.busy") continue;
     if (column.name == "closed_form.ratio" && !result.form) continue;
     if (column.name == "buckets" && r.training->buckets == 0) continue;
-    others.push_back(
-        {column.heading, column.name == "bottleneck.link" ? fmt::format("{}, {}", cell.text, busy) : cell.text});
+    std::string more;
+    if (column.name == "bottleneck.link") more = ", " + busy;
+    // Megatron-LM's papers, for one, count it (Narayanan et al. 2021, section 5.1).
+    if (column.name == "tflops_per_gpu" && r.training->plan && r.training->plan->split.recompute.count() > 0)
+      more = ", without what is recomputed, which many publications count";
+    others.push_back({column.heading, cell.text + more});
   }
   if (r.request.ranks > 1 && r.request.bytes.count > 0 && !r.training->inference && !r.training->trace)
     others.push_back({"gradients", size_text(r.request.bytes)});
   if (const Bytes memory = r.training->memory.total(); memory.count > 0)
-    others.push_back({"memory per GPU", size_text(memory) + (r.training->plan ? "" : ", excluding activations")});
+    others.push_back(
+        {"memory per GPU",
+         size_text(memory) + (r.training->plan ? "" : ", excluding activations, which `ringsim plan` counts")});
   std::size_t width = 0;
   for (const Definition& each : others) width = std::max(width, characters(each.name));
   std::string text = parts.text();
@@ -262,16 +268,16 @@ void shorten_headings(const Columns& columns, Columns& names) {
 /// Drops columns until the table is one table, those first that matter least; returns their headings.
 std::vector<std::string> drop_what_lacks_room(Columns& columns, const std::vector<Result>& results) {
   static constexpr std::string_view least_first[] = {"delayed",
-                                                     "staleness_max",
                                                      "overlapped_us",
                                                      "tokens_per_s_per_gpu",
-                                                     "staleness_mean",
                                                      "protocol",
                                                      "algorithm",
                                                      "efficiency",
                                                      "bottleneck.busy",
                                                      "bottleneck.link",
+                                                     "staleness_max",
                                                      "samples_per_s",
+                                                     "staleness_mean",
                                                      "updates_per_s",
                                                      "communication_share",
                                                      "mfu"};
@@ -304,7 +310,11 @@ std::string step_table(const ScenarioFile& file, const std::vector<Result>& resu
   });
   drop_repeated(results, columns);
   std::string heading = heading_of_steps(file, results, columns, names);
-  if (results.size() == 1) return wrapped(heading) + '\n' + one_step(columns, results.front());
+  const std::string recorded = results.front().prediction.training->trace
+                                   ? "Computation takes the recorded times, whatever GPUs the machine has; "
+                                     "calibration.scale_compute changes them.\n"
+                                   : "";
+  if (results.size() == 1) return wrapped(heading) + '\n' + one_step(columns, results.front()) + recorded;
   if (!explain) columns = columns_of_table(std::move(columns), results);
   const auto form = std::find_if(columns.begin(), columns.end(),
                                  [](const ShownColumn& column) { return column.name == "closed_form.ratio"; });
@@ -322,7 +332,7 @@ std::string step_table(const ScenarioFile& file, const std::vector<Result>& resu
     text += wrapped(fmt::format("Left out because lines would be too long: {}; --explain shows all.",
                                 fmt::join(left_out, ", "))) +
             '\n';
-  return text;
+  return text + recorded;
 }
 
 }  // namespace ringsim::tools

@@ -374,6 +374,11 @@ class Builder {
                          [&](std::size_t b) { return a == b || matrix_.rows[a].nvlinks[b] == count; });
     });
     if (equal && count * static_cast<int>(gpus.size() - 1) > most_nvlinks()) {
+      if (count > most_nvlinks())
+        machine_.warnings.push_back(
+            fmt::format("{}: the matrix shows {} NVLinks per GPU, but a GPU of {} has {}: check that --like names a "
+                        "machine with the same GPUs",
+                        file_, count, like_.name, most_nvlinks()));
       const std::uint32_t nvswitch = add_numbered("nvswitch", NodeKind::nvswitch);
       for (const std::size_t a : gpus) join(endpoints_[a], nvswitch, joined(each, count));
       return;

@@ -69,11 +69,12 @@ constexpr double most_of_a_launch = 100;
 
 class AlternativeList {
  public:
-  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off, std::string release)
+  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off, std::string release, bool shares_offset)
       : rows_(rows),
         last_(rows.back()),
         launch_off_(launch_off),
         release_(std::move(release)),
+        shares_offset_(shares_offset),
         counts_(counts_of(last_)) {
     if (const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology); cluster != nullptr && cluster->fabric)
       fabric_ = &*cluster->fabric;
@@ -91,8 +92,8 @@ class AlternativeList {
       slower_paths();
     else
       faster_paths();
+    if (rows_.size() > 1 || shares_offset_) fitted_launch();
     if (rows_.size() > 1) {
-      fitted_launch();
       fitted_rate();
       if (sum > 0) fitted_times();
     }
@@ -367,8 +368,8 @@ class AlternativeList {
     const double median = std::round(10 * quantile(differences, 0.5)) / 10;
     const bool by_library = last_.scenario.library.has_value();
     const Picoseconds now = by_library ? launch_of(last_.scenario) - launch_off_ : launch_of(last_.scenario);
-    const double launch = microseconds(now) + median;
-    if (median == 0 || launch < 0 || std::abs(median) > most_of_a_launch) return;
+    const double launch = std::max(0.0, microseconds(now) + median);
+    if (launch == microseconds(now) || std::abs(median) > most_of_a_launch) return;
     add_everywhere(fmt::format("launch {:.4g} us instead of {:.4g}", launch, microseconds(now)),
                    {fmt::format("{}={:.6f} us", by_library ? "devices.gpu.launch" : "transport.launch", launch)},
                    "the smallest sizes", /*is_fitted=*/true);
@@ -432,6 +433,7 @@ class AlternativeList {
   const ComparedRow& last_;
   Picoseconds launch_off_;
   std::string release_;
+  bool shares_offset_;
   NodeCounts counts_;
   const Fabric* fabric_ = nullptr;  // of a cluster; nullptr: none
   std::vector<Alternative> list_;
@@ -552,10 +554,10 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
 }
 
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
-                                         const std::string& release) {
+                                         const std::string& release, bool shares_offset) {
   ensure(!rows.empty(), "alternatives are for rows");
   ensure(rows.back().result.prediction.explanation.has_value(), "alternatives are made for rows that were explained");
-  return AlternativeList(rows, launch_off, release).all();
+  return AlternativeList(rows, launch_off, release, shares_offset).all();
 }
 
 }  // namespace ringsim

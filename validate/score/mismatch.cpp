@@ -80,10 +80,7 @@ std::optional<std::string> constant_offset(const MismatchRange& range, std::span
   if (rows.size() < 3 || rows.back().bytes().count < span_of_sizes * rows.front().bytes().count ||
       range.most_us - range.least_us > steady_offset * std::abs(mean))
     return std::nullopt;
-  return fmt::format(
-      "The difference is about the same at all sizes, {:.1f} us. A longer launch, the benchmark harness, or a rank "
-      "that is late each time can cause this.",
-      mean);
+  return fmt::format("The difference is about the same at all sizes, {:.1f} us. {}", mean, causes_of_offset(mean));
 }
 
 void add_facts(MismatchRange& range, std::span<const ComparedRow> rows) {
@@ -99,6 +96,18 @@ void add_facts(MismatchRange& range, std::span<const ComparedRow> rows) {
 bool same_times(const Trial& a, const Trial& b, double within) {
   return std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
                     [&](const Trial::Row& x, const Trial::Row& y) { return std::abs(x.us - y.us) <= within * x.us; });
+}
+
+/// True for ranges of several plans, and enough rows that their differences are not alike by chance.
+bool differ_in_plan(std::span<const MismatchRange> ranges, std::span<const ComparedRow> rows) {
+  constexpr std::size_t enough = 4;
+  std::size_t n = 0;
+  bool differ = false;
+  for (const MismatchRange& range : ranges) {
+    n += range.size();
+    differ = differ || !rows[range.first].same_plan(rows[ranges.front().first]);
+  }
+  return differ && n >= enough;
 }
 
 }  // namespace
@@ -131,6 +140,8 @@ std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows, cons
     add_facts(range, own);
     if (range.is_slower() && may_start_channels_alone(release)) range.starts = starts_of_channels(own.back());
   }
+  if (common_offset(ranges) && differ_in_plan(ranges, rows))
+    for (MismatchRange& range : ranges) range.shares_offset = true;
   return ranges;
 }
 
@@ -250,13 +261,16 @@ bool may_have_run(const Trial& trial) {
 
 bool is_nearer(const Trial& a, const Trial& b) { return a.error.median_abs < b.error.median_abs; }
 
-/// True if a number that holds at all sizes explains the range much better than this choice at its sizes alone.
-/// One or two rows can be fitted by any number.
+/// True if a number that holds at all sizes explains the range much better than this plan, which NCCL takes at some
+/// sizes or only if it must. One or two rows can be fitted by any number, unless other ranges, whose plans differ, show
+/// the same difference: then any plan that is less near is outdone.
 bool is_outdone(const Trial& trial, const MismatchRange& range) {
-  if (trial.what.is_fitted || trial.at_all_sizes() || trial.rows.size() < 3) return false;
+  if (trial.what.is_fitted || trial.what.is_everywhere) return false;
+  if (trial.rows.size() < 3 && !range.shares_offset) return false;
+  const double nearer = range.shares_offset ? 1 : much_nearer;
   return std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& fitted) {
     return fitted.what.is_fitted && fitted.at_all_sizes() && fitted.explains() &&
-           much_nearer * fitted.error.median_abs < trial.error.median_abs;
+           nearer * fitted.error.median_abs < trial.error.median_abs;
   });
 }
 
@@ -303,6 +317,11 @@ std::optional<double> common_offset(std::span<const MismatchRange> ranges) {
   const double mean = (least + most) / 2;
   if (most - least > steady_offset * std::abs(mean)) return std::nullopt;
   return mean;
+}
+
+std::string_view causes_of_offset(double us) {
+  return us > 0 ? "A longer launch, the benchmark harness, or a rank that is late each time can cause this."
+                : "A shorter launch can cause this: a faster CPU or driver, or CUDA graphs.";
 }
 
 CommonCauses common_causes(std::span<const MismatchRange> ranges) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "validate/measured/measured.hpp"
@@ -22,8 +23,8 @@ inline constexpr double explained_within = 0.05;
 /// A plan that comes as near as this has probably run if the scenario's own cannot have run, though it explains
 /// nothing.
 inline constexpr double probable_within = 0.15;
-/// A plan that was tried at the sizes of a range alone, of three rows or more, is chance if a fitted number that holds
-/// at all sizes explains the range so many times nearer.
+/// A plan that is near in a range of three rows or more is chance if a fitted number that holds at all sizes explains
+/// the range so many times nearer.
 inline constexpr double much_nearer = 3;
 /// Times of two changes that are as near as this do not tell them apart.
 inline constexpr double alike_within = 0.005;
@@ -63,6 +64,7 @@ struct MismatchRange {
   double least_us = 0, most_us = 0;  ///< of measured - predicted
   std::vector<std::string> facts;    ///< what follows from the rows alone, as sentences
   std::string starts;                ///< what old releases of NCCL would add, if it matters, as a sentence
+  bool shares_offset = false;        ///< common_offset() of four rows or more, by different plans
   bool other_plan = false;           ///< the plan's own bytes take longer over its links than was measured
   std::vector<Trial> trials;         ///< those that changed something, the nearest first; fitted ones after the others
   std::vector<Trial> refused;        ///< alternatives that cannot be
@@ -101,8 +103,8 @@ struct Verdict {
 };
 
 /// Likely is the nearest trial that explains the range, one that must be set only if no other does, one with a fitted
-/// number only if none of these does, or if it is so at all sizes and much_nearer than each of these, which were tried
-/// at the range's sizes alone.
+/// number only if none of these does, or if it is so at all sizes and each of these is a plan that it is much_nearer
+/// than, or any nearer if the ranges share their difference.
 Verdict verdict_of(const MismatchRange& range);
 
 struct CommonCauses {
@@ -112,9 +114,12 @@ struct CommonCauses {
 /// The changes without a fitted number that explain most ranges: two or more, and half of all. None: no ranges.
 CommonCauses common_causes(std::span<const MismatchRange> ranges);
 
-/// The difference of measured and predicted times in microseconds, if it is about the same in several ranges, whatever
-/// their plans; nothing if it is not, or if there is only one range.
+/// The difference of measured and predicted times in microseconds, if it is about the same in several ranges; nothing
+/// if it is not, or if there is only one range.
 std::optional<double> common_offset(std::span<const MismatchRange> ranges);
+
+/// What makes measured times longer by about the same time at all sizes, or shorter if it is below 0, as a sentence.
+std::string_view causes_of_offset(double us);
 
 /// Checks a verdict against the table of trials; returns what is wrong, or an empty string. A likely cause must explain
 /// the range, and no other cause of the same class may be nearer, nor any cause of a class that comes first. Without a

@@ -15,8 +15,7 @@ namespace ringsim {
 /// scenarios that list the ranks that take part. GPUs are compared by model, so A100 PCIe and SXM count as equal.
 std::vector<std::string> unlike_machine(const std::map<std::string, std::string>& about, const Scenario& scenario);
 
-/// The scenario's machine, as "dgx-a100 with A100", if it has no GPU of the model that a driver's name says, such as
-/// "NVIDIA B200"; empty if it has one, or if they cannot be compared.
+/// machine_without() of the scenario's machines: of the first that lacks the GPU.
 std::string machine_without(const std::string& gpu, const Scenario& scenario);
 
 }  // namespace ringsim

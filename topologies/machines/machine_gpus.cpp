@@ -1,0 +1,65 @@
+#include "topologies/machines/machine_gpus.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "topologies/catalog.hpp"
+#include "topologies/machines/device_words.hpp"
+#include "topologies/machines/preset_names.hpp"
+
+namespace ringsim {
+
+namespace {
+
+/// The architectures of a machine's GPUs.
+std::set<std::string> architectures_of(const Machine& machine) {
+  std::set<std::string> found;
+  for (const Machine::Device& device : machine.devices)
+    if (const auto sm = device.attributes.find("sm"); device.kind == NodeKind::gpu && sm != device.attributes.end())
+      found.insert(sm->second);
+  return found;
+}
+
+/// True if the machine has one of these GPUs of presets. Of a machine that is no preset only the architecture is known.
+bool has_gpu(const Machine& machine, const std::vector<std::string>& gpus) {
+  const auto is_named = [&](const PresetNames& preset) {
+    return std::find(gpus.begin(), gpus.end(), preset.gpu) != gpus.end();
+  };
+  if (const PresetNames* own = preset_named(machine.name)) return is_named(*own);
+  const std::set<std::string> architectures = architectures_of(machine);
+  return architectures.empty() ||
+         std::any_of(preset_names().begin(), preset_names().end(), [&](const PresetNames& preset) {
+           return is_named(preset) && architectures_of(node_preset(preset.name)) == architectures;
+         });
+}
+
+std::string own_gpu(const Machine& machine) {
+  if (const PresetNames* own = preset_named(machine.name)) return fmt::format("{} with {}", own->name, own->gpu);
+  return fmt::format("a machine with GPUs of another architecture (sm {})", *architectures_of(machine).begin());
+}
+
+}  // namespace
+
+std::optional<double> most_flops_of(const Machine& machine) {
+  // NVIDIA's data sheets of V100 (fp16), A100 (bf16), L40S (fp8), H100 SXM (fp8), and of GB300 NVL72 (fp4, 1,080
+  // PFLOP/s of 72 GPUs), which has twice the fp4 of the other Blackwells.
+  static const std::map<int, double> most{{70, 125e12},  {80, 312e12},     {89, 733e12},
+                                          {90, 1979e12}, {100, 15'000e12}, {103, 15'000e12}};
+  std::optional<int> newest;
+  for (const Machine::Device& device : machine.devices)
+    if (device.kind == NodeKind::gpu)
+      if (const std::optional<int> its = compute_capability(device)) newest = std::max(newest.value_or(0), *its);
+  const auto found = newest ? most.find(*newest) : most.end();
+  return found == most.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string machine_without(const Machine& machine, std::string_view text) {
+  const std::vector<std::string> gpus = preset_gpus_in(text);
+  return gpus.empty() || has_gpu(machine, gpus) ? "" : own_gpu(machine);
+}
+
+}  // namespace ringsim

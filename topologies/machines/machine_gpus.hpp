@@ -1,0 +1,21 @@
+// Which GPUs a machine has, by the names that people and drivers give them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "topologies/machines/machine.hpp"
+
+namespace ringsim {
+
+/// The machine, as "dgx-a100 with A100", if it has no GPU of the models that a text names, such as "NVIDIA B200" or
+/// "NVIDIA H100 SXM data sheet". Empty if it has one, or if they cannot be compared: a text without a GPU of a preset.
+/// Of a machine that is no preset only the architecture is known. A100 PCIe and SXM count as equal.
+std::string machine_without(const Machine& machine, std::string_view text);
+
+/// The most floating-point operations per second that NVIDIA's data sheets state for matrix products of GPUs with the
+/// compute capability of the machine's fastest, at any precision, without sparsity; nothing if that is not listed.
+std::optional<double> most_flops_of(const Machine& machine);
+
+}  // namespace ringsim
