@@ -82,6 +82,14 @@ def _options(**options: Any) -> List[str]:
     return words
 
 
+def _nodes(nodes: Optional[int], fabric: Optional[str]) -> List[str]:
+    """Converts the arguments that join several machines to options."""
+    if isinstance(fabric, Mapping):
+        raise Error(f"expected a fabric in a word, found {type(fabric).__name__}", where="fabric",
+                    hint="such as \"leaf_spine:2\"; set={\"topology.fabric\": {...}} takes a dictionary")
+    return _options(nodes=nodes, fabric=fabric)
+
+
 def _listed(one_or_more: Union[str, Path, Iterable[Any]]) -> List[str]:
     each = [one_or_more] if isinstance(one_or_more, (str, os.PathLike)) else list(one_or_more)
     return [os.fspath(one) for one in each]
@@ -91,16 +99,20 @@ def _rows(text: str) -> List[Any]:
     return [json.loads(line) for line in text.splitlines() if line]
 
 
-def run(scenario: Scenario, *, set: Optional[Settings] = None, explain: bool = False, phases: bool = False, bound: bool = False,
-        jobs: Optional[int] = None, command: Optional[Path] = None) -> Results:
+def run(scenario: Scenario, *, nodes: Optional[int] = None, fabric: Optional[str] = None, set: Optional[Settings] = None,
+        explain: bool = False, phases: bool = False, bound: bool = False, jobs: Optional[int] = None,
+        command: Optional[Path] = None) -> Results:
     """Simulates every point of a scenario and returns one row per point.
+
+    If `scenario` is the name of a machine, `nodes` is the number of these machines and `fabric` connects them, as in
+    `ringsim run`: "star" (the default), "leaf_spine:2" ...
 
     `explain` adds the data that the links carried, `phases` adds a breakdown of the time, and `bound` adds the shortest time that
     the machine allows.
     """
     with _given(scenario, set) as given:
         ended = _command.run(["run", *given.arguments, "--format", "jsonl",
-                              *_options(explain=explain, phases=phases, bound=bound, jobs=jobs)],
+                              *_nodes(nodes, fabric), *_options(explain=explain, phases=phases, bound=bound, jobs=jobs)],
                              stdin=given.stdin, command=command)
     return Results(_rows(ended.stdout), ended.notes, command)
 
@@ -114,6 +126,8 @@ def sweep(scenario: Scenario, *, set: Optional[Settings] = None, output: Optiona
     simulates the points that are missing from the file. `require` contains conditions such as
     "busbw_GBps > 40 where bytes >= 64 MiB". If a condition fails, or if a time differs from `baseline` by more than `tolerance`,
     the function raises Error with the rows in `results`.
+
+    To vary the number of machines of a name, set "topology.nodes" and "topology.fabric".
     """
     words = _options(jobs=workers, resume=resume, baseline=baseline, tolerance=tolerance, bound=bound)
     words += _options(**{"assert": require})
@@ -143,8 +157,8 @@ def plan(scenario: Scenario, *, node: Optional[str] = None, nodes: Optional[int]
     to be simulated individually are omitted.
     """
     with _given(scenario, set) as given:
-        options = _options(node=node, nodes=nodes, fabric=fabric, batch=batch, sequence=sequence, free=free, top=top, within=within,
-                           messages=messages, jobs=jobs)
+        options = [*_nodes(nodes, fabric), *_options(node=node, batch=batch, sequence=sequence, free=free, top=top, within=within,
+                                                     messages=messages, jobs=jobs)]
         ended = _command.run(["plan", *given.arguments, "--format", "jsonl", *options],
                              stdin=given.stdin, command=command, accept=(0, _command.CHECK_FAILED))
     return Results(_rows(ended.stdout), ended.notes, command)
@@ -160,31 +174,39 @@ def _document(command_words: Sequence[str], scenario: Scenario, settings: Option
     return Document(json.loads(ended.stdout), lambda: once(plain).stdout, ended.notes)
 
 
-def explain(scenario: Scenario, *, set: Optional[Settings] = None, whatif: Union[str, Sequence[str]] = (),
-            jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
+def explain(scenario: Scenario, *, nodes: Optional[int] = None, fabric: Optional[str] = None, set: Optional[Settings] = None,
+            whatif: Union[str, Sequence[str]] = (), jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
     """Explains the time of one point and shows which changes would affect it. Printing the Document shows the command's text.
 
-    `whatif` contains changes to try, such as "topology.nodes=4".
+    `nodes` and `fabric` are those of `run`. `whatif` contains changes to try, such as "topology.nodes=4".
     """
-    return _document(["explain"], scenario, set, _options(whatif=whatif, jobs=jobs), "text", command)
+    options = [*_nodes(nodes, fabric), *_options(whatif=whatif, jobs=jobs)]
+    return _document(["explain"], scenario, set, options, "text", command)
 
 
-def bound(scenario: Scenario, *, set: Optional[Settings] = None, all_links: bool = False, command: Optional[Path] = None) -> Document:
-    """Computes the shortest time that a machine allows for each collective, and the links that determine it: `.bounds`."""
-    return _document(["bound"], scenario, set, _options(all_links=all_links), "table", command)
+def bound(scenario: Scenario, *, nodes: Optional[int] = None, fabric: Optional[str] = None, set: Optional[Settings] = None,
+          all_links: bool = False, command: Optional[Path] = None) -> Document:
+    """Computes the shortest time that a machine allows for each collective, and the links that determine it: `.bounds`.
+
+    `nodes` and `fabric` are those of `run`.
+    """
+    options = [*_nodes(nodes, fabric), *_options(all_links=all_links)]
+    return _document(["bound"], scenario, set, options, "table", command)
 
 
-def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]]], *, set: Optional[Settings] = None,
-            collective: Optional[str] = None, run: Optional[int] = None, launch_from: Optional[Path] = None,
-            max_error: Optional[str] = None, bound: bool = False, jobs: Optional[int] = None,
-            command: Optional[Path] = None) -> Results:
+def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]]], *, nodes: Optional[int] = None,
+            fabric: Optional[str] = None, set: Optional[Settings] = None, collective: Optional[str] = None,
+            run: Optional[int] = None, launch_from: Optional[Path] = None, max_error: Optional[str] = None, bound: bool = False,
+            jobs: Optional[int] = None, command: Optional[Path] = None) -> Results:
     """Compares predictions with measurements. Adds the columns measured_us and error (predicted / measured - 1).
 
     `measured` is an nccl-tests log, another file that `ringsim compare` can read, or a list of rows such as
     [{"bytes": 1048576, "time_us": 85.0}, ...]. If the rows do not name the collective, pass `collective`. `launch_from` is a file
-    whose smallest rows determine the launch time; these rows are omitted from the result if both are the same file.
+    whose smallest rows determine the launch time; these rows are omitted from the result if both are the same file. `nodes` and
+    `fabric` are those of the function `run`.
     """
-    options = _options(collective=collective, run=run, launch_from=launch_from, max_error=max_error, bound=bound, jobs=jobs)
+    options = [*_nodes(nodes, fabric), *_options(collective=collective, run=run, launch_from=launch_from, max_error=max_error,
+                                                 bound=bound, jobs=jobs)]
     with _given(scenario, set) as given, _measured(measured) as file:
         ended = _command.run(["compare", *given.arguments[:1], file, *given.arguments[1:], *options, "--format", "jsonl"],
                              stdin=given.stdin, command=command, accept=(0, _command.CHECK_FAILED))
@@ -194,11 +216,12 @@ def compare(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]
     return results
 
 
-def compare_explain(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]]], *, set: Optional[Settings] = None,
-                    collective: Optional[str] = None, run: Optional[int] = None, launch_from: Optional[Path] = None,
-                    jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
+def compare_explain(scenario: Scenario, measured: Union[Path, Sequence[Mapping[str, Any]]], *, nodes: Optional[int] = None,
+                    fabric: Optional[str] = None, set: Optional[Settings] = None, collective: Optional[str] = None,
+                    run: Optional[int] = None, launch_from: Optional[Path] = None, jobs: Optional[int] = None,
+                    command: Optional[Path] = None) -> Document:
     """Shows what limits each row, where measurements and predictions differ, and which change would explain it (`--explain`)."""
-    options = [*_options(collective=collective, run=run, launch_from=launch_from, jobs=jobs), "--explain"]
+    options = [*_nodes(nodes, fabric), *_options(collective=collective, run=run, launch_from=launch_from, jobs=jobs), "--explain"]
     kept = measured if isinstance(measured, (str, os.PathLike)) else [dict(row) for row in measured]
 
     def once(form: str) -> _command.Ended:
@@ -232,11 +255,15 @@ def trace_show(files: Union[Path, Sequence[Path]], *, rank: Union[str, Sequence[
     return Document(json.loads(ended.stdout), lambda: _command.run(words, command=command).stdout, ended.notes)
 
 
-def trace_compare(scenario: Scenario, files: Union[Path, Sequence[Path]], *, set: Optional[Settings] = None,
-                  rank: Union[str, Sequence[str]] = (), group: Optional[str] = None, ranks_per_host: Optional[int] = None,
-                  nccl: Optional[str] = None, jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
-    """Compares each collective of a job with NCCL's predicted time on the scenario's machine, with a verdict per row: `.rows`."""
-    options = _options(rank=rank, group=group, ranks_per_host=ranks_per_host, nccl=nccl, jobs=jobs)
+def trace_compare(scenario: Scenario, files: Union[Path, Sequence[Path]], *, nodes: Optional[int] = None,
+                  fabric: Optional[str] = None, set: Optional[Settings] = None, rank: Union[str, Sequence[str]] = (),
+                  group: Optional[str] = None, ranks_per_host: Optional[int] = None, nccl: Optional[str] = None,
+                  jobs: Optional[int] = None, command: Optional[Path] = None) -> Document:
+    """Compares each collective of a job with NCCL's predicted time on the scenario's machine, with a verdict per row: `.rows`.
+
+    `nodes` and `fabric` are those of `run`.
+    """
+    options = [*_nodes(nodes, fabric), *_options(rank=rank, group=group, ranks_per_host=ranks_per_host, nccl=nccl, jobs=jobs)]
     return _document(["trace", "compare"], scenario, set, [*_listed(files), *options], "table", command)
 
 

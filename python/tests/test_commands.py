@@ -34,6 +34,27 @@ class Run(Case):
         self.assertAlmostEqual(sum(phase.critical_us for phase in row.phases), row.time_us, places=6)
         self.assertAlmostEqual(row.of_bound, row.bound_us / row.time_us)
 
+    def test_a_machine_by_name_takes_nodes_and_a_fabric(self):
+        self.assertEqual(ringsim.run("dgx-a100", nodes=2).to_jsonl(),
+                         ringsim.call("run", "dgx-a100", "--nodes", "2", "--format", "jsonl"))
+        row, = ringsim.run("dgx-a100", nodes=4, fabric="leaf_spine:2", set={"collective.bytes": "16 MiB"})
+        self.assertEqual((row.ranks, row.scenario.name), (32, "4 dgx-a100, leaf_spine:2"))
+        self.assertIn("gpu", ringsim.explain("dgx-a100", nodes=2).bottleneck.link)
+        self.assertEqual(ringsim.bound("dgx-a100", nodes=2).text, ringsim.call("bound", "dgx-a100", "--nodes", "2"))
+        measured = [{"collective": "all_reduce", "ranks": 16, "bytes": 1 << 30, "time_us": 10649.0}]
+        for found in (ringsim.compare("dgx-a100", measured, nodes=2, fabric="star"),
+                      ringsim.compare_explain("dgx-a100", measured, nodes=2, fabric="star").rows):
+            self.assertAlmostEqual(found[0].error, 0, places=4)
+        job = ringsim.trace_compare("dgx-a100", PROFILES / "resnet50-2xa100.json.gz", nodes=2)
+        self.assertIn("\"nodes\": 2", job.notes[0])
+
+    def test_nodes_and_a_fabric_that_the_command_refuses_are_errors(self):
+        error = self.refused(ringsim.run, STAR, nodes=2)
+        self.assertEqual((error.exit_code, error.where), (2, "--nodes"))
+        for function in (ringsim.run, ringsim.explain, ringsim.bound, ringsim.plan):
+            error = self.refused(function, "dgx-a100", nodes=2, fabric={"kind": "star"})
+            self.assertEqual((error.where, error.found), ("fabric", "dict"))
+
 
 class Sweep(Case):
     SOME_FAIL = {"topology.ranks": [4, 6], "collective.algorithm": ["ring", {"name": "swing"}]}
@@ -49,6 +70,13 @@ class Sweep(Case):
         self.assertEqual(failed.point["topology.ranks"], 6)
         self.assertIn("found 6", str(results))
         self.assertEqual(results["time_us"].count(None), 1)
+
+    def test_the_number_of_machines_varies_with_a_fabric_in_the_settings(self):
+        settings = {"topology.nodes": [1, 2, 4],
+                    "topology.fabric": {"kind": "star", "link": {"bandwidth": "24 GB/s", "latency": "150 ns"}}}
+        results = ringsim.sweep("dgx-a100", set=settings)
+        self.assertEqual((results["ranks"], len(results.failed)), ([8, 16, 32], 0))
+        self.assertEqual(results[1].time_us, ringsim.run("dgx-a100", nodes=2)[0].time_us)
 
     def test_workers_change_no_row(self):
         settings = {"topology.ranks": list(range(2, 30))}
