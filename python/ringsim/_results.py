@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
 import html
 import json
 import os
@@ -190,7 +191,11 @@ def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
     if "busbw_GBps" not in columns and "error.message" not in columns:  # not results of a run: show every column that fits into a cell
         names = [name for name, values in columns.items() if not any(isinstance(value, (list, Row)) for value in values)]
         return "", names, [[_cell(name, row) for name in names] for row in results]
+    if set(columns.get("training", [])) - {None} == {"parallel"}:
+        return _plans_table(results, columns)
     hidden = {"algorithm"} if "library_algorithm" in columns else set()
+    if not any(columns.get("buckets", [])):
+        hidden.add("buckets")
     if "training" in columns or "phase" in columns:  # steps have no bandwidth
         hidden |= {"algbw_GBps", "busbw_GBps"}
     given = [name for name in _GIVEN if name in columns and name not in hidden]
@@ -206,6 +211,63 @@ def _table(results: Results) -> Tuple[str, List[str], List[List[str]]]:
     if len(forms) == 1 and "" not in forms:
         head.append(f"closed form x {forms.pop()}")
     return "  ".join(head), [_title(name, unit) for name in shown], [[cells[name][i] for name in shown] for i in range(len(results))]
+
+
+# The short words of `ringsim plan` for keys that vary, and the columns of the parts of a step that are not forward and backward passes.
+_SHORT = {"tensor": "tp", "pipeline": "pp", "virtual_pipeline": "vp", "context": "cp", "expert": "ep", "expert_tensor": "etp",
+          "micro_batch_size": "mbs", "sequence_parallel": "sp"}
+_LOSSES = {"bubble": "bubble_us", "tensor": "exposed_tensor_us", "data": "exposed_data_us", "recompute": "recompute_us",
+           "pipeline": "exposed_pipeline_us", "context": "exposed_context_us", "expert": "exposed_expert_us", "optimizer": "optimizer_us"}
+_SIZES = ("tp", "pp", "vp", "cp", "ep", "dp")  # columns of every plan, if it has several such ranks
+# Keys that usually follow from the other keys of a plan.
+_FOLLOWING = ("overlap", "sequence_parallel", "account_for_embedding", "account_for_loss")
+
+
+def _plans_table(results: Results, columns: Mapping[str, List[Any]]) -> Tuple[str, List[str], List[List[str]]]:
+    """Returns the heading, the column names and the cells for plans, with the columns of the table that `ringsim plan` prints."""
+    algorithm = "library_algorithm" if "library_algorithm" in columns else "algorithm"
+    about = {name: [_cell(name, row) for row in results]
+             for name in ("workload", algorithm, "library", "model", "ranks", "batch") if name in columns}
+    paths = [name[len("point."):] for name in columns if name.startswith("point.")]
+    last = [path.split(".")[-1] for path in paths]
+    points = {path if last.count(key) > 1 else key: [_cell(f"point.{path}", row) for row in results] for path, key in zip(paths, last)}
+    varied = {_SHORT.get(key, key): cells for key, cells in points.items() if key not in _FOLLOWING}
+    keys: Dict[str, List[str]] = {}  # cells by title
+    for name in dict.fromkeys(["tp", "pp", "vp", "cp", "ep", *varied, "dp"]):
+        if name in _SIZES and name in columns:  # the row of an error has only its point
+            keys[name] = [_cell(name, row) or point for row, point in zip(results, varied.get(name, [""] * len(results)))]
+        elif name in varied:
+            keys[name] = varied[name]
+    for key in _FOLLOWING:
+        if key in points and len(set(zip(*keys.values(), points[key]))) > len(set(zip(*keys.values()))):
+            keys[_SHORT.get(key, key)] = points[key]
+    same = [title for title, cells in keys.items() if len(set(filter(None, cells))) == 1 and (title not in varied or all(cells))]
+    head = [_in_head(name, next(filter(None, cells))) for name, cells in about.items() if len(set(filter(None, cells))) == 1]
+    head += [f"{title} {next(filter(None, keys[title]))}" for title in same]
+    table = {name: cells for name, cells in about.items() if name != algorithm and len(set(filter(None, cells))) > 1}
+    table.update({title: [cell or "-" for cell in cells] for title, cells in keys.items() if title not in same})
+
+    times = [row.get("time_us") for row in results]
+    unit, size = _time_unit(min((time for time in times if time), default=0))
+    table["memory GB"] = [f"{row['memory_bytes'] / 1e9:.2f}" if row.get("memory_bytes") else "" for row in results]
+    table[f"step {unit}"] = [_time_cell("time_us", row, size) for row in results]
+    table["tokens/s/GPU"] = [f"{row['tokens_per_s'] / row['ranks']:.1f}" if row.get("tokens_per_s") else "" for row in results]
+    table["MFU"] = [f"{100 * row['mfu']:.1f} %" if row.get("mfu") else "" for row in results]
+    table["largest losses"] = [_losses(row) for row in results]
+    for name in ("error", "error.message"):
+        if name in columns:
+            table[name] = [_cell(name, row) for row in results]
+    shown = [title for title, cells in table.items() if any(cells)]
+    return "  ".join(head), shown, [[table[title][i] for title in shown] for i in range(len(results))]
+
+
+def _losses(row: Row) -> str:
+    """The largest three parts of a plan's step that are not forward and backward passes, as `ringsim plan` lists them."""
+    if not row.get("time_us"):
+        return ""
+    shares = [(name, (row.get(column) or 0) / row["time_us"]) for name, column in _LOSSES.items()]
+    largest = sorted(shares, key=lambda each: -each[1])[:3]
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in largest if share >= 0.001)
 
 
 def _in_head(name: str, text: str) -> str:

@@ -3,13 +3,14 @@ import collections.abc
 import copy
 import json
 import pickle
+import re
 import subprocess
 import sys
 import types
 import unittest
 from unittest import mock
 
-from support import PACKAGE, STAR, Case, ring_us, ringsim
+from support import PACKAGE, ROOT, STAR, Case, ring_us, ringsim
 
 
 class Rows(Case):
@@ -121,6 +122,38 @@ class Shown(Case):
         self.assertIn("NVLS", text)
         self.assertIn("protocol Simple", text)
         self.assertNotIn("in_switch", text)
+
+    PLANS = ROOT / "scenarios/examples/training/plans.json"
+
+    def test_plans_have_the_cells_of_the_command(self):
+        plans = ringsim.plan(self.PLANS, set={"training.parallel.recompute": "none"}, top=3)
+        head, names, *lines = str(plans).splitlines()
+        self.assertEqual(head, "llama3_70b  ring  fair  64 ranks  batch 32  tp 8  pp 2  shard optimizer  recompute none  mbs 1  dp 4")
+        self.assertEqual(re.split("  +", names), ["vp", "memory GB", "step ms", "tokens/s/GPU", "MFU", "largest losses"])
+        printed = ringsim.call("plan", str(self.PLANS), "--set", "training.parallel.recompute=none", "--top", "3").splitlines()[2:5]
+        self.assertEqual(len(lines), 3)
+        for line, other in zip(lines, printed):
+            vp, *figures = line.replace(" %", "").split()
+            _, tp, pp, *others = other.replace(" %", "").split()
+            self.assertEqual(["8", "2", vp, "4", *figures], [tp, pp, *others])
+        self.assertTrue(lines[0].endswith("48.5 %  tensor 24.8 %, bubble 3.1 %, pipeline 0.7 %"), lines[0])
+        self.assertIn("<th>tokens/s/GPU</th>", plans._repr_html_())
+
+    def test_plans_of_a_sweep_show_what_varies_and_errors(self):
+        settings = {"where": None, "training.parallel.tensor": 8, "training.parallel.recompute": "full"}
+        head, names, *lines = str(ringsim.run(self.PLANS, set={**settings, "training.parallel.pipeline": 2,
+                                                          "training.parallel.sequence_parallel": [True, False]})).splitlines()
+        self.assertEqual(head, "llama3_70b  ring  fair  64 ranks  batch 32  tp 8  pp 2  vp 1  dp 4")
+        self.assertEqual([line.split()[0] for line in [names, *lines]], ["sp", "True", "False"])
+        with self.assertWarns(ringsim.RingsimWarning):
+            swept = ringsim.sweep(self.PLANS, set={**settings, "training.parallel.pipeline": [2, 3]})
+        names, ran, failed = str(swept).splitlines()[1:]
+        self.assertEqual([names.split()[0], names.split()[-1], ran.split()[0], failed.split()[0]], ["pp", "error.message", "2", "3"])
+        self.assertIn("found 8 x 3 = 24", failed)
+
+    def test_steps_without_buckets_do_not_count_them(self):
+        self.assertNotIn("buckets", str(ringsim.run(ROOT / "scenarios/examples/training/data-parallel.json")))
+        self.assertRegex(str(ringsim.run(ROOT / "scenarios/examples/training/buckets.json")), r"bytes  buckets  time ms")
 
     def test_html_has_the_cells_and_escapes_them(self):
         shown = ringsim.run(STAR)._repr_html_()
