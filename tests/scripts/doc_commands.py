@@ -6,6 +6,7 @@ Usage: tests/scripts/doc_commands.py RINGSIM [--slow] [--list] [PAGE...]     exi
   --list   prints each command with what becomes of it: run, slow or not run
 
 A command is a line of a code block that starts with ringsim or build/tools/ringsim, after "$ ", sudo or mpirun if need be; a backslash at its end continues it.
+A block that starts with #!/bin/sh is a script, which runs as one command.
 Behind "$ " the lines that follow are quoted output: they must be printed in that order. Others may be left out between them; "..." stands for
 any part of a line, or for any lines. The commands of a page run in one folder, in turn, so one may read what another wrote.
 Files that a reader would have, such as a.json, are stand-ins listed below.
@@ -106,6 +107,9 @@ def commands_of(page, wrong):
             if mark:
                 marks.append([line, mark[1], mark[2], mark[3] or "", False])
         at = 0
+        if block and block[0] == "#!/bin/sh":
+            own.append(Command(page, number, "\n".join(block).rstrip(), False))
+            at = len(block)
         while at < len(block):
             text, start = block[at], number + at
             if re.match(r"(\$ )?(sudo |mpirun .*)?(build/tools/)?ringsim\s", text):
