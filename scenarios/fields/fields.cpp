@@ -116,7 +116,12 @@ Field algorithm_of_collective() {
 }
 
 Field collective_field() {
-  const Field gpu{.name = "gpu", .type = Type::text, .doc = "Name of a GPU.", .min = 1, .varies = false};
+  const Field gpu{.name = "gpu",
+                  .type = Type::text,
+                  .doc = "Name of a GPU.",
+                  .min = 1,
+                  .examples = {R"("node0.gpu0")"},
+                  .varies = false};
   return {
       .name = "collective",
       .type = Type::object,
@@ -423,7 +428,8 @@ std::string expectation(const Field& field) {
       if (!field.list.empty()) return fmt::format("a name from `ringsim list {}`", field.list);
       if (field.choices.size() == 1) return fmt::format("\"{}\"", field.choices.front());
       if (!field.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
-      return field.min > 0 ? "a non-empty string" : "text";
+      return (field.min > 0 ? "a non-empty string" : "text") +
+             (field.examples.empty() ? "" : " such as " + field.examples.front());
     case Type::boolean:
       return "true or false";
     case Type::whole:
@@ -462,7 +468,12 @@ Field ranks_field(std::string doc) {
           .doc = std::move(doc),
           .min = 1,
           .examples = {R"(["gpu0", "gpu2"])"},
-          .members = {{.name = "gpu", .type = Type::text, .doc = "Name of a GPU.", .min = 1, .varies = false}},
+          .members = {{.name = "gpu",
+                       .type = Type::text,
+                       .doc = "Name of a GPU.",
+                       .min = 1,
+                       .examples = {R"("node0.gpu0")"},
+                       .varies = false}},
           .words = {"gpus", "workers"},
           .unique = true};
 }

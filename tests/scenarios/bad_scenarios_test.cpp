@@ -118,6 +118,7 @@ TEST_CASE("a bad scenario is refused with the place, what was expected, what was
       {"a number beyond every bound", {{"8,", "18446744073709551615,"}}},
       {"a rate with half a unit", {{"25 GB/s", "200G"}}},
       {"a bare number for a size", {{R"("64 MiB")", "67108864"}}},
+      {"a number for a GPU's name", {{R"("64 MiB")", R"("64 MiB", "ranks": [0, 1])"}}},
       {"a rate for a size", {{R"("64 MiB")", R"("64 MB/s")"}}},
       {"a size below zero", {{R"("64 MiB")", R"("-1 B")"}}},
       {"a fraction of a byte", {{R"("64 MiB")", R"("0.1 B")"}}},

@@ -432,6 +432,8 @@ TEST_CASE("run, explain, --report and --trace take a trace; size sweeps and repl
   CHECK(explained.code == 0);
   CHECK(has(explained.out, "replay of job.{rank}.et (job)"));
   CHECK(has(explained.out, "gemm"));
+  CHECK(has(run_command({"run", files.scenario()}).out,
+            "\nComputation takes the recorded times, whatever GPUs the machine has; calibration.scale_compute"));
   const std::string page = files.scenario() + ".html", trace = files.scenario() + ".pftrace";
   CHECK(run_command({"run", files.scenario(), "--report", page, "--trace", trace}).code == 0);
   CHECK(std::filesystem::file_size(page) > 1000);

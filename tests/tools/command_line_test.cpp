@@ -139,6 +139,13 @@ TEST_CASE("a change without a path or without = is a mistake of the command line
   CHECK(has(mistake({"diff", file, file, "--set-b", "foo"}), "--set-b: expected PATH=VALUE"));
 }
 
+TEST_CASE("options of machines given by name are answered with the key of a scenario") {
+  const std::string file = scenario();
+  CHECK(has(mistake({"explain", file, "--nodes", "2"}), "hint: to change a scenario, use --set topology.nodes=N\n"));
+  CHECK(has(mistake({"explain", file, "--fabric", "star"}),
+            "hint: to change a scenario, use --set topology.fabric=...\n"));
+}
+
 TEST_CASE("a percentage without its sign is answered with how to write it") {
   const std::string file = scenario();
   CHECK(mistake({"compare", file, "x.csv", "--max-error", "15"}) ==

@@ -195,6 +195,7 @@ TEST_CASE("words that plan cannot use are refused, each with what to do") {
   refused({"resnet50", "--node", "dgx-h100"}, 3,
           "MODEL: expected a model that a plan can divide, one of bert_336m, gpt3_175b, ");
   refused({"gpt2_xl", "--node", "dgx-h100"}, 3, "hint: gpt2_xl is described only by layers, which cannot be divided");
+  refused({"bert_large", "--node", "dgx-h100"}, 3, "cannot be divided; use bert_336m, which has a model card");
   refused({"llama3_8b", "--node", "dgx-h10"}, 3, "--node: expected the name of a machine, found \"dgx-h10\"");
   refused({"llama3_8b", "--node", "l40s-pcie"}, 3, "found l40s-pcie with L40S\n  hint: write a scenario");
   refused({small(), "--node", "dgx-h100"}, 2, "--node: expected a model name with this option, found the file ");

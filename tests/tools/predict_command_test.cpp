@@ -160,8 +160,12 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   const std::string leaves = predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB"}).out;
   CHECK(!has(leaves, "topology.fabric)"));
   CHECK(!has(leaves, "collective.bytes"));
-  CHECK(has(leaves, "  2 nodes per leaf (topology.fabric.nodes_per_leaf)\n"));
-  CHECK(has(leaves, "  routing static across the switches of the fabric (network.routing)\n"));
+  CHECK(has(leaves,
+            "  2 nodes per leaf; with fewer, more traffic shares the uplinks (topology.fabric.nodes_per_leaf)\n"));
+  CHECK(has(leaves, "  routing static across the switches of the fabric; Ethernet's is ecmp (network.routing)\n"));
+  CHECK(has(predict(words, {"--fabric", "leaf_spine", "--bytes", "1MiB"}).out, "  2 nodes per leaf (topology"));
+  CHECK(has(predict(words, {"--algorithm", "ring", "--bytes", "1MiB"}).out,
+            "\n  none: a textbook algorithm, without NCCL's channels and kernels; "));
   // Above or below the path: a cable's rate replaces what is said of cables, and so does a whole fabric.
   const Outcome set = predict(words, {"--fabric", "leaf_spine:2", "--bytes", "1MiB", "--set",
                                       "topology.fabric.link.bandwidth=100 Gb/s", "--set", "network.routing=ecmp",

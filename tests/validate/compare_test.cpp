@@ -190,7 +190,8 @@ TEST_CASE("what does not belong together is refused, or told") {
       err("# ranks: 8\n# collective: all_reduce\nbytes,time_us\n8,10\n") ==
       fmt::format(
           "3 ringsim: error: FILE: expected as many ranks as {} has, 4, found measurements with 8\n  hint: use --nodes "
-          "N for a machine given by name, or --set topology.nodes=N or topology.ranks=N for a scenario file\n",
+          "N for a machine given by name, or --set topology.nodes=N or topology.ranks=N for a scenario file; "
+          "collective.ranks lists GPUs if not all of them take part\n",
           path));
   CHECK(err("# ranks: 4\ncollective,bytes,time_us\nbroadcast,8,10\nbroadcast,9,10\nall_gather,8,10\n") ==
         "3 ringsim: error: FILE: expected rows of all_reduce as in the scenario, found 1 all_gather, 2 broadcast\n  "

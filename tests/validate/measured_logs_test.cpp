@@ -215,7 +215,7 @@ TEST_CASE("--run chooses a run, and rows are checked with its own ranks before a
   CHECK(outcome_of(sizes, "x", std::nullopt, ComparedWith{.ops = {CollectiveOp::all_reduce}, .ranks = {4}}) ==
         "x: expected measurements of 4 ranks as in the scenario, found run 1 (line 18, 3 rows, 8 ranks), run 2 (line "
         "50, 3 rows, 16 ranks)\n  hint: use --nodes N for a machine given by name, or --set topology.nodes=N or "
-        "topology.ranks=N for a scenario file");
+        "topology.ranks=N for a scenario file; collective.ranks lists GPUs if not all of them take part");
   // A row that contradicts itself is named as it stands, not as the mean of two.
   CHECK(outcome_of(replaced(text_of("two-runs.log"), "    63.00   33.29   58.25", "    63.00   33.29   61.17"), "x") ==
         "x:43: expected busbw to be 58.25 GB/s, which follows from all_reduce on 8 ranks in 63 us, found 61.17\n  "

@@ -92,7 +92,8 @@ ScenarioText read_any(const std::string& path, const std::string& what, MachineW
        {std::pair{cluster.nodes != 1, "--nodes"}, {cluster.fabric.has_value(), "--fabric"}})
     if (given)
       throw UsageError(option, fmt::format("expected a machine as SCENARIO, found {}", path),
-                       "to change a scenario, use --set topology.nodes=N");
+                       option == std::string("--nodes") ? "to change a scenario, use --set topology.nodes=N"
+                                                        : "to change a scenario, use --set topology.fabric=...");
   return input;
 }
 

@@ -164,9 +164,11 @@ Json keys_of(const FabricWord& word, const Joined& joined, std::vector<Assumptio
   }
   if (word.numbers.empty()) assume("oversubscription", word.kind + " 1:1, without oversubscription");
   if (word.kind == "leaf_spine") {
-    fabric["nodes_per_leaf"] = nodes_per_leaf(joined, oversubscription);
-    assume("nodes_per_leaf", fmt::format("{} node{} per leaf", nodes_per_leaf(joined, oversubscription),
-                                         nodes_per_leaf(joined, oversubscription) == 1 ? "" : "s"));
+    const int per_leaf = nodes_per_leaf(joined, oversubscription);
+    fabric["nodes_per_leaf"] = per_leaf;
+    assume("nodes_per_leaf",
+           fmt::format("{} node{} per leaf{}", per_leaf, per_leaf == 1 ? "" : "s",
+                       per_leaf > 1 && oversubscription > 1 ? "; with fewer, more traffic shares the uplinks" : ""));
   } else if (word.kind == "fat_tree") {
     fabric["k"] = ports_of_fat_tree(joined, oversubscription);
     assume("k", fmt::format("switches with {} ports, the fewest that have room for all NICs and whole nodes",

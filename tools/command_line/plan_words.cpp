@@ -56,10 +56,14 @@ Json card_of(const std::string& model) {
   for (const auto& [name, text] : scenarios::workload_files()) {
     if (name != model) continue;
     if (Json card = parse_json(text, name); card.contains("transformer")) return card;
-    hint = fmt::format(
-        "{} is described only by layers, which cannot be divided; use a scenario with a model card: "
-        "docs/guide/training.md, Model cards",
-        model);
+    const std::string family = model.substr(0, model.find('_') + 1);  // "bert_"
+    const std::vector<std::string> others = divisible_models();
+    const auto like =
+        std::find_if(others.begin(), others.end(), [&](const std::string& other) { return other.starts_with(family); });
+    hint = fmt::format("{} is described only by layers, which cannot be divided; use {}", model,
+                       family.empty() || like == others.end()
+                           ? "a scenario with a model card: docs/guide/training.md, Model cards"
+                           : *like + ", which has a model card");
   }
   throw InputError("MODEL",
                    fmt::format("expected a model that a plan can divide, one of {}, found {}",

@@ -284,7 +284,8 @@ std::vector<Assumption> assumed_of(const MachineScenario& scenario, const Predic
                                    const std::vector<std::string>& set) {
   std::vector<Assumption> all = scenario.assumptions;
   if (!r.routing.empty())
-    all.push_back({"network.routing", fmt::format("routing {} across the switches of the fabric", r.routing)});
+    all.push_back({"network.routing", fmt::format("routing {} across the switches of the fabric{}", r.routing,
+                                                  r.routing == "static" ? "; Ethernet's is ecmp" : "")});
   return assumed_with(std::move(all), set);
 }
 

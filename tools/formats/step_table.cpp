@@ -311,8 +311,10 @@ std::string step_table(const ScenarioFile& file, const std::vector<Result>& resu
   drop_repeated(results, columns);
   std::string heading = heading_of_steps(file, results, columns, names);
   const std::string recorded = results.front().prediction.training->trace
-                                   ? "Computation takes the recorded times, whatever GPUs the machine has; "
-                                     "calibration.scale_compute changes them.\n"
+                                   ? wrapped(
+                                         "Computation takes the recorded times, whatever GPUs the machine has; "
+                                         "calibration.scale_compute changes them.") +
+                                         '\n'
                                    : "";
   if (results.size() == 1) return wrapped(heading) + '\n' + one_step(columns, results.front()) + recorded;
   if (!explain) columns = columns_of_table(std::move(columns), results);

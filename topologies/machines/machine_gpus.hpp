@@ -1,4 +1,4 @@
-// Which GPUs a machine has, by the names that people and drivers give them.
+// The GPUs of a machine, by the names that people and drivers give them.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace ringsim {
 
 /// The machine, as "dgx-a100 with A100", if it has no GPU of the models that a text names, such as "NVIDIA B200" or
 /// "NVIDIA H100 SXM data sheet". Empty if it has one, or if they cannot be compared: a text without a GPU of a preset.
-/// Of a machine that is no preset only the architecture is known. A100 PCIe and SXM count as equal.
+/// A machine that is no preset is compared by its architecture. A100 PCIe and SXM are one model.
 std::string machine_without(const Machine& machine, std::string_view text);
 
 /// The most floating-point operations per second that NVIDIA's data sheets state for matrix products of GPUs with the

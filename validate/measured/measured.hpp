@@ -46,6 +46,11 @@ std::string measured_formats();
 /// "all_reduce_perf", "osu_allreduce"); nothing if it is none.
 std::optional<CollectiveOp> collective_named(std::string_view name);
 
+/// A hint where a scenario has another number of ranks than was measured.
+inline constexpr const char* how_to_change_ranks =
+    "use --nodes N for a machine given by name, or --set topology.nodes=N or topology.ranks=N for a scenario file; "
+    "collective.ranks lists GPUs if not all of them take part";
+
 /// The scenario of a comparison: the collectives and numbers of ranks of its points, each once.
 struct ComparedWith {
   std::vector<CollectiveOp> ops;

@@ -318,7 +318,7 @@ void Runs::refuse_other_ranks(const std::vector<RunRows>& runs, const ComparedWi
     throw InputError(
         name_,
         fmt::format("expected measurements of {} as in the scenario, found {}", ranks_text(with), texts_of(runs)),
-        "use --nodes N for a machine given by name, or --set topology.nodes=N or topology.ranks=N for a scenario file");
+        how_to_change_ranks);
   if (*ranks.begin()) return;
   const RunRows& run = runs.front();
   for (const Row& row : run.rows) {

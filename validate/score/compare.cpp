@@ -108,11 +108,10 @@ void require_measured_ranks(const ScenarioFile& file, const MeasuredTable& table
   for (std::size_t i = 0; i < file.size(); ++i) {
     const Scenario point = file.point(i);
     if (point.main().request.ranks == *table.ranks) continue;
-    throw InputError(
-        table.file,
-        fmt::format("expected as many ranks as {} has, {}, found measurements with {}", point.file,
-                    point.main().request.ranks, *table.ranks),
-        "use --nodes N for a machine given by name, or --set topology.nodes=N or topology.ranks=N for a scenario file");
+    throw InputError(table.file,
+                     fmt::format("expected as many ranks as {} has, {}, found measurements with {}", point.file,
+                                 point.main().request.ranks, *table.ranks),
+                     how_to_change_ranks);
   }
 }
 
