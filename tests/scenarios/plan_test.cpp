@@ -706,6 +706,7 @@ TEST_CASE("a library decides for the exchanges of tokens by where experts lie") 
     const auto found = std::find_if(p->training->exchanges.begin(), p->training->exchanges.end(),
                                     [](const ExchangeReport& each) { return each.bytes == 8_MiB && each.times == 16; });
     REQUIRE(found != p->training->exchanges.end());
+    CHECK(found->op == CollectiveOp::all_to_all);
     CHECK(p->training->plan->split.total() == p->training->step);
   }
   // 8 MiB, 7/8 of it at 450 GB/s; of groups on every other GPU of two nodes half at a NIC's 50 GB/s.

@@ -101,7 +101,7 @@ TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user 
   const Machine bare = import_sample("skeleton.xml");
   CHECK(text(bare.warnings) ==
         text({"skeleton.xml:5: the file does not state the speed of 2 of 2 NICs, of which this is the first; to cable "
-              "them, set it with --nic \"200 Gb/s\" of `topology import` (\"nic\" of a scenario's topology)",
+              "them, set it with --nic RATE of `topology import` (\"nic\" of a scenario's topology)",
               "skeleton.xml: the file does not state the model of 8 of 8 GPUs, which library nccl needs; NVLinks are "
               "assumed to be those of sm 80; set the model with --gpu A100 of `topology import` (\"gpu\" of a "
               "scenario's topology)",

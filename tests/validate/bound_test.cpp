@@ -151,6 +151,17 @@ TEST_CASE(
   CHECK(outcome.code == 0);
 }
 
+TEST_CASE("the bound of a protocol that always takes the links of GPUDirect does not know whether it is on") {
+  const auto bound = [](const char* transport) {
+    const Scenario scenario =
+        point(cluster("dgx-1v", 2), "all_gather", fmt::format(R"(, "transport": {{{}}})", transport));
+    MachineBounds bounds = machine(scenario);
+    return bounds.of({.op = CollectiveOp::all_gather}, 1_GiB)->time;
+  };
+  CHECK(bound(R"("protocol": "ll", "gpudirect": false)") == bound(R"("protocol": "ll")"));
+  CHECK(bound(R"("gpudirect": false)") > bound(R"("gpudirect": true)"));  // 1/3 and 391/2000
+}
+
 TEST_CASE("without GPUDirect what enters and leaves a node crosses the PCIe uplinks once more") {
   const std::string two = cluster("dgx-1v", 2);
   const Scenario direct = point(two), staged = point(two, "all_gather", R"(, "transport": {"gpudirect": false})");

@@ -361,6 +361,11 @@ TEST_CASE("a launch that may not be shorter than nothing explains times that are
   const Outcome text = run_command({"compare", "--explain", temporary_file("s.json", two_dgx_a100),
                                     temporary_file("m.csv", table_of(sizes, us, 16))});
   CHECK(has(text.out, "ranges, -8 us, regardless of the plan. A shorter launch can"));
+  // Of two rows, one of each plan, this would be said too soon.
+  CHECK_FALSE(has(run_command({"compare", "--explain", temporary_file("s.json", two_dgx_a100),
+                               temporary_file("m.csv", table_of({sizes[0], sizes[4]}, {us[0], us[4]}, 16))})
+                      .out,
+                  "regardless of the plan"));
   CHECK(has(text.out, fmt::format("does not name NCCL's release, so {} is assumed", nccl::newest_version)));
 }
 
@@ -372,6 +377,8 @@ TEST_CASE("what slows two DGX A100 is named: some NICs, slower cables, NVLink, a
   };
   CHECK(all_ranges("library.env.NCCL_IB_HCA=\"nic0,nic1,nic2,nic3\"") ==
         json{"4 of 8 NICs (NCCL_IB_HCA)", "4 of 8 NICs, every other one (NCCL_IB_HCA)"});
+  const json without_one = all_ranges("library.env.NCCL_IB_HCA=\"^nic9\"");
+  CHECK(std::find(without_one.begin(), without_one.end(), "7 of 8 NICs (NCCL_IB_HCA)") != without_one.end());
   CHECK(all_ranges("topology.fabric.link.bandwidth=100 Gb/s") == json{"cables of all NICs at 1/2 of the rate"});
   // A ring and its chains are as fast as the slowest GPU.
   CHECK(all_ranges("calibration.scale_nvlink=0.5") ==

@@ -200,10 +200,9 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
         "--nodes",
         fmt::format("expected 1, because {} has no NIC{}, found {}", words.node, has_nics ? " with a known speed" : "",
                     words.nodes),
-        has_nics
-            ? "`ringsim topology import FILE --nic '200 Gb/s' -o machine.json` sets the speed of the NICs in a file"
-            : "choose a machine with NICs, or add them to a machine file: `ringsim topology export MACHINE --to "
-              "machine`");
+        has_nics ? "`ringsim topology import FILE --nic RATE -o machine.json` sets the speed of the NICs in a file"
+                 : "choose a machine with NICs, or add them to a machine file: `ringsim topology export MACHINE --to "
+                   "machine`");
   }
   if (!words.fabric) assumptions.push_back({"topology.fabric", "one non-blocking switch connects the nodes (star)"});
   Json fabric = keys_of(words.fabric.value_or(FabricWord{"star", {}}), joined, assumptions);

@@ -213,7 +213,7 @@ void read_nets(XmlImport& import) {
     import.warn(*silent.front()->element,
                 fmt::format("the file does not state the speed of {} of {} NICs, of which this is the first; to cable "
                             "them, set it with {}",
-                            silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "200 Gb/s")));
+                            silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "RATE")));
   if (import.options.nic && !import.used_nic_option) {
     import.machine.warnings.push_back(
         import.file +
