@@ -108,6 +108,15 @@ std::vector<Alias> op_aliases() {
   return aliases;
 }
 
+Field gpu_field() {
+  return {.name = "gpu",
+          .type = Type::text,
+          .doc = "Name of a GPU.",
+          .min = 1,
+          .examples = {R"("node0.gpu0")"},
+          .varies = false};
+}
+
 /// Needed where no library decides, which the meaning of a scenario checks.
 Field algorithm_of_collective() {
   Field field = algorithm_field();
@@ -116,12 +125,7 @@ Field algorithm_of_collective() {
 }
 
 Field collective_field() {
-  const Field gpu{.name = "gpu",
-                  .type = Type::text,
-                  .doc = "Name of a GPU.",
-                  .min = 1,
-                  .examples = {R"("node0.gpu0")"},
-                  .varies = false};
+  const Field gpu = gpu_field();
   return {
       .name = "collective",
       .type = Type::object,
@@ -468,12 +472,7 @@ Field ranks_field(std::string doc) {
           .doc = std::move(doc),
           .min = 1,
           .examples = {R"(["gpu0", "gpu2"])"},
-          .members = {{.name = "gpu",
-                       .type = Type::text,
-                       .doc = "Name of a GPU.",
-                       .min = 1,
-                       .examples = {R"("node0.gpu0")"},
-                       .varies = false}},
+          .members = {gpu_field()},
           .words = {"gpus", "workers"},
           .unique = true};
 }

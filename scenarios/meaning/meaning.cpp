@@ -285,13 +285,13 @@ void warn_of_other_gpu(const Canonical& canonical, const Blame& blame, Scenario&
   if (cluster == nullptr || !scenario.training) return;
   const std::string pointer = fmt::format("/{}/workload/compute", scenario.training->key());
   const Canonical::json_pointer source(pointer + "/source");
+  const std::string said = canonical.contains(source) ? canonical[source].get<std::string>() : "";
+  const auto peak = static_cast<double>(scenario.training->peak);
   const auto warn = [&](const std::string& what) {
     scenario.warnings.push_back(fmt::format("{}: {}; set the speeds of its GPU", blame.where(pointer), what));
   };
   for (const Cluster::Part& part : cluster->parts) {
-    const std::string said = canonical.contains(source) ? canonical[source].get<std::string>() : "";
     const std::optional<double> most = most_flops_of(*part.machine);
-    const auto peak = static_cast<double>(scenario.training->peak);
     if (const std::string own = machine_without(*part.machine, said); !own.empty())
       warn(fmt::format("these are the speeds of another GPU ({}), but the topology has {}", in_quotes(said), own));
     else if (most && peak > *most)

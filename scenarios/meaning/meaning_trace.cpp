@@ -29,7 +29,7 @@ std::string pattern_of(const Canonical& canonical) { return canonical["files"]["
 [[noreturn]] void refuse_trace(const std::string& path, const std::optional<ForeignFormat>& format) {
   const std::string found = format ? format->name : "something else";
   throw InputError(path, "expected a Chakra trace, found " + found,
-                   found.find("PyTorch profiler") != std::string::npos
+                   format && format->is_profile
                        ? "a profile does not say what waits for what: record PyTorch's ExecutionTraceObserver as well, "
                          "and make a Chakra trace of both with chakra_trace_link and chakra_converter"
                        : "the contents are not shown because the file is named in a scenario; `ringsim trace show` "

@@ -37,9 +37,9 @@ std::vector<std::string> beyond_machine(const Scenario& scenario, const Setup& s
     for (const Cluster::Part& part : cluster->parts)
       if (cannot_add(*part.machine))
         return {
-            fmt::format("{}: in_switch lets NVSwitches add, but those of {} cannot: NVLink SHARP needs H100 or "
+            fmt::format("{}: {}: in_switch lets NVSwitches add, but those of {} cannot: NVLink SHARP needs H100 or "
                         "later; the time is that of switches that could",
-                        scenario.file, part.machine->name)};
+                        scenario.file, placed.job.pointer, part.machine->name)};
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// What a scenario asks of a machine that the machine cannot do, though the model can.
+// Warnings of settings that the model can simulate and the scenario's machine does not support.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace ringsim {
 
-/// A warning if an algorithm lets NVSwitches add that cannot: those of GPUs before H100 (NVIDIA H100 architecture white
-/// paper: NVLink SHARP is new in the third-generation NVSwitch). As if they could, their step takes its time.
+/// Warns if an algorithm lets NVSwitches add data that cannot: those of GPUs before H100 (NVIDIA H100 architecture
+/// white paper: NVLink SHARP is new in the third-generation NVSwitch). They are simulated as if they could.
 std::vector<std::string> beyond_machine(const Scenario& scenario, const Setup& setup);
 
 }  // namespace ringsim

@@ -35,8 +35,10 @@ constexpr const char* scenario_instead =
     "topologies` the fabrics";
 
 ForeignFormat not_yet(const std::string& name, const std::string& instead) {
-  return {name + ", which ringsim does not read yet", instead};
+  return {name + ", which ringsim does not read yet", instead, false};
 }
+
+ForeignFormat profile(const std::string& name) { return {name, profiles_instead, true}; }
 
 /// The bytes by which a format is recognized.
 struct Magic {
@@ -70,7 +72,7 @@ std::optional<ForeignFormat> nsight(std::string_view text) {
   if (text.starts_with("NVIDIA Tegra Profiler Report")) return ForeignFormat{"an Nsight Systems report", nsight_export};
   if (!text.starts_with(std::string_view("SQLite format 3\0", 16))) return std::nullopt;
   for (const char* table : {"CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "NVTX_EVENTS", "META_DATA_EXPORT"})
-    if (has_bytes(text, table)) return ForeignFormat{"an Nsight Systems report exported to SQLite", profiles_instead};
+    if (has_bytes(text, table)) return profile("an Nsight Systems report exported to SQLite");
   return ForeignFormat{"an SQLite database",
                        "convert its table to CSV; for ringsim results, use `ringsim merge -o FILE.csv`"};
 }
@@ -172,7 +174,7 @@ class Keys {
 std::optional<ForeignFormat> json_trace(const Keys& keys) {
   if (keys.some({"traceEvents", "deviceProperties"}) &&
       keys.some({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"}))
-    return ForeignFormat{"a PyTorch profiler (Kineto) trace", profiles_instead};
+    return profile("a PyTorch profiler (Kineto) trace");
   if (keys.all({"traceEvents"}) || (keys.is_list() && keys.all({"ph"}) && keys.some({"ts", "pid", "args"})))
     return not_yet("a trace in Chrome's trace event format", times_instead);
   if (keys.all({"schema"}) && (keys.all({"nodes"}) || has_bytes(keys.value("schema"), "chakra")))
@@ -183,7 +185,7 @@ std::optional<ForeignFormat> json_trace(const Keys& keys) {
                          "to find out why the job hangs, run `ringsim trace show` on the dumps of all ranks"};
   const bool inspects = keys.some({"inspector_output_format_version", "coll_perf", "p2p_perf"}) ||
                         has_bytes(keys.value("metadata"), "inspector_output_format_version");
-  if (inspects) return ForeignFormat{"output of NCCL Inspector", profiles_instead};
+  if (inspects) return profile("output of NCCL Inspector");
   return std::nullopt;
 }
 

@@ -10,8 +10,9 @@ namespace ringsim {
 
 /// A format that ringsim recognizes but does not read as a scenario, a machine or measured times.
 struct ForeignFormat {
-  std::string name;     ///< "a PyTorch Flight Recorder dump, which ringsim does not read yet"
-  std::string instead;  ///< what to give instead, for a hint
+  std::string name;         ///< "a PyTorch Flight Recorder dump, which ringsim does not read yet"
+  std::string instead;      ///< what to give instead, for a hint
+  bool is_profile = false;  ///< kernels with their times, but not what waits for what
 };
 
 /// foreign_format() needs no more than this of a file.

@@ -139,8 +139,9 @@ TEST_CASE("in_switch on a machine whose NVSwitches cannot add is warned of") {
   };
   CHECK(warnings("dgx-h100").empty());
   CHECK(warnings("dgx-a100") ==
-        std::vector<std::string>{"s.json: in_switch lets NVSwitches add, but those of dgx-a100 cannot: NVLink SHARP "
-                                 "needs H100 or later; the time is that of switches that could"});
+        std::vector<std::string>{
+            "s.json: /inference/parallel: in_switch lets NVSwitches add, but those of dgx-a100 cannot: NVLink SHARP "
+            "needs H100 or later; the time is that of switches that could"});
 }
 
 // A switch adds up for each call of in_switch, so a step has an actor more than ranks.

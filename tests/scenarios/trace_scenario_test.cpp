@@ -110,14 +110,13 @@ TEST_CASE("a PyTorch profile in place of a Chakra trace is named, with the way f
   const Traces files(std::vector<std::string>{R"({"schemaVersion": 1, "deviceProperties": [], "traceEvents": []})"});
   CHECK(files.refusal(on_star(2)) ==
         "s.json: /trace/files: job.0.et: expected a Chakra trace, found a PyTorch profiler (Kineto) trace\n  hint: a "
-        "profile does not say what "
-        "waits for what: record PyTorch's ExecutionTraceObserver as well, and make a Chakra trace of both with "
+        "profile does not say what waits for what: record PyTorch's ExecutionTraceObserver as well, and make a Chakra "
+        "trace of both with "
         "chakra_trace_link and chakra_converter");
   const Traces others(std::vector<std::string>{"a secret"});
   CHECK(others.refusal(on_star(2)) ==
         "s.json: /trace/files: job.0.et: expected a Chakra trace, found something else\n  hint: the contents are not "
-        "shown because the file is "
-        "named in a scenario; `ringsim trace show` shows more");
+        "shown because the file is named in a scenario; `ringsim trace show` shows more");
 }
 
 TEST_CASE("sizes of collectives are those that the format counts at one rank") {

@@ -162,7 +162,8 @@ TEST_CASE("what no option says is printed as assumed, until --set says it") {
   CHECK(!has(leaves, "collective.bytes"));
   CHECK(has(leaves,
             "  2 nodes per leaf; with fewer, more traffic shares the uplinks (topology.fabric.nodes_per_leaf)\n"));
-  CHECK(has(leaves, "  routing static across the switches of the fabric; Ethernet's is ecmp (network.routing)\n"));
+  CHECK(
+      has(leaves, "  routing static across the switches of the fabric; Ethernet usually has ecmp (network.routing)\n"));
   CHECK(has(predict(words, {"--fabric", "leaf_spine", "--bytes", "1MiB"}).out, "  2 nodes per leaf (topology"));
   CHECK(has(predict(words, {"--algorithm", "ring", "--bytes", "1MiB"}).out,
             "\n  none: a textbook algorithm, without NCCL's channels and kernels; "));

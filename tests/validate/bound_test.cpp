@@ -151,7 +151,7 @@ TEST_CASE(
   CHECK(outcome.code == 0);
 }
 
-TEST_CASE("the bound of a protocol that always takes the links of GPUDirect does not know whether it is on") {
+TEST_CASE("the bound of LL, which takes the links of GPUDirect in any case, is the same with gpudirect false") {
   const auto bound = [](const char* transport) {
     const Scenario scenario =
         point(cluster("dgx-1v", 2), "all_gather", fmt::format(R"(, "transport": {{{}}})", transport));

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "sim/text/json.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/complaint.hpp"
+#include "topologies/machines/machine_gpus.hpp"
 
 namespace plan_score_test {
 
@@ -57,6 +60,18 @@ double simulated(const PlanFigure& row, double gemm) {
 }
 
 }  // namespace
+
+// Two tables of peaks: of GPUs, and the most of those that have one compute capability, for warnings.
+TEST_CASE("the most that GPUs of a compute capability do is that of the fastest GPU which plans know") {
+  std::map<double, double> fastest;  // of plan_gpus(), by what most_flops_of() says of their machine
+  for (const PlanGpu& gpu : plan_gpus()) {
+    const std::optional<double> most = most_flops_of(node_preset(gpu.machine));
+    REQUIRE(most.has_value());
+    fastest[*most] = std::max({fastest[*most], 1e12 * gpu.peak16, 1e12 * gpu.peak8, 1e12 * gpu.peak4});
+  }
+  CHECK(fastest.size() == 5);  // V100, A100, H100 and two Blackwells
+  for (const auto& [most, found] : fastest) CHECK(found == doctest::Approx(most));
+}
 
 TEST_CASE("a row of a plan is read by the names of columns; empty cells and ? are not stated") {
   const PlanFigures read = figures_of(

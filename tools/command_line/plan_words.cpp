@@ -37,7 +37,8 @@ Products products_of(const PlanGpu& gpu) {
   for (const FittedShares& each : fitted_shares())
     if (std::string(each.family) == gpu.family && each.bits == 16)
       return {static_cast<int>(std::lround(100 * each.gemm)),
-              fmt::format("fitted to measured steps of {} on {} ({})", each.models, each.family, each.others)};
+              fmt::format("fitted to measured steps of {} on {}{}", each.models, each.family,
+                          *each.others == '\0' ? "" : fmt::format(" ({})", each.others))};
   return {};
 }
 

@@ -285,7 +285,7 @@ std::vector<Assumption> assumed_of(const MachineScenario& scenario, const Predic
   std::vector<Assumption> all = scenario.assumptions;
   if (!r.routing.empty())
     all.push_back({"network.routing", fmt::format("routing {} across the switches of the fabric{}", r.routing,
-                                                  r.routing == "static" ? "; Ethernet's is ecmp" : "")});
+                                                  r.routing == "static" ? "; Ethernet usually has ecmp" : "")});
   return assumed_with(std::move(all), set);
 }
 

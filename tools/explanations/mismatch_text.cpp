@@ -186,7 +186,7 @@ std::string verdict_text(const MismatchRange& range, std::span<const ComparedRow
     text += "; other sizes were not tried, because NCCL chooses separately for each size";
   if (!verdict.others.empty())
     text += fmt::format("; these changes also explain it: {}", fmt::join(labels_of(verdict.others), ", "));
-  if (range.size() < few_rows && !range.shares_offset)
+  if (range.size() < few_rows && !range.shared_us)
     text += fmt::format("; with only {}, the agreement may be a coincidence", rows_of_count(range.size()));
   return text + look_text(verdict.causes) + '.';
 }
@@ -288,7 +288,7 @@ std::string mismatch_text(const MeasuredTable& table, std::span<const ComparedRo
     for (const std::string& fact : range.facts) text += wrapped(fact) + '\n';
     text += trials_text(range, rows) + wrapped(verdict_text(range, rows)) + '\n';
   }
-  if (const std::optional<double> offset = common_offset(ranges); offset && ranges.front().shares_offset)
+  if (const std::optional<double> offset = ranges.front().shared_us)
     text += '\n' +
             wrapped(fmt::format("The difference is about the same in {} ranges, {:.0f} us, regardless of the plan. {}",
                                 ranges.size() == 2 ? "both" : fmt::format("all {}", ranges.size()), *offset,

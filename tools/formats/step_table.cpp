@@ -212,9 +212,8 @@ std::string one_step(const Columns& columns, const Result& result) {
   if (r.request.ranks > 1 && r.request.bytes.count > 0 && !r.training->inference && !r.training->trace)
     others.push_back({"gradients", size_text(r.request.bytes)});
   if (const Bytes memory = r.training->memory.total(); memory.count > 0)
-    others.push_back(
-        {"memory per GPU",
-         size_text(memory) + (r.training->plan ? "" : ", excluding activations, which `ringsim plan` counts")});
+    others.push_back({"memory per GPU",
+                      size_text(memory) + (r.training->plan ? "" : ", excluding activations, which plans include")});
   std::size_t width = 0;
   for (const Definition& each : others) width = std::max(width, characters(each.name));
   std::string text = parts.text();

@@ -1,4 +1,4 @@
-// The GPUs of a machine, by the names that people and drivers give them.
+// The models of a machine's GPUs, and how fast such GPUs can be.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace ringsim {
 std::string machine_without(const Machine& machine, std::string_view text);
 
 /// The most floating-point operations per second that NVIDIA's data sheets state for matrix products of GPUs with the
-/// compute capability of the machine's fastest, at any precision, without sparsity; nothing if that is not listed.
+/// compute capability of the machine's newest GPU, at any precision, without sparsity; nothing if that is not listed.
 std::optional<double> most_flops_of(const Machine& machine);
 
 }  // namespace ringsim

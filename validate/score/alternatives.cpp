@@ -69,12 +69,12 @@ constexpr double most_of_a_launch = 100;
 
 class AlternativeList {
  public:
-  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off, std::string release, bool shares_offset)
+  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off, std::string release, bool is_shared)
       : rows_(rows),
         last_(rows.back()),
         launch_off_(launch_off),
         release_(std::move(release)),
-        shares_offset_(shares_offset),
+        is_shared_(is_shared),
         counts_(counts_of(last_)) {
     if (const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology); cluster != nullptr && cluster->fabric)
       fabric_ = &*cluster->fabric;
@@ -92,7 +92,7 @@ class AlternativeList {
       slower_paths();
     else
       faster_paths();
-    if (rows_.size() > 1 || shares_offset_) fitted_launch();
+    if (rows_.size() > 1 || is_shared_) fitted_launch();
     if (rows_.size() > 1) {
       fitted_rate();
       if (sum > 0) fitted_times();
@@ -433,7 +433,7 @@ class AlternativeList {
   const ComparedRow& last_;
   Picoseconds launch_off_;
   std::string release_;
-  bool shares_offset_;
+  bool is_shared_;
   NodeCounts counts_;
   const Fabric* fabric_ = nullptr;  // of a cluster; nullptr: none
   std::vector<Alternative> list_;
@@ -554,10 +554,10 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
 }
 
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
-                                         const std::string& release, bool shares_offset) {
+                                         const std::string& release, bool is_shared) {
   ensure(!rows.empty(), "alternatives are for rows");
   ensure(rows.back().result.prediction.explanation.has_value(), "alternatives are made for rows that were explained");
-  return AlternativeList(rows, launch_off, release, shares_offset).all();
+  return AlternativeList(rows, launch_off, release, is_shared).all();
 }
 
 }  // namespace ringsim

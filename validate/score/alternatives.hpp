@@ -59,10 +59,10 @@ bool may_start_channels_alone(const std::string& release);
 /// launch that removes the median difference, but none below 0, the rate of the links that limit the largest row, and,
 /// of slower rows, longer steps between nodes, a cost of each remote peer of sends, and a start of each channel.
 /// `launch_off`: launch_of() of the largest row's scenario with `devices.gpu.launch` 0. `release`: as the measured file
-/// has it. `shares_offset`: other rows, of other plans, show the same difference, so that a launch may be fitted to one
-/// row. Requires rows.
+/// has it. `is_shared`: MismatchRange::shared_us has a value, so that a launch may be fitted to one row.
+/// Requires rows.
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
-                                         const std::string& release = {}, bool shares_offset = false);
+                                         const std::string& release = {}, bool is_shared = false);
 
 /// "release 2.14.3 to 2.17.1 or 2.20.5": neighbors among those that ringsim tells apart as a range.
 std::string releases_text(const std::vector<std::string>& versions);

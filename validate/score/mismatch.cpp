@@ -98,8 +98,8 @@ bool same_times(const Trial& a, const Trial& b, double within) {
                     [&](const Trial::Row& x, const Trial::Row& y) { return std::abs(x.us - y.us) <= within * x.us; });
 }
 
-/// True for ranges of several plans, and enough rows that their differences are not alike by chance.
-bool differ_in_plan(std::span<const MismatchRange> ranges, std::span<const ComparedRow> rows) {
+/// The difference if it is about the same in ranges of several plans, with enough rows that this is no chance.
+std::optional<double> shared_difference(std::span<const MismatchRange> ranges, std::span<const ComparedRow> rows) {
   constexpr std::size_t enough = 4;
   std::size_t n = 0;
   bool differ = false;
@@ -107,7 +107,14 @@ bool differ_in_plan(std::span<const MismatchRange> ranges, std::span<const Compa
     n += range.size();
     differ = differ || !rows[range.first].same_plan(rows[ranges.front().first]);
   }
-  return differ && n >= enough;
+  if (!differ || n < enough) return std::nullopt;
+  double least = ranges.front().least_us, most = ranges.front().most_us;
+  for (const MismatchRange& range : ranges) {
+    least = std::min(least, range.least_us);
+    most = std::max(most, range.most_us);
+  }
+  const double mean = (least + most) / 2;
+  return most - least > steady_offset * std::abs(mean) ? std::nullopt : std::optional(mean);
 }
 
 }  // namespace
@@ -140,8 +147,8 @@ std::vector<MismatchRange> mismatches_of(std::span<const ComparedRow> rows, cons
     add_facts(range, own);
     if (range.is_slower() && may_start_channels_alone(release)) range.starts = starts_of_channels(own.back());
   }
-  if (common_offset(ranges) && differ_in_plan(ranges, rows))
-    for (MismatchRange& range : ranges) range.shares_offset = true;
+  const std::optional<double> shared = shared_difference(ranges, rows);
+  for (MismatchRange& range : ranges) range.shared_us = shared;
   return ranges;
 }
 
@@ -266,8 +273,8 @@ bool is_nearer(const Trial& a, const Trial& b) { return a.error.median_abs < b.e
 /// the same difference: then any plan that is less near is outdone.
 bool is_outdone(const Trial& trial, const MismatchRange& range) {
   if (trial.what.is_fitted || trial.what.is_everywhere) return false;
-  if (trial.rows.size() < 3 && !range.shares_offset) return false;
-  const double nearer = range.shares_offset ? 1 : much_nearer;
+  if (trial.rows.size() < 3 && !range.shared_us) return false;
+  const double nearer = range.shared_us ? 1 : much_nearer;
   return std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& fitted) {
     return fitted.what.is_fitted && fitted.at_all_sizes() && fitted.explains() &&
            nearer * fitted.error.median_abs < trial.error.median_abs;
@@ -305,18 +312,6 @@ Verdict verdict_of(const MismatchRange& range) {
     (alike ? out.causes : out.others).push_back(&trial);
   }
   return out;
-}
-
-std::optional<double> common_offset(std::span<const MismatchRange> ranges) {
-  if (ranges.size() < 2) return std::nullopt;
-  double least = ranges.front().least_us, most = ranges.front().most_us;
-  for (const MismatchRange& range : ranges) {
-    least = std::min(least, range.least_us);
-    most = std::max(most, range.most_us);
-  }
-  const double mean = (least + most) / 2;
-  if (most - least > steady_offset * std::abs(mean)) return std::nullopt;
-  return mean;
 }
 
 std::string_view causes_of_offset(double us) {

@@ -64,10 +64,11 @@ struct MismatchRange {
   double least_us = 0, most_us = 0;  ///< of measured - predicted
   std::vector<std::string> facts;    ///< what follows from the rows alone, as sentences
   std::string starts;                ///< what old releases of NCCL would add, if it matters, as a sentence
-  bool shares_offset = false;        ///< common_offset() of four rows or more, by different plans
-  bool other_plan = false;           ///< the plan's own bytes take longer over its links than was measured
-  std::vector<Trial> trials;         ///< those that changed something, the nearest first; fitted ones after the others
-  std::vector<Trial> refused;        ///< alternatives that cannot be
+  /// The difference in microseconds, if it is about the same in all ranges: four rows or more, of different plans.
+  std::optional<double> shared_us;
+  bool other_plan = false;     ///< the plan's own bytes take longer over its links than was measured
+  std::vector<Trial> trials;   ///< those that changed something, the nearest first; fitted ones after the others
+  std::vector<Trial> refused;  ///< alternatives that cannot be
 
   bool is_slower() const { return error.median_signed < 0; }  ///< measured takes longer than predicted
   std::size_t size() const { return last - first + 1; }
@@ -114,11 +115,7 @@ struct CommonCauses {
 /// The changes without a fitted number that explain most ranges: two or more, and half of all. None: no ranges.
 CommonCauses common_causes(std::span<const MismatchRange> ranges);
 
-/// The difference of measured and predicted times in microseconds, if it is about the same in several ranges; nothing
-/// if it is not, or if there is only one range.
-std::optional<double> common_offset(std::span<const MismatchRange> ranges);
-
-/// What makes measured times longer by about the same time at all sizes, or shorter if it is below 0, as a sentence.
+/// Names what can make all measured times longer than predicted by about `us`; if it is below 0, shorter. A sentence.
 std::string_view causes_of_offset(double us);
 
 /// Checks a verdict against the table of trials; returns what is wrong, or an empty string. A likely cause must explain
