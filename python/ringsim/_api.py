@@ -269,17 +269,17 @@ def trace_compare(scenario: Scenario, files: Union[Path, Sequence[Path]], *, nod
 
 @overload
 def predict(op: str, bytes: Union[int, str], machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, library: Any = "nccl",
-            set: Optional[Settings] = None, command: Optional[Path] = None) -> float: ...
+            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, like: Optional[str] = None,
+            library: Any = "nccl", set: Optional[Settings] = None, command: Optional[Path] = None) -> float: ...
 @overload
 def predict(op: str, bytes: Union[Iterable[int], List[str]], machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, library: Any = "nccl",
-            set: Optional[Settings] = None, command: Optional[Path] = None) -> List[float]: ...
+            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, like: Optional[str] = None,
+            library: Any = "nccl", set: Optional[Settings] = None, command: Optional[Path] = None) -> List[float]: ...
 
 
 def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, nodes: int = 1,
-            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, library: Any = "nccl",
-            set: Optional[Settings] = None, command: Optional[Path] = None) -> Any:
+            fabric: Union[None, str, Mapping[str, Any]] = None, gpus: Optional[int] = None, like: Optional[str] = None,
+            library: Any = "nccl", set: Optional[Settings] = None, command: Optional[Path] = None) -> Any:
     """Predicts the seconds that NCCL takes for one collective on all GPUs of `nodes` machines, or on the first `gpus` of each.
 
     Returns a list for a list of sizes.
@@ -289,6 +289,9 @@ def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, node
     {"kind": "star", "link": {"bandwidth": "400 Gb/s", "latency": "1 us"}}, or a name that `ringsim predict` accepts, such as
     "leaf_spine:2", which has cables as fast as the NICs. By default, machines given by name are connected to one non-blocking
     switch ("star").
+
+    `machine` can also be a machine file, NCCL's topology XML or the output of `nvidia-smi topo -m`. `like` is then the name of the
+    machine that supplies the speeds that the file lacks.
     """
     try:
         many, sizes = False, [_size(bytes)]
@@ -297,8 +300,9 @@ def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, node
             many, sizes = True, [_size(each) for each in bytes]
         except TypeError:
             raise Error(f"expected bytes as an integer, a text such as '1 GiB' or a list of them, found {bytes!r}", where="bytes") from None
-    if isinstance(fabric, str) or gpus is not None or (fabric is None and nodes > 1 and isinstance(machine, str)):
-        results = _predicted_by_name(op, sizes, machine, nodes, fabric, gpus, {"library": library, **(set or {})}, command)
+    is_file = isinstance(machine, str) and os.path.isfile(machine)
+    if isinstance(fabric, str) or gpus is not None or is_file or (fabric is None and nodes > 1 and isinstance(machine, str)):
+        results = _predicted_by_name(op, sizes, machine, nodes, fabric, gpus, like, {"library": library, **(set or {})}, command)
     else:
         topology = {"kind": "cluster", "node": machine, "nodes": nodes, **({} if fabric is None else {"fabric": fabric})}
         results = run({"version": 1, "topology": topology, "library": library, "collective": {"op": op, "bytes": sizes}}, set=set,
@@ -311,7 +315,7 @@ def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, node
 
 
 def _predicted_by_name(op: str, sizes: Sequence[str], machine: Any, nodes: int, fabric: Any, gpus: Optional[int],
-                       settings: Settings, command: Optional[Path]) -> Results:
+                       like: Optional[str], settings: Settings, command: Optional[Path]) -> Results:
     if not isinstance(machine, str):
         raise Error(f"expected the name of a machine with gpus or a fabric in a word, found {type(machine).__name__}", where="machine")
     if fabric is not None and not isinstance(fabric, str):
@@ -319,7 +323,7 @@ def _predicted_by_name(op: str, sizes: Sequence[str], machine: Any, nodes: int, 
                     hint="such as \"leaf_spine:2\"; run() takes any scenario, with collective.ranks")
     with _given(machine, settings) as given:
         words = _options(node=machine, nodes=nodes, fabric=fabric or ("star" if nodes > 1 else None), gpus=gpus,
-                         bytes=",".join(sizes))
+                         like=like, bytes=",".join(sizes))
         ended = _command.run(["predict", op, *words, *given.arguments[1:], "--format", "jsonl"], command=command)
     for note in ended.notes:
         if f"{machine} is assumed to be" in note:  # `ringsim run` warns of it

@@ -224,6 +224,10 @@ class Predicted(Case):
                          ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2, fabric="star"))
         self.assertEqual(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", gpus=8), one)
         self.assertNotEqual(ringsim.predict("all_reduce", 1 << 30, "dgx-h100", gpus=4), one)
+        matrix = str(ROOT / "tests/data/machines/matrix.txt")
+        self.assertGreater(ringsim.predict("all_reduce", 1 << 30, matrix, like="dgx-1v"), one)  # part of it over PCIe
+        with self.assertRaisesRegex(ringsim.Error, "expected --like"):
+            ringsim.predict("all_reduce", 1 << 30, matrix)
         with self.assertRaisesRegex(ringsim.Error, "expected a fabric in a word with gpus, found dict"):
             ringsim.predict("all_reduce", 1 << 30, "dgx-h100", nodes=2, gpus=4, fabric={"kind": "star"})
         for nodes in (1, 2):

@@ -209,6 +209,9 @@ Field nccl_xml_topology() {
                        .choices = nccl::gpu_models(),
                        .numbers = Numbers::exact},
                       preset_field("nvlink", "A preset whose NVLinks to use if the file lists none."),
+                      preset_field("like",
+                                   "A preset that supplies what the file lacks: the GPU model, NVLinks, PCIe speeds, "
+                                   "the rate of the NICs."),
                       nic_field("The link of NICs whose speed the file does not state."),
                       fabric_field()}};
 }

@@ -144,6 +144,7 @@ class Clusters {
     NcclXmlOptions options;
     if (topology_.contains("gpu")) options.gpu = topology_["gpu"].get<std::string>();
     if (topology_.contains("nvlink")) options.nvlink_from = *preset(topology_["nvlink"]);
+    if (topology_.contains("like")) options.like = *preset(topology_["like"]);
     options.nic = nic_if_said();
     return std::make_shared<Machine>(import_nccl_xml(file.text, file.path, options));
   }

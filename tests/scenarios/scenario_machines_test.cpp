@@ -64,7 +64,7 @@ TEST_CASE("nccl_xml: nodes are what the file describes, and its warnings are the
   const Scenario scenario = only(R"({"kind": "nccl_xml", "file": "traps.xml", "nodes": 3, )" + std::string(star) + "}");
   CHECK(cluster_of(scenario).parts.at(0).nodes == 3);
   CHECK(scenario.main().request.ranks == 6);
-  CHECK(scenario.warnings.size() == 16);
+  CHECK(scenario.warnings.size() == 15);
   CHECK(scenario.warnings.front().find("traps.xml:9: <warp>") != std::string::npos);
   CHECK(scenario.warnings.back() == "traps: " + what_denied_gpudirect_means("gdr=0 on 2 of 2 NICs"));
   CHECK(only(R"({"kind": "nccl_xml", "file": "dump.xml"})").main().request.ranks == 3);  // one node needs no fabric

@@ -23,6 +23,7 @@ using ringsim::test::has;
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
 using ringsim::test::run_with_input;
+using ringsim::test::sample;
 using ringsim::test::temporary_file;
 using ringsim::test::Words;
 
@@ -307,16 +308,52 @@ TEST_CASE("on GPUs of AMD RCCL is predicted; where it is not modeled GPUs exchan
   CHECK(has(outcome.out, "  RCCL 2.21.5, the only release that is modeled (library)\n"));
   CHECK(json::parse(scenario_in(outcome.out))["library"] == "rccl");
   CHECK(has(predict({"all_to_all", "--node", "mi300x", "--bytes", "1MiB"}).out, "\nMSCCL      Simple"));
-  const auto without = [](std::vector<std::string> words, const std::string& because) {
+  const auto without = [](std::vector<std::string> words, const std::string& because, const std::string& instead) {
     words.insert(words.end(), {"--node", "mi300x", "--bytes", "1MiB"});
-    const Outcome direct = predict(words);
-    CHECK(!json::parse(scenario_in(direct.out)).contains("library"));
-    const std::string said = std::regex_replace(direct.out, std::regex("\n +"), " ");
-    CHECK(has(said, "direct, messages to all: RCCL is not modeled here, " + because + " (collective.algorithm)"));
+    const Outcome textbook = predict(words);
+    CHECK(!json::parse(scenario_in(textbook.out)).contains("library"));
+    const std::string said = std::regex_replace(textbook.out, std::regex("\n +"), " ");
+    CHECK(has(said, instead + ": RCCL is not modeled here, " + because + " (collective.algorithm)"));
   };
-  without({"send_recv", "--gpus", "2"}, "send_recv on one node");
-  without({"all_reduce", "--gpus", "4"}, "expected all 8 GPUs of each node for RCCL, found 4 of mi300x");
-  without({"all_reduce", "--nodes", "3"}, "expected one node or an even number of nodes for RCCL, found 3");
+  const std::string direct = "direct, messages to all";
+  without({"send_recv", "--gpus", "2"}, "send_recv on one node", direct);
+  without({"all_reduce", "--gpus", "4"}, "expected all 8 GPUs of each node for RCCL, found 4 of mi300x", direct);
+  without({"all_reduce", "--nodes", "3"}, "expected one node or an even number of nodes for RCCL, found 3", "ring");
+}
+
+TEST_CASE("AMD GPUs that are not fully joined, and several nodes, run a ring where RCCL is not modeled") {
+  const auto algorithm = [](const std::vector<std::string>& words) {
+    return json::parse(scenario_in(predict(words).out))["collective"]["algorithm"].get<std::string>();
+  };
+  const std::string xgmi = sample("xgmi.xml");  // two GPUs that are joined
+  const std::string pcie = temporary_file(
+      "pcie.xml", std::regex_replace(ringsim::test::read_file(sample("xgmi.xml")), std::regex("<xgmi .*/>"), ""));
+  CHECK(algorithm({"all_reduce", "--node", xgmi, "--bytes", "1MiB"}) == "direct");
+  CHECK(algorithm({"all_reduce", "--node", pcie, "--bytes", "1MiB"}) == "ring");
+  CHECK(algorithm({"all_to_all", "--node", pcie, "--bytes", "1MiB"}) == "direct");  // there is no ring of it
+  CHECK(algorithm({"all_reduce", "--node", "mi300x", "--gpus", "4", "--bytes", "1MiB"}) == "direct");
+  CHECK(algorithm({"all_reduce", "--node", "mi300x", "--nodes", "3", "--bytes", "1MiB"}) == "ring");
+}
+
+TEST_CASE("--like and --nic supply what the XML of a virtual machine or a matrix lacks, and are part of the scenario") {
+  const std::string skeleton = sample("skeleton.xml"), matrix = sample("matrix.txt");
+  const Outcome xml =
+      predict({"all_reduce", "--node", skeleton, "--nodes", "2", "--like", "dgx-1v", "--bytes", "1MiB"});
+  CHECK(xml.code == 0);
+  CHECK(xml.err == "");  // nothing is left to assume
+  CHECK(json::parse(scenario_in(xml.out))["topology"]["like"] == "dgx-1v");
+  CHECK(has(xml.out, "each cable is as fast as one of the 2 NICs of a node, 12 GB/s"));  // that of a DGX-1V
+  const Outcome nic = predict(
+      {"all_reduce", "--node", skeleton, "--nodes", "2", "--like", "dgx-1v", "--nic", "200Gb/s", "--bytes", "1MiB"});
+  CHECK(json::parse(scenario_in(nic.out))["topology"]["nic"]["bandwidth"] == "25 GB/s");
+  CHECK(has(nic.out, "each cable is as fast as one of the 2 NICs of a node, 25 GB/s"));
+  const Outcome smi = predict({"all_reduce", "--node", matrix, "--like", "dgx-1v", "--bytes", "1MiB"});
+  CHECK(smi.code == 0);
+  CHECK(json::parse(scenario_in(smi.out))["topology"] ==
+        json{{"kind", "nvidia_smi"}, {"file", matrix}, {"like", "dgx-1v"}, {"nodes", 1}});
+  const Outcome run = run_command({"run", matrix, "--like", "dgx-1v", "--format", "csv"});  // as other commands do
+  CHECK(run.code == 0);
+  CHECK(has(run.err, "\"like\": \"dgx-1v\""));
 }
 
 TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, as predict has them") {

@@ -157,6 +157,43 @@ TEST_CASE("AWS's adapters are EFA, by the name of their driver or their PCI devi
   CHECK(providers(replaced(dump, "name=\"mlx5_0\"", "name=\"rdmap79s0\"")) == std::vector<std::string>{"efa"});
 }
 
+TEST_CASE("a machine that is like it supplies what a file lacks, and nothing that the file states") {
+  const auto like = [](const std::string& xml, const std::string& preset) {
+    return import_nccl_xml(xml, "t.xml", {.gpu = {}, .nvlink_from = {}, .nic = {}, .like = node_preset(preset)});
+  };
+  const std::string stated = content("skeleton.xml");
+  const Machine own = like(stated, "dgx-1v");
+  CHECK(text(own.warnings) == "");
+  CHECK(device(own, "gpu7").attributes.at("sm") == "70");
+  const auto cable = [](const Machine& machine, const std::string& begin) {
+    std::string found;
+    for (const std::string& each : cables_of(machine))
+      if (found.empty() && each.starts_with(begin)) found = each;
+    return found;
+  };
+  CHECK(cable(own, "gpu0 - pcie") == "gpu0 - pcie1: pcie 24 GB/s");  // 16 GT/s x16, as the file states
+  CHECK(device(own, "nic0").port->bandwidth == device(node_preset("dgx-1v"), "nic0").port->bandwidth);
+  CHECK(std::ranges::count_if(own.cables, [](const Machine::Cable& each) {
+          return each.link.kind == LinkKind::nvlink;
+        }) == 16);  // the mesh of a DGX-1V
+  const std::string silent = all_replaced(stated, "link_speed=\"16 GT/s\"", "link_speed=\"\"");
+  CHECK(cable(like(silent, "dgx-1v"), "gpu0 - pcie") == "gpu0 - pcie1: pcie 12 GB/s");      // gen 3
+  CHECK(cable(like(silent, "azure-ndv5"), "gpu0 - pcie") == "gpu0 - pcie1: pcie 48 GB/s");  // gen 5
+  CHECK(text(imported(silent).warnings)
+            .starts_with("t.xml:3: no link_speed for 12 PCI devices, of which this is the first; assumed to be 8 GT/s "
+                         "PCIe x16, as NCCL does; for the speeds of a known machine, use --like NODE"));
+  // A machine with other numbers of GPUs has other NVLinks; one without NVLinks or NICs supplies none.
+  CHECK(text(like(stated, "hgx-h100-4nic").warnings) == "");
+  CHECK(text(like(stated, "azure-ncv4").warnings) ==
+        "t.xml: no NVLinks between the 8 GPUs are listed, and those of azure-ncv4 are not taken, because it has 4");
+  CHECK(text(like(stated, "rtx4090-pcie").warnings)
+            .starts_with("t.xml:5: the file does not state the speed of 2 of 2 NICs"));
+  CHECK(device(like(stated, "aws-p4d"), "nic0").attributes.at("provider") == "efa");
+  const std::string odd = replaced(content("dump.xml"), "speed=\"100000\"", "speed=\"-1\"");
+  const Machine taken = like(odd, "dgx-1v");
+  CHECK(text(taken.warnings) == "t.xml:19: speed \"-1\" Mb/s; that of dgx-1v is used");
+}
+
 TEST_CASE("functions of one PCI device share the link of its slot") {
   const Machine m = import_nccl_xml(content("functions.xml"), "functions.xml");
   CHECK(text(m.warnings) == "functions.xml:5: 2 functions of the PCI device 0000:12:00 share its link, 24 GB/s");
@@ -388,9 +425,9 @@ TEST_CASE("each attribute of a machine file may have any value: it is read, or r
 TEST_CASE("GPUs without a compute capability are refused next to NCCL with the options that say the model") {
   const Machine machine = import_nccl_xml(content("skeleton.xml"), "skeleton.xml");
   CHECK(test::complaint([&] { nccl::tuner_machine(machine, 2, 1, {}, nccl::Release::v2_30_7); }) ==
-        "expected GPUs with a known compute capability, found none in skeleton\n  hint: set the model: --gpu A100 of "
-        "`topology import`, \"gpu\": \"A100\" next to \"file\" of kind nccl_xml, or in a machine file \"attributes\": "
-        "{\"sm\": \"80\"} for each gpu");
+        "expected GPUs with a known compute capability, found none in skeleton\n  hint: a machine with these GPUs "
+        "supplies it: --like NODE (\"like\" in a scenario's topology); in a machine file, set \"attributes\": {\"sm\": "
+        "\"80\"} of each gpu, 80 for A100");
 }
 
 }  // namespace nccl_xml_devices_test

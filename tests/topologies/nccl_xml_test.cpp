@@ -101,16 +101,16 @@ TEST_CASE("a skeleton: devices by class, GPUs in the order of bus ids, the user 
   const Machine bare = import_sample("skeleton.xml");
   CHECK(text(bare.warnings) ==
         text({"skeleton.xml:5: the file does not state the speed of 2 of 2 NICs, of which this is the first; to cable "
-              "them, set it with --nic RATE of `topology import` (\"nic\" of a scenario's topology)",
+              "them, set it with --nic RATE (\"nic\" in a scenario's topology)",
               "skeleton.xml: the file does not state the model of 8 of 8 GPUs, which library nccl needs; NVLinks are "
-              "assumed to be those of sm 80; set the model with --gpu A100 of `topology import` (\"gpu\" of a "
+              "assumed to be those of sm 80; a machine with these GPUs supplies it: --like NODE (\"like\" in a "
               "scenario's topology)",
-              "skeleton.xml: no NVLinks between the GPUs are listed, so none are assumed, unless --nvlink dgx-a100 of "
-              "`topology import` (\"nvlink\" of a scenario's topology) names a machine that has them"}));
+              "skeleton.xml: no NVLinks between the GPUs are listed, so none are assumed, unless --like dgx-a100 "
+              "(\"like\" in a scenario's topology) names a machine that has them"}));
   // Of the machines with eight GPUs that have NVLinks, the usual one with that GPU.
   const Lines h100 = import_sample("skeleton.xml", {.gpu = "H100", .nic = users_nic}).warnings;
   REQUIRE(h100.size() == 1);
-  CHECK(test::has(h100[0], "unless --nvlink hgx-h100 of"));
+  CHECK(test::has(h100[0], "unless --like hgx-h100 ("));
   CHECK_FALSE(device(bare, "nic0").port);
   CHECK(device(bare, "gpu0").attributes.at("busid") == "0001:00:00.0");
   CHECK(device(bare, "gpu2").attributes.at("busid") == "0003:00:00.0");
@@ -146,13 +146,13 @@ TEST_CASE("every trap is a warning that names the line and says what is taken in
               "traps.xml:2: numaid \"-1\" is not a NUMA domain; CPUs are numbered in the order of the file",
               "traps.xml:4: link_speed \"32 GT/s PCIe/s\" is not NCCL's spelling, so NCCL would assume 8 GT/s; read as "
               "32.0 GT/s PCIe",
-              "traps.xml:12: no link_speed; assumed to be 8 GT/s, as NCCL does",
-              "traps.xml:12: link_width \"0\"; assumed to be x16, as NCCL does",
               "traps.xml:18: link_speed \"Unknown\" is unknown; assumed to be 8 GT/s, as NCCL does",
               "traps.xml:24: a device of class 0x010802; ignored",
               "traps.xml:25: a device without a class, so its kind is unknown; ignored",
               "traps.xml:3: the uplink of switch 0000:01:00.0 states 2.5 GT/s PCIe x1, below PCIe 3 and slower than a "
               "device below it, as virtual switches do; assumed to be as fast as that device, 32.0 GT/s PCIe x16",
+              "traps.xml:12: no link_speed for 1 PCI device; assumed to be 8 GT/s PCIe x16, as NCCL does; for the "
+              "speeds of a known machine, use --like NODE (\"like\" in a scenario's topology)",
               "traps.xml:21: a <net> without dev; ignored, as NCCL does",
               "traps.xml:20: speed \"-1\" Mb/s; read as 10 Gb/s, as NCCL does for values of 0 or less",
               "traps.xml:28: speed \"200000000\" Mb/s is faster than any NIC; read as kb/s: 200 Gb/s",

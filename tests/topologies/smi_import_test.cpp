@@ -212,7 +212,7 @@ TEST_CASE("NICs of a model without any have the rate that the user says; else on
   bare.devices[2].port.reset();
   CHECK(text(import_nvidia_smi(matrix, "m.txt", bare).warnings) ==
         "m.txt: model has no NIC that could supply the rate of the 2 NICs in the matrix; to cable them, set it with "
-        "--nic RATE of `topology import` (\"nic\" of a scenario's topology)");
+        "--nic RATE (\"nic\" in a scenario's topology)");
   const LinkSpec said{.bandwidth = 200_Gbps};
   for (const Machine& model : {bare, like()}) {
     const Machine m = import_nvidia_smi(matrix, "m.txt", model, said);

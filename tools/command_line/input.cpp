@@ -50,11 +50,12 @@ const PresetNames* machine_at(const std::string& path) {
   return preset_named(path);
 }
 
-/// True for the text of a machine file or of NCCL's topology XML.
+/// True for the text of a machine file, of NCCL's topology XML or of nvidia-smi's matrix.
 bool describes_machine(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return false;
   if (text[first] == '<') return text.find("<system") != std::string::npos;
+  if (is_smi_matrix(text)) return true;
   if (text.find("\"devices\"") == std::string::npos) return false;
   const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return document.is_object() && document.contains("devices") && document.contains("links") &&
@@ -88,12 +89,9 @@ ScenarioText read_any(const std::string& path, const std::string& what, MachineW
     return machine_input(path, "a machine file", std::filesystem::path(path).stem().string(), std::move(cluster),
                          collective);
   }
-  for (const auto& [given, option] :
-       {std::pair{cluster.nodes != 1, "--nodes"}, {cluster.fabric.has_value(), "--fabric"}})
-    if (given)
-      throw UsageError(option, fmt::format("expected a machine as SCENARIO, found {}", path),
-                       option == std::string("--nodes") ? "to change a scenario, use --set topology.nodes=N"
-                                                        : "to change a scenario, use --set topology.fabric=...");
+  for (const auto& [option, change] : given_words(cluster))
+    throw UsageError(option, fmt::format("expected a machine as SCENARIO, found {}", path),
+                     "to change a scenario, use --set " + change);
   return input;
 }
 

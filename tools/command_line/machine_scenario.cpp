@@ -9,18 +9,23 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
 
+#include "algorithms/catalog.hpp"
 #include "scenarios/decoder/edit.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "sim/text/spelling.hpp"
 #include "tools/output/output.hpp"
+#include "tools/output/shell_words.hpp"
 #include "topologies/catalog.hpp"
 #include "topologies/machines/machine.hpp"
 #include "topologies/machines/preset_names.hpp"
@@ -75,10 +80,59 @@ std::string fabric_kind(const std::string& word) {
       hint.empty() ? "leaf_spine:2 is 2:1 oversubscribed; `ringsim list topologies` describes the fabrics" : hint);
 }
 
-/// Nodes of a preset, of a file, or of NCCL's XML: the topology without `nodes` and fabric. `preset`: what is said of
-/// an ambiguous name.
-Json node_of(const std::string& node, std::vector<Assumption>& assumptions) {
+/// What --like and --nic add to a topology that a file describes.
+Json with_what_it_lacks(Json topology, const MachineWords& words) {
+  if (!words.like.empty()) {
+    const PresetNames* like = preset_named(words.like);
+    if (like == nullptr)
+      throw InputError("--like", fmt::format("expected the name of a machine, found \"{}\"", words.like),
+                       preset_hint(words.like));
+    topology["like"] = preset_note(words.like).empty() ? plain_machine_name(words.like) : like->choice_of(words.like);
+  }
+  if (!words.nic.empty()) {
+    try {
+      topology["nic"] = {{"bandwidth", format(parse_bandwidth(words.nic))}};
+    } catch (const InputError& error) {
+      throw InputError("--nic", error.message(), error.hint());
+    }
+  }
+  return topology;
+}
+
+/// Presets and machine files lack nothing.
+void refuse_like(const MachineWords& words) {
+  for (const auto& [value, option] : {std::pair{&words.like, "--like"}, {&words.nic, "--nic"}})
+    if (!value->empty())
+      throw InputError(option,
+                       fmt::format("expected this option only with NCCL's topology XML or the output of `nvidia-smi "
+                                   "topo -m`, found {}",
+                                   words.node),
+                       "this machine lacks nothing; `ringsim topology export MACHINE --to machine` writes it to a file "
+                       "that you can change");
+}
+
+/// The first presets with as many GPUs as the matrix has, for a hint.
+std::string presets_like(const std::string& matrix) {
+  std::size_t gpus = 0;
+  while (matrix.find(fmt::format("GPU{}", gpus)) != std::string::npos) ++gpus;
+  constexpr std::size_t most = 4;
+  std::vector<std::string> names;
+  for (const PresetNames& preset : preset_names())
+    if (names.size() < most && node_preset(preset.name).n_gpus() == gpus) names.push_back(preset.name);
+  return names.empty() ? "" : fmt::format("; with {} GPUs: {}, ...", gpus, fmt::join(names, ", "));
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// Nodes of a preset, of a machine file, of NCCL's XML or of nvidia-smi's matrix: the topology without `nodes` and
+/// fabric.
+Json node_of(const MachineWords& words, std::vector<Assumption>& assumptions) {
+  const std::string& node = words.node;
   if (const PresetNames* preset = preset_named(node); preset != nullptr) {
+    refuse_like(words);
     const std::string note = preset_note(node);
     if (!note.empty()) assumptions.push_back({"topology.node", fmt::format("{} is {}", node, note)});
     return {{"kind", "cluster"}, {"node", note.empty() ? plain_machine_name(node) : preset->choice_of(node)}};
@@ -86,14 +140,27 @@ Json node_of(const std::string& node, std::vector<Assumption>& assumptions) {
   std::error_code error;
   const std::filesystem::path path(node);
   const bool is_file = std::filesystem::is_regular_file(path, error);
-  if (is_file && path.extension() == ".json") return {{"kind", "cluster"}, {"node_file", node}};
-  if (is_file && path.extension() == ".xml") return {{"kind", "nccl_xml"}, {"file", node}};
-  if (is_file)
-    throw InputError("--node",
-                     fmt::format("expected a machine file (.json) or NCCL's topology XML (.xml), found {}", node),
-                     fmt::format("`ringsim topology import {} -o mine.json` makes a machine file, for the output of "
-                                 "`nvidia-smi topo -m` with --like NODE",
-                                 node));
+  if (is_file && path.extension() == ".json") {
+    refuse_like(words);
+    return {{"kind", "cluster"}, {"node_file", node}};
+  }
+  if (is_file && path.extension() == ".xml") return with_what_it_lacks({{"kind", "nccl_xml"}, {"file", node}}, words);
+  if (is_file) {
+    const std::string text = text_of(path);
+    if (!is_smi_matrix(text))
+      throw InputError("--node",
+                       fmt::format("expected a machine file (.json), NCCL's topology XML (.xml) or the output of "
+                                   "`nvidia-smi topo -m`, found {}",
+                                   node),
+                       "docs/guide/my-machine.md describes these files");
+    if (words.like.empty())
+      throw InputError("--node",
+                       fmt::format("expected --like with the output of `nvidia-smi topo -m`, which contains no speeds, "
+                                   "found {} without it",
+                                   node),
+                       "--like NODE names a machine that supplies them, one with the same GPUs" + presets_like(text));
+    return with_what_it_lacks({{"kind", "nvidia_smi"}, {"file", node}}, words);
+  }
   throw InputError("--node", fmt::format("expected a machine name or a file, found \"{}\"", node), preset_hint(node));
 }
 
@@ -200,7 +267,7 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
         "--nodes",
         fmt::format("expected 1, because {} has no NIC{}, found {}", words.node, has_nics ? " with a known speed" : "",
                     words.nodes),
-        has_nics ? "`ringsim topology import FILE --nic RATE -o machine.json` sets the speed of the NICs in a file"
+        has_nics ? "--nic RATE sets it; --like NODE takes it, and what else the file lacks, from a known machine"
                  : "choose a machine with NICs, or add them to a machine file: `ringsim topology export MACHINE --to "
                    "machine`");
   }
@@ -235,6 +302,24 @@ Json ranks_of(const MachineWords& words, const Machine& machine, std::vector<Ass
     for (int gpu = 0; gpu < words.gpus; ++gpu)
       ranks.push_back(fmt::format("node{}.{}", node, gpus[static_cast<std::size_t>(gpu)]));
   return ranks;
+}
+
+/// True if each two GPUs have a link of their own.
+bool gpus_are_fully_joined(const Machine& machine) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (const Machine::Cable& cable : machine.cables)
+    if (machine.devices[cable.from].kind == NodeKind::gpu && machine.devices[cable.to].kind == NodeKind::gpu)
+      pairs.insert(std::minmax(cable.from, cable.to));
+  const std::size_t gpus = machine.n_gpus();
+  return pairs.size() == gpus * (gpus - 1) / 2;
+}
+
+/// What runs on AMD's GPUs whose RCCL is not modeled.
+std::string algorithm_without_library(const MachineWords& words, const std::string& op, const Machine& machine) {
+  const auto ops = collective_ops();
+  const auto its = std::find_if(ops.begin(), ops.end(), [&](CollectiveOp each) { return to_string(each) == op; });
+  const bool has_ring = its != ops.end() && find_algorithm("ring")->supports(*its);
+  return has_ring && (words.nodes > 1 || !gpus_are_fully_joined(machine)) ? "ring" : "direct";
 }
 
 bool is_amd(const Machine& machine) {
@@ -308,11 +393,31 @@ void declare_nodes(Options& options, MachineWords& machine) {
       "or torus:4x4; dragonfly:GROUPSxROUTERSxNODES");
   fabric.fallback = "star";
   for (const CatalogEntry& entry : fabric_catalog()) fabric.suggested.push_back(entry.name);
+  suggest_machines(options.text("--like", "NODE", machine.like,
+                                "for NCCL's topology XML and the output of `nvidia-smi topo -m`: the machine that "
+                                "supplies the speeds they lack"));
+  options.text("--nic", "RATE", machine.nic, "the rate of NICs whose speed such a file does not state: 400Gb/s");
 }
 
 std::string words_of(const MachineWords& machine) {
   return (machine.nodes == 1 ? "" : fmt::format(" --nodes {}", machine.nodes)) +
-         (machine.fabric ? " --fabric " + text_of(*machine.fabric) : "");
+         (machine.fabric ? " --fabric " + text_of(*machine.fabric) : "") +
+         (machine.like.empty() ? "" : " --like " + shell_word(machine.like)) +
+         (machine.nic.empty() ? "" : " --nic " + shell_word(machine.nic));
+}
+
+std::vector<std::pair<std::string, std::string>> given_words(const MachineWords& machine) {
+  std::vector<std::pair<std::string, std::string>> given;
+  if (machine.nodes != 1) given.emplace_back("--nodes", "topology.nodes=N");
+  if (machine.fabric) given.emplace_back("--fabric", "topology.fabric=...");
+  if (!machine.like.empty()) given.emplace_back("--like", "topology.like=NODE");
+  if (!machine.nic.empty()) given.emplace_back("--nic", "topology.nic.bandwidth=RATE");
+  return given;
+}
+
+bool is_smi_matrix(const std::string& text) {
+  return text.find("GPU0") != std::string::npos && text.find_first_not_of(" \t\r\n") != text.find('{') &&
+         (text.find("CPU Affinity") != std::string::npos || text.find("Legend:") != std::string::npos);
 }
 
 MachineWords settled(MachineWords machine) {
@@ -324,8 +429,9 @@ MachineWords settled(MachineWords machine) {
 
 MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& collective) {
   MachineScenario out;
-  Json topology = node_of(words.node, out.assumptions);
+  Json topology = node_of(words, out.assumptions);
   const auto machine = machine_of(topology);
+  out.gpus = static_cast<std::int64_t>(machine->n_gpus()) * words.nodes;
   topology["nodes"] = words.nodes;
   const std::string name = name_of(words, topology, *machine);
   if (words.nodes > 1) topology["fabric"] = fabric_of(words, *machine, out.assumptions);
@@ -343,9 +449,11 @@ MachineScenario scenario_of(const MachineWords& words, const CollectiveWords& co
     const std::string because = why_not_rccl(words, collective.op, *machine, out.document["topology"]);
     by_rccl = because.empty();
     if (!by_rccl) {
-      algorithms = {"direct"};
+      algorithms = {algorithm_without_library(words, collective.op, *machine)};
       out.assumptions.push_back(
-          {"collective.algorithm", "direct, messages to all: RCCL is not modeled here, " + because});
+          {"collective.algorithm",
+           fmt::format("{}: RCCL is not modeled here, {}",
+                       algorithms.front() == "ring" ? "ring" : "direct, messages to all", because)});
     }
   }
   Json run{{"op", collective.op}};

@@ -1,9 +1,11 @@
 // Scenarios made of words: a machine by its name, how many of them, what joins them, and one collective.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/text/json.hpp"
@@ -21,7 +23,9 @@ FabricWord parse_fabric(const std::string& word);
 
 /// The machine of a command line.
 struct MachineWords {
-  std::string node;  ///< a preset by any of its names, a machine file (.json), or NCCL's topology XML (.xml)
+  std::string node;  ///< a preset by any of its names, a machine file, NCCL's XML or the matrix of `nvidia-smi topo -m`
+  std::string like;  ///< the preset that supplies what an XML file or a matrix lacks
+  std::string nic;   ///< the rate of the NICs, where it lacks it
   int nodes = 1;
   std::optional<FabricWord> fabric;
   int gpus = 0;  ///< the first so many of each node take part; 0: all
@@ -29,12 +33,16 @@ struct MachineWords {
 
 /// Lets shells offer the names of machines, with their aliases, for this option.
 void suggest_machines(Option& node);
-/// --nodes and --fabric.
+/// --nodes, --fabric, --like and --nic.
 void declare_nodes(Options& options, MachineWords& machine);
-/// " --nodes 4 --fabric leaf_spine:2", as they are typed; empty if neither is given.
+/// " --nodes 4 --fabric leaf_spine:2", as they are typed; empty if none is given.
 std::string words_of(const MachineWords& machine);
+/// Those of declare_nodes() that are given, and the key of a scenario's topology that stands for each.
+std::vector<std::pair<std::string, std::string>> given_words(const MachineWords& machine);
 /// The words with what acts: one node has no fabric, which a warning says.
 MachineWords settled(MachineWords machine);
+/// True for the text that `nvidia-smi topo -m` prints.
+bool is_smi_matrix(const std::string& text);
 
 /// The collective that runs on the machine. By default an all-reduce of 1 GiB by NCCL.
 struct CollectiveWords {
@@ -54,11 +62,13 @@ struct Assumption {
 struct MachineScenario {
   Json document;                        ///< the scenario
   std::vector<Assumption> assumptions;  ///< in the order of the document
+  std::int64_t gpus = 0;                ///< of all nodes
 };
 
-/// The scenario that the words stand for. Cables have the payload rate of the nodes' fastest NICs. Where NCCL does not
-/// run (AMD's GPUs) and no algorithm is named, messages go to all (direct). Throws InputError for a node that is
-/// neither a preset nor a file, and for what the machine cannot do; `where` is the option of `ringsim predict`.
+/// The scenario that the words stand for. Cables have the payload rate of the nodes' fastest NICs. On AMD's GPUs whose
+/// RCCL is not modeled, and if no algorithm is named, messages go to all (direct) if all GPUs of one node are joined to
+/// each other, else round a ring if the operation has one. Throws InputError for a node that is neither a preset nor a
+/// file, and for what the machine cannot do; `where` is the option of `ringsim predict`.
 MachineScenario scenario_of(const MachineWords& machine, const CollectiveWords& collective = {});
 
 /// Those that hold if the scenario is changed as `set` (PATH=VALUE) says: the others are replaced by it.

@@ -73,11 +73,15 @@ Json card_of(const std::string& model) {
 }
 
 const PlanGpu& gpu_of(const MachineWords& machine) {
-  const PresetNames* preset = preset_named(machine.node);
+  const bool is_file = preset_named(machine.node) == nullptr && !machine.like.empty();
+  const std::string& name = is_file ? machine.like : machine.node;
+  const PresetNames* preset = preset_named(name);
   if (preset == nullptr)
-    throw InputError("--node", fmt::format("expected the name of a machine, found {}", in_quotes(machine.node)),
-                     preset_hint(machine.node));
-  const Machine node = node_preset(machine.node);
+    throw InputError(is_file ? "--like" : "--node",
+                     fmt::format("expected the name of a machine{}, found {}", is_file ? "" : ", or a file with --like",
+                                 in_quotes(name)),
+                     preset_hint(name));
+  const Machine node = node_preset(name);
   const auto its = std::find_if(node.devices.begin(), node.devices.end(),
                                 [](const Machine::Device& device) { return device.kind == NodeKind::gpu; });
   for (const PlanGpu& each : plan_gpus())  // of two cards with one name that with the node's memory
@@ -91,11 +95,6 @@ const PlanGpu& gpu_of(const MachineWords& machine) {
                    fmt::format("expected a machine with GPUs of known peak ({}), found {} with {}",
                                fmt::join(known, ", "), preset->name, preset->gpu),
                    "write a scenario that sets peak and hbm in training.workload.compute");
-}
-
-int gpus_of(const Json& topology) {
-  const Machine machine = node_preset(topology.at("node").get<std::string>());
-  return static_cast<int>(machine.n_gpus()) * topology.at("nodes").get<int>();
 }
 
 /// A batch of about the usual tokens, so that every data rank has as many sequences.
@@ -124,7 +123,7 @@ MachineScenario scenario_of(const PlanWords& words) {
     workload["sequence"] = sequence;
   else
     assume("training.workload.sequence", fmt::format("sequences of {} tokens, as on the model card", sequence));
-  const int gpus = gpus_of(out.document["topology"]);
+  const auto gpus = static_cast<int>(out.gpus);
   const std::int64_t batch = words.batch > 0 ? words.batch : usual_batch(gpus, sequence);
   workload["global_batch_size"] = batch;
   if (words.batch == 0)

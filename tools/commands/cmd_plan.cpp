@@ -60,9 +60,10 @@ constexpr int most_sequence = 1'000'000'000;  // tokens
 void declare(Options& options, PlanArguments& plan) {
   options.scenario(plan.scenario, plan.set).help =
       "a scenario file (JSON), or with --node the name of a model, such as llama3_70b";
-  Option& node = options.text("--node", "NAME", plan.words.machine.node,
+  Option& node = options.file("--node", "NAME|FILE", plan.words.machine.node,
                               "search plans for a model on this machine, without a scenario file: dgx-h100, dgx-a100, "
-                              "hgx-b200 ... (`ringsim list nodes` lists all)");
+                              "hgx-b200 ... (`ringsim list nodes` lists all), or a file with --like, as in `ringsim "
+                              "predict`");
   suggest_machines(node);
   declare_nodes(options, plan.words.machine);
   options.whole("--batch", "N", 1, most_batch, plan.words.batch, "the number of sequences per step, over all GPUs")
@@ -127,12 +128,12 @@ struct Searched {
 
 Searched searched(const PlanArguments& arguments) {
   if (arguments.words.machine.node.empty()) {
-    for (const auto& [given, option] : {std::pair{arguments.words.machine.nodes != 1, "--nodes"},
-                                        {arguments.words.machine.fabric.has_value(), "--fabric"},
-                                        {arguments.words.batch != 0, "--batch"},
-                                        {arguments.words.sequence != 0, "--sequence"}})
-      if (given)
-        throw UsageError(option, "expected --node as well, to name the machine", "to change a scenario, use --set");
+    std::vector<std::pair<std::string, std::string>> given = given_words(arguments.words.machine);
+    if (arguments.words.batch != 0) given.emplace_back("--batch", "training.workload.global_batch_size=N");
+    if (arguments.words.sequence != 0) given.emplace_back("--sequence", "training.workload.sequence=N");
+    if (!given.empty())
+      throw UsageError(given.front().first, "expected --node as well, to name the machine",
+                       "to change a scenario, use --set " + given.front().second);
     if (is_divisible_model(arguments.scenario) && !std::filesystem::exists(arguments.scenario))
       throw UsageError("--node", fmt::format("expected a machine for {}, found none", arguments.scenario),
                        "such as --node dgx-h100 --nodes 8");

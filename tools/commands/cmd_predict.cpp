@@ -80,8 +80,8 @@ void declare(Options& options, PredictArguments& predict) {
   options.collective_argument(predict.collective.op);
   Option& node = options.file("--node", "NAME|FILE", predict.machine.node,
                               "the machine: a name such as dgx-h100, dgx-a100, hgx-b200, gb200-nvl72, p5.48xlarge or "
-                              "a3-megagpu-8g (`ringsim list nodes` lists all), a machine file (.json, made by `ringsim "
-                              "topology import`) or an NCCL topology file (.xml)");
+                              "a3-megagpu-8g (`ringsim list nodes` lists all), a machine file (.json), an NCCL "
+                              "topology file (.xml) or the output of `nvidia-smi topo -m`");
   node.required = true;
   suggest_machines(node);
   declare_nodes(options, predict.machine);

@@ -51,8 +51,10 @@ void declare(Options& options, ImportArguments& import) {
       .argument("FILE", import.file,
                 "NCCL's topology XML, the output of `nvidia-smi topo -m`, or an ASTRA-sim network (network.yml)")
       .file = true;
-  options.text("--like", "NODE", import.like,
-               "the preset that supplies the speeds, which `nvidia-smi topo -m` does not contain");
+  options.text(
+      "--like", "NODE", import.like,
+      "the preset that supplies what the file lacks: all speeds of `nvidia-smi topo -m`; in XML the GPU model, "
+      "NVLinks, PCIe speeds and the rate of the NICs");
   options.text("--nvlink", "NODE", import.nvlink, "the preset that supplies the NVLinks, if the XML file has none");
   options.text("--nic", "RATE", import.nic,
                "the rate of the NICs, such as \"200 Gb/s\", if the file does not contain it; used as it is");
@@ -193,12 +195,8 @@ std::optional<LinkSpec> said_nic(const ImportArguments& arguments) {
 }
 
 Machine import_xml(const std::string& text, const ImportArguments& arguments) {
-  if (!arguments.like.empty()) {
-    throw InputError("--like",
-                     "expected this option only for an nvidia-smi matrix, found an XML file: " + arguments.file,
-                     "to supply values that an XML file lacks, use --nvlink, --nic and --gpu");
-  }
   NcclXmlOptions options;
+  if (!arguments.like.empty()) options.like = option("--like", arguments.like, preset_of);
   if (!arguments.gpu.empty()) options.gpu = arguments.gpu;
   if (!arguments.nvlink.empty()) options.nvlink_from = option("--nvlink", arguments.nvlink, preset_of);
   options.nic = said_nic(arguments);

@@ -181,10 +181,8 @@ std::vector<std::string> gpu_models() {
   return names;
 }
 
-std::string option_or_key(std::string_view name, std::string_view example) {
-  const bool quoted = example.find(' ') != std::string_view::npos;
-  return fmt::format("--{0} {2}{1}{2} of `topology import` (\"{0}\" of a scenario's topology)", name, example,
-                     quoted ? "\"" : "");
+std::string how_to_say(std::string_view name, std::string_view example) {
+  return fmt::format("--{0} {1} (\"{0}\" in a scenario's topology)", name, example);
 }
 
 LinkSpec link(LinkKind kind, Bandwidth bandwidth, const std::string& bandwidth_source) {

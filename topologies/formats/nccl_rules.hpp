@@ -74,8 +74,8 @@ std::optional<int> sm_of(std::string_view model);
 /// The models that sm_of() knows.
 std::vector<std::string> gpu_models();
 
-/// How users say what a file lacks: `--gpu A100 of ...`.
-std::string option_or_key(std::string_view name, std::string_view example);
+/// How users say what a file lacks: `--like NODE ("like" in a scenario's topology)`.
+std::string how_to_say(std::string_view name, std::string_view example);
 
 /// Links by kind with what NCCL does not say: latency and its reason. `bandwidth_source` says where the bandwidth is
 /// from.

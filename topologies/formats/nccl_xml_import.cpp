@@ -190,6 +190,16 @@ class TreeReader {
 
   /// NCCL's rule, and what is taken if the file is odd.
   LinkSpec uplink(const XmlElement& pci, int index) {
+    const std::string* speed = pci.find("link_speed");
+    if (speed == nullptr || speed->empty()) {
+      const Found& found = import_.found[static_cast<std::size_t>(index)];
+      if (std::optional<LinkSpec> known = pcie_like(import_, found.kind)) {
+        known->source = fmt::format("{}: no link_speed; as in {}: {}", import_.place(pci), import_.options.like->name,
+                                    known->source);
+        return *known;
+      }
+      import_.without_pcie_speed.push_back(&pci);
+    }
     const PcieRate* rate = pcie_rate(pci);
     int width = pcie_width(pci);
     std::string rule = fmt::format("{} x{}", rate->text, width);
@@ -220,10 +230,7 @@ class TreeReader {
   const PcieRate* pcie_rate(const XmlElement& pci) {
     const PcieRate* gen3 = &pcie_rates[2];
     const std::string* text = pci.find("link_speed");
-    if (text == nullptr || text->empty()) {
-      import_.warn(pci, "no link_speed; assumed to be 8 GT/s, as NCCL does");
-      return gen3;
-    }
+    if (text == nullptr || text->empty()) return gen3;  // one warning names all: warn_of_pcie_speeds()
     double number = 0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
     const std::string_view unit(end, static_cast<std::size_t>(text->data() + text->size() - end));
@@ -243,6 +250,7 @@ class TreeReader {
   int pcie_width(const XmlElement& pci) {
     const auto width = whole(pci, "link_width", 1, 32);
     if (width) return static_cast<int>(*width);
+    if (!import_.without_pcie_speed.empty() && import_.without_pcie_speed.back() == &pci) return 16;
     import_.warn(pci, fmt::format("link_width \"{}\"; assumed to be x16, as NCCL does", text_of(pci, "link_width")));
     return 16;
   }
@@ -262,6 +270,19 @@ class TreeReader {
                                                      : fmt::format("an XML file whose root is <{}>", root.name);
   import.fail(root, "expected NCCL's topology XML with the root <system>, found " + what,
               "NCCL writes this file if NCCL_TOPO_DUMP_FILE is set");
+}
+
+/// Virtual machines do not see the speeds of their PCIe links.
+void warn_of_pcie_speeds(XmlImport& import) {
+  const auto& silent = import.without_pcie_speed;
+  if (silent.empty()) return;
+  const auto is_before = [](const XmlElement* a, const XmlElement* b) { return a->line < b->line; };
+  import.warn(
+      **std::min_element(silent.begin(), silent.end(), is_before),
+      fmt::format("no link_speed for {} PCI device{}{}; assumed to be 8 GT/s PCIe x16, as NCCL does; {}", silent.size(),
+                  silent.size() == 1 ? "" : "s", silent.size() == 1 ? "" : ", of which this is the first",
+                  import.options.like ? import.options.like->name + " has no PCIe link for such a device"
+                                      : "for the speeds of a known machine, use " + how_to_say("like", "NODE")));
 }
 
 void describe(XmlImport& import) {
@@ -309,6 +330,17 @@ std::optional<std::int64_t> whole(const XmlElement& at, std::string_view attribu
   return value;
 }
 
+std::optional<LinkSpec> pcie_like(const XmlImport& import, NodeKind kind) {
+  if (!import.options.like) return std::nullopt;
+  const Machine& like = *import.options.like;
+  const auto found = std::find_if(like.cables.begin(), like.cables.end(), [&](const Machine::Cable& cable) {
+    return cable.link.kind == LinkKind::pcie &&
+           (like.devices[cable.from].kind == kind || like.devices[cable.to].kind == kind);
+  });
+  if (found == like.cables.end()) return std::nullopt;
+  return each_of(found->link);
+}
+
 bool is_unseen_switch(std::string_view target) { return target.starts_with("fffffff:"); }
 
 void read_gdr(XmlImport& import, const XmlElement& at, std::map<std::string, std::string>& attributes,
@@ -353,6 +385,7 @@ Machine import_nccl_xml(std::string_view text, const std::string& file, const Nc
                 "a file that omits the GPUs works only on its own system; use a full dump");
   }
   check_hosts(import);
+  warn_of_pcie_speeds(import);
   read_nets(import);
   merge_pcie(import);
   name_devices(import);

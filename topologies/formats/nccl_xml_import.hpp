@@ -14,6 +14,9 @@ struct NcclXmlOptions {
   std::optional<std::string> gpu;      ///< the GPUs' model ("V100"), if the file gives no compute capability
   std::optional<Machine> nvlink_from;  ///< a machine with as many GPUs, whose NVLinks and NVSwitch are taken
   std::optional<LinkSpec> nic;         ///< the port of NICs whose speed the file does not tell
+  /// A machine that supplies what neither the file nor the options above tell: the GPUs' compute capability, NVLinks
+  /// (if it has as many GPUs), the ports of NICs, and PCIe links without a link_speed, which NCCL takes for 8 GT/s.
+  std::optional<Machine> like;
 };
 
 /// Reads both dialects: full dumps, and the skeletons of clouds (only cpu and pci; devices are counted by class).

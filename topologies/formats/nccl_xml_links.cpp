@@ -44,10 +44,12 @@ class LinkReader {
     read_pcilinks(root);
     if (import_.options.nvlink_from) {
       take_nvlinks(*import_.options.nvlink_from);
+    } else if (!has_links_ && import_.options.like) {
+      take_nvlinks_if_any(*import_.options.like);
     } else if (!has_links_ && gpus_.size() > 1) {
       import_.machine.warnings.push_back(fmt::format(
           "{}: no NVLinks between the GPUs are listed, so none are assumed, unless {} names a machine that has them",
-          import_.file, option_or_key("nvlink", preset_with_nvlinks())));
+          import_.file, how_to_say("like", preset_with_nvlinks())));
     }
   }
 
@@ -98,22 +100,30 @@ class LinkReader {
   /// The user's model gives the compute capability if the file does not.
   void set_model() {
     const auto& model = import_.options.gpu;
-    if (!model) return;
-    const std::optional<int> sm = sm_of(*model);
-    if (!sm) {
+    const std::optional<int> sm = model ? sm_of(*model) : sm_of_like();
+    if (model && !sm) {
       throw InputError(import_.file, fmt::format("expected a GPU model that NCCL has a rule for, found \"{}\"", *model),
                        did_you_mean(*model, gpu_models()));
     }
+    if (!sm) return;
     bool used = false;
     for (Found* gpu : gpus_) {
+      if (gpu->attributes.contains("gcn")) continue;
       if (gpu->attributes.emplace("sm", std::to_string(*sm)).second) {
         import_.machine.devices[gpu->device].attributes["sm"] = std::to_string(*sm);
         used = true;
       }
     }
-    if (!used)
+    if (model && !used)
       import_.machine.warnings.push_back(
           import_.file + ": the GPU model that you set is not used, because the file states the sm of each GPU");
+  }
+
+  std::optional<int> sm_of_like() const {
+    if (!import_.options.like) return std::nullopt;
+    for (const Machine::Device& device : import_.options.like->devices)
+      if (device.kind == NodeKind::gpu) return compute_capability(device);
+    return std::nullopt;
   }
 
   /// AMD's have "gcn" instead.
@@ -123,8 +133,8 @@ class LinkReader {
     if (unknown == 0) return;
     import_.machine.warnings.push_back(
         fmt::format("{}: the file does not state the model of {} of {} GPUs, which library nccl needs; NVLinks are "
-                    "assumed to be those of sm 80; set the model with {}",
-                    import_.file, unknown, gpus_.size(), option_or_key("gpu", "A100")));
+                    "assumed to be those of sm 80; a machine with these GPUs supplies it: {}",
+                    import_.file, unknown, gpus_.size(), how_to_say("like", "NODE")));
   }
 
   void read_gpu(const Found& gpu) {
@@ -308,6 +318,18 @@ class LinkReader {
            link(LinkKind::pcie, {5'000'000'000'000},
                 import_.place(child) + ": <pcilink>, at LOC_BW (NVIDIA/nccl 5067397c2676 src/graph/topo.h)")});
     }
+  }
+
+  /// As take_nvlinks(), from a machine that need not have any.
+  void take_nvlinks_if_any(const Machine& like) {
+    const auto is_nvlink = [](const Machine::Cable& cable) {
+      return cable.link.kind == LinkKind::nvlink || cable.link.kind == LinkKind::xgmi;
+    };
+    if (std::none_of(like.cables.begin(), like.cables.end(), is_nvlink)) return;
+    if (like.n_gpus() == gpus_.size()) return take_nvlinks(like);
+    import_.machine.warnings.push_back(
+        fmt::format("{}: no NVLinks between the {} GPUs are listed, and those of {} are not taken, because it has {}",
+                    import_.file, gpus_.size(), like.name, like.n_gpus()));
   }
 
   /// The GPUs' own links of another machine, GPU by GPU.

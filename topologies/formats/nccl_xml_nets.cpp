@@ -57,6 +57,14 @@ void keep_net(XmlImport& import, const XmlElement& net, const std::string& prefi
   }
 }
 
+/// The first NIC with a port of options.like; nullptr: none.
+const Machine::Device* nic_like(const XmlImport& import) {
+  if (!import.options.like) return nullptr;
+  for (const Machine::Device& device : import.options.like->devices)
+    if (device.kind == NodeKind::nic && device.port) return &device;
+  return nullptr;
+}
+
 struct Speed {
   std::int64_t mbps = 0;
   bool from_user = false;
@@ -67,8 +75,9 @@ Speed speed_of(XmlImport& import, const XmlElement& net) {
   const auto speed = whole(net, "speed", INT64_MIN, INT64_MAX);
   if (speed && *speed > 0 && *speed <= fastest_mbps) return {*speed};
   const std::string odd = fmt::format("speed \"{}\" Mb/s", text);
-  if (import.options.nic) {
-    import.warn(net, odd + "; the user's value is used");
+  if (import.options.nic || nic_like(import) != nullptr) {
+    import.warn(
+        net, fmt::format("{}; that of {} is used", odd, import.options.nic ? "the option" : import.options.like->name));
     return {0, true};
   }
   if (speed && *speed > fastest_mbps && *speed / 1000 <= fastest_mbps) {
@@ -108,11 +117,19 @@ LinkKind kind_of(const Found& nic) {
                                                                                    : LinkKind::ethernet;
 }
 
-LinkSpec users_port(XmlImport& import, const Found& nic) {
-  import.used_nic_option = true;
-  LinkSpec port = *import.options.nic;
-  if (port.kind == LinkKind::generic) port.kind = kind_of(nic);
-  return port;
+/// The port of options.nic, else of the first NIC of options.like; nothing if neither tells.
+std::optional<LinkSpec> users_port(XmlImport& import, Found& nic) {
+  if (import.options.nic) {
+    import.used_nic_option = true;
+    LinkSpec port = *import.options.nic;
+    if (port.kind == LinkKind::generic) port.kind = kind_of(nic);
+    return port;
+  }
+  const Machine::Device* like = nic_like(import);
+  if (like == nullptr) return std::nullopt;
+  if (const auto provider = like->attributes.find("provider"); provider != like->attributes.end())
+    nic.attributes.insert(*provider);
+  return like->port;
 }
 
 /// AWS's Elastic Fabric Adapter, by the name that its Linux driver gives (rdmap79s0) or its PCI device (1d0f:efa0 to
@@ -128,7 +145,7 @@ bool is_efa(const Found& nic, const std::vector<const XmlElement*>& nets) {
 }
 
 /// The sum of the nets' ports: what leaves the physical NIC at once. A port that is listed twice counts once.
-LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const XmlElement*>& nets) {
+LinkSpec port_of(XmlImport& import, Found& nic, const std::vector<const XmlElement*>& nets) {
   std::set<std::pair<std::string, std::string>> ports;
   std::int64_t mbps = 0;
   Bandwidth payload{0};
@@ -142,7 +159,7 @@ LinkSpec port_of(XmlImport& import, const Found& nic, const std::vector<const Xm
       }
     }
     const Speed speed = speed_of(import, *net);
-    if (speed.from_user) return users_port(import, nic);
+    if (speed.from_user) return *users_port(import, nic);
     mbps += speed.mbps;
     payload.bytes_per_second += payload_of(speed.mbps, is_efa(nic, nets)).bytes_per_second;
     if (latency.count() == 0) latency = latency_of(import, *net);
@@ -203,9 +220,7 @@ void read_nets(XmlImport& import) {
     if (!own.empty()) {
       nic->dev = static_cast<int>(*whole(*own.front(), "dev", 0, 1 << 20));
       nic->port = port_of(import, *nic, own);
-    } else if (import.options.nic) {
-      nic->port = users_port(import, *nic);
-    } else {
+    } else if (nic->port = users_port(import, *nic); !nic->port) {
       silent.push_back(nic);
     }
   }
@@ -213,7 +228,7 @@ void read_nets(XmlImport& import) {
     import.warn(*silent.front()->element,
                 fmt::format("the file does not state the speed of {} of {} NICs, of which this is the first; to cable "
                             "them, set it with {}",
-                            silent.size(), import.all(NodeKind::nic).size(), option_or_key("nic", "RATE")));
+                            silent.size(), import.all(NodeKind::nic).size(), how_to_say("nic", "RATE")));
   if (import.options.nic && !import.used_nic_option) {
     import.machine.warnings.push_back(
         import.file +

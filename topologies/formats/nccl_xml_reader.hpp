@@ -42,6 +42,7 @@ struct XmlImport {
   std::deque<Found> found{};       ///< pointers to them stay
   std::vector<std::string> hosts;  ///< [host] its host_hash, as the file writes it first
   bool used_nic_option = false;
+  std::vector<const XmlElement*> without_pcie_speed;  ///< PCI devices whose link NCCL takes for 8 GT/s or for x16
 
   std::string place(const XmlElement& at) const;  ///< FILE:LINE
   [[noreturn]] void fail(const XmlElement& at, const std::string& message, const std::string& hint = "") const;
@@ -62,6 +63,9 @@ bool is_unseen_switch(std::string_view target);
 /// Keeps "gdr" of a <gpu> or a <net> as "0" or "1".
 void read_gdr(XmlImport& import, const XmlElement& at, std::map<std::string, std::string>& attributes,
               const std::string& key);
+
+/// The first PCIe link of a device of that kind in options.like; nothing without one.
+std::optional<LinkSpec> pcie_like(const XmlImport& import, NodeKind kind);
 
 /// True if NCCL or RCCL writes that attribute of the element.
 bool is_known_attribute(const std::string& element, const std::string& attribute);

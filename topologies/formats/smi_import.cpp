@@ -215,7 +215,7 @@ class Builder {
     if (silent > 0)
       machine_.warnings.push_back(fmt::format(
           "{}: {} has no NIC that could supply the rate of the {} NICs in the matrix; to cable them, set it with {}",
-          file_, like_.name, silent, nccl::option_or_key("nic", "RATE")));
+          file_, like_.name, silent, nccl::how_to_say("nic", "RATE")));
     if (nic_ && counts_["nic"] == 0)
       machine_.warnings.push_back(file_ + ": the NIC rate that you set is not used, because the matrix has no NICs");
   }

@@ -87,8 +87,8 @@ class Looked {
     if (!sm)
       throw InputError(
           "", fmt::format("expected GPUs with a known compute capability, found none in {}", machine.name),
-          R"(set the model: --gpu A100 of `topology import`, "gpu": "A100" next to "file" of kind nccl_xml, )"
-          R"(or in a machine file "attributes": {"sm": "80"} for each gpu)");
+          R"(a machine with these GPUs supplies it: --like NODE ("like" in a scenario's topology); in a machine )"
+          R"(file, set "attributes": {"sm": "80"} of each gpu, 80 for A100)");
     sm_ = *sm;
   }
 
