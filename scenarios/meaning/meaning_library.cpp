@@ -160,7 +160,7 @@ nccl::LibraryPlan plan_of(CollectiveOp op, Bytes bytes, const Decider& by, const
     blame.fail(
         "/library/env",
         fmt::format("expected an algorithm and a protocol that NCCL can use for {} here, found none", to_string(op)),
-        "check NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE");
+        "check NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE; NCCL_ALGO=allreduce:NVLS acts only on all-reduces");
   return *plan;
 }
 

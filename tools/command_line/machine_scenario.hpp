@@ -63,6 +63,7 @@ struct MachineScenario {
   Json document;                        ///< the scenario
   std::vector<Assumption> assumptions;  ///< in the order of the document
   std::int64_t gpus = 0;                ///< of all nodes
+  Assumption near;                      ///< how near predictions with such a value are to measurements; may be empty
 };
 
 /// The scenario that the words stand for. Cables have the payload rate of the nodes' fastest NICs. On AMD's GPUs whose

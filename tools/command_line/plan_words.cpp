@@ -32,13 +32,13 @@ constexpr int memory_share = 80, h200_products = 70;
 struct Products {
   int share = h200_products;
   std::string source = "as measured on one H200 (docs/results/gpu-compute.md)";
+  std::string near = "no predicted step on this GPU has been compared with a measured one";
 };
 Products products_of(const PlanGpu& gpu) {
   for (const FittedShares& each : fitted_shares())
     if (std::string(each.family) == gpu.family && each.bits == 16)
       return {static_cast<int>(std::lround(100 * each.gemm)),
-              fmt::format("fitted to measured steps of {} on {}{}", each.models, each.family,
-                          *each.others == '\0' ? "" : fmt::format(" ({})", each.others))};
+              fmt::format("fitted to measured steps of {} on {}", each.models, each.family), each.near};
   return {};
 }
 
@@ -140,6 +140,10 @@ MachineScenario scenario_of(const PlanWords& words) {
          fmt::format("matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %, {} (docs/guide/training.md, "
                      "Measured steps); memory-limited kernels {} % of {:g} GB/s",
                      products.share, gpu.peak16, products.source, attention, flash.like, memory_share, gpu.hbm));
+  out.near = {"training.workload.compute",
+              products.near +
+                  ". To predict another program, choose training.workload.compute.gemm so that one of its "
+                  "measured steps is reproduced."};
   assume("training.workload.attention", "flash attention, which keeps no scores");
   assume("training.optimizer", "Adam");
   out.document["name"] = fmt::format("{} on {}", words.model, out.document["name"].get<std::string>());

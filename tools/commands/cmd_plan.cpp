@@ -153,6 +153,11 @@ Searched searched(const PlanArguments& arguments) {
   return {text, "ringsim plan", arguments.save.empty() ? "FILE.json" : shell_word(arguments.save), std::move(made)};
 }
 
+/// How near such predictions are to measured steps, while the shares are those that they were compared with.
+std::string near_text(const std::vector<Assumption>& near) {
+  return near.empty() ? "" : "\n" + wrapped("How near: " + near.front().text, 2) + '\n';
+}
+
 int execute(const PlanArguments& arguments) {
   if (!arguments.simulate && arguments.format != Format::table)
     throw UsageError("--bounds", "expected the format table, found another one",
@@ -197,9 +202,10 @@ int execute(const PlanArguments& arguments) {
                          : report(plans.file(), results, arguments.format, /*explain=*/false);
   if (input.made) {
     const std::vector<Assumption> assumed = assumed_with(input.made->assumptions, arguments.set);
+    const std::vector<Assumption> near = assumed_with({input.made->near}, arguments.set);
     if (arguments.format == Format::table)
       text +=
-          assumed_text(assumed) +
+          near_text(near) + assumed_text(assumed) +
           shown_scenario(parse_json(with_overrides(input.text, input.name, arguments.set), input.name), arguments.save,
                          "`ringsim plan`, and, with the options of a plan, for `run` and `explain`");
     else

@@ -260,8 +260,12 @@ constexpr std::array<FittedShares, 5> fitted{{
     {"A100", 16, 0.80, 0.397, 0.464, "GPT 3.6B to 1T",
      "6 inputs: GPT 22B, 175B, 530B, 1T on Selene (Korthikanti et al.), 3.6B and 39.1B (vTrain); models 0 and 1: 87 "
      "rows",
-     // pytorch.org/blog/maximizing-training-throughput; torchtitan's docs/performance.md has 57 to 58 % for Llama 3 8B.
-     "PyTorch's FSDP reached less: 57 % MFU with Llama 2 7B, 68 % with torch.compile"},
+     // docs/results/plans.md; pytorch.org/blog/maximizing-training-throughput; torchtitan's docs/performance.md has 57
+     // to 58 % for Llama 3 8B.
+     "predicted steps of Megatron differ from 77 measured ones by a median of 6 %, and by more than 16 % in one row "
+     "out "
+     "of ten; PyTorch's FSDP is slower than predicted: it reached 57 % MFU with Llama 2 7B, and 68 % with "
+     "torch.compile"},
     {"H100", 16, 0.65, 0.405, 0.405, "MPT 1B to 30B",
      "3 inputs: MPT 1B, 7B, 30B (mosaicml/llm-foundry 8c8dd48 scripts/train/benchmarking/README.md); models 0 and 1: "
      "32 rows",

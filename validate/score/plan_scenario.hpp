@@ -63,7 +63,8 @@ struct FittedShares {
   double one_bubble;
   const char* models;  ///< of the measured steps: "GPT 3.6B to 1T"
   const char* fitted_to;
-  const char* others = "";  ///< of 16 bits: how far other steps are from it, for parentheses
+  const char* near =
+      "";  ///< of 16 bits: how near predicted steps are to measured ones, a sentence without its full stop
 };
 std::span<const FittedShares> fitted_shares();
 const FittedShares* fitted_shares_of(const PlanFigure& row);
