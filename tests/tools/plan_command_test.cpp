@@ -15,6 +15,7 @@ namespace plan_command_test {
 using ringsim::test::has;
 using ringsim::test::Outcome;
 using ringsim::test::run_command;
+using ringsim::test::sample;
 using ringsim::test::temporary_file;
 
 namespace {
@@ -188,6 +189,15 @@ TEST_CASE("without --batch a step has about 4 Mi tokens, and every GPU as many s
   CHECK(batch("1", "8192") == 512);   // 2^22 / 2^13
   CHECK(batch("3", "8192") == 504);   // 24 x 21, as 512 / 24 = 21.3
   CHECK(batch("2", "524288") == 16);  // 8 sequences would leave 16 GPUs without one
+}
+
+TEST_CASE("plan takes the XML of a virtual machine, whose GPUs are those of --like") {
+  const Outcome outcome = run_command({"plan", "llama3_8b", "--node", sample("skeleton.xml"), "--nodes", "2", "--like",
+                                       "azure-ndv4", "--bounds", "--top", "1", "--set", "training.parallel.tensor=8",
+                                       "--set", "training.parallel.pipeline=1"});
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.out, "matrix products reach 80 % of 312 TFLOP/s"));
+  CHECK(has(outcome.out, "512 sequences per step"));  // as of 16 GPUs: 2^22 / 2^13
 }
 
 TEST_CASE("words that plan cannot use are refused, each with what to do") {

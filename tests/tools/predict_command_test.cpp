@@ -351,9 +351,13 @@ TEST_CASE("--like and --nic supply what the XML of a virtual machine or a matrix
   CHECK(smi.code == 0);
   CHECK(json::parse(scenario_in(smi.out))["topology"] ==
         json{{"kind", "nvidia_smi"}, {"file", matrix}, {"like", "dgx-1v"}, {"nodes", 1}});
+  CHECK(has(predict({"all_reduce", "--node", matrix, "--like", "v100", "--bytes", "1MiB"}).out, "(topology.like)\n"));
   const Outcome run = run_command({"run", matrix, "--like", "dgx-1v", "--format", "csv"});  // as other commands do
   CHECK(run.code == 0);
   CHECK(has(run.err, "\"like\": \"dgx-1v\""));
+  const Outcome two = run_command(
+      {"explain", matrix, "--like", "dgx-1v", "--nic", "50 GB/s", "--set", R"(collective.bytes=["1 MiB","2 MiB"])"});
+  CHECK(has(two.err, " --like dgx-1v --nic '50 GB/s'"));  // in the command that it proposes
 }
 
 TEST_CASE("bound and compare take a machine by name with --nodes and --fabric, as predict has them") {

@@ -9,8 +9,6 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -20,6 +18,7 @@
 
 #include "algorithms/catalog.hpp"
 #include "scenarios/decoder/edit.hpp"
+#include "scenarios/decoder/files.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
@@ -81,13 +80,15 @@ std::string fabric_kind(const std::string& word) {
 }
 
 /// What --like and --nic add to a topology that a file describes.
-Json with_what_it_lacks(Json topology, const MachineWords& words) {
+Json with_what_it_lacks(Json topology, const MachineWords& words, std::vector<Assumption>& assumptions) {
   if (!words.like.empty()) {
     const PresetNames* like = preset_named(words.like);
     if (like == nullptr)
       throw InputError("--like", fmt::format("expected the name of a machine, found \"{}\"", words.like),
                        preset_hint(words.like));
-    topology["like"] = preset_note(words.like).empty() ? plain_machine_name(words.like) : like->choice_of(words.like);
+    const std::string note = preset_note(words.like);
+    if (!note.empty()) assumptions.push_back({"topology.like", fmt::format("{} is {}", words.like, note)});
+    topology["like"] = note.empty() ? plain_machine_name(words.like) : like->choice_of(words.like);
   }
   if (!words.nic.empty()) {
     try {
@@ -122,11 +123,6 @@ std::string presets_like(const std::string& matrix) {
   return names.empty() ? "" : fmt::format("; with {} GPUs: {}, ...", gpus, fmt::join(names, ", "));
 }
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 /// Nodes of a preset, of a machine file, of NCCL's XML or of nvidia-smi's matrix: the topology without `nodes` and
 /// fabric.
 Json node_of(const MachineWords& words, std::vector<Assumption>& assumptions) {
@@ -144,9 +140,10 @@ Json node_of(const MachineWords& words, std::vector<Assumption>& assumptions) {
     refuse_like(words);
     return {{"kind", "cluster"}, {"node_file", node}};
   }
-  if (is_file && path.extension() == ".xml") return with_what_it_lacks({{"kind", "nccl_xml"}, {"file", node}}, words);
+  if (is_file && path.extension() == ".xml")
+    return with_what_it_lacks({{"kind", "nccl_xml"}, {"file", node}}, words, assumptions);
   if (is_file) {
-    const std::string text = text_of(path);
+    const std::string text = scenarios::read_text(node, "a machine");
     if (!is_smi_matrix(text))
       throw InputError("--node",
                        fmt::format("expected a machine file (.json), NCCL's topology XML (.xml) or the output of "
@@ -159,7 +156,7 @@ Json node_of(const MachineWords& words, std::vector<Assumption>& assumptions) {
                                    "found {} without it",
                                    node),
                        "--like NODE names a machine that supplies them, one with the same GPUs" + presets_like(text));
-    return with_what_it_lacks({{"kind", "nvidia_smi"}, {"file", node}}, words);
+    return with_what_it_lacks({{"kind", "nvidia_smi"}, {"file", node}}, words, assumptions);
   }
   throw InputError("--node", fmt::format("expected a machine name or a file, found \"{}\"", node), preset_hint(node));
 }
