@@ -1,5 +1,6 @@
 // Scenarios whose nodes are read from files.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "scenarios/scenario.hpp"
 #include "sim/base/error.hpp"
 #include "tests/support/command.hpp"
+#include "tests/support/complaint.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/message_page.hpp"
 #include "topologies/machines/device_words.hpp"

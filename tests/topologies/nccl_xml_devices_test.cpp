@@ -177,8 +177,11 @@ TEST_CASE("a machine that is like it supplies what a file lacks, and nothing tha
           return each.link.kind == LinkKind::nvlink;
         }) == 16);  // the mesh of a DGX-1V
   const std::string silent = all_replaced(stated, "link_speed=\"16 GT/s\"", "link_speed=\"\"");
-  CHECK(cable(like(silent, "dgx-1v"), "gpu0 - pcie") == "gpu0 - pcie1: pcie 12 GB/s");      // gen 3
-  CHECK(cable(like(silent, "azure-ndv5"), "gpu0 - pcie") == "gpu0 - pcie1: pcie 48 GB/s");  // gen 5
+  CHECK(cable(like(silent, "dgx-1v"), "gpu0 - pcie") == "gpu0 - pcie1: pcie 12 GB/s");  // gen 3
+  const Machine p5 = like(silent, "aws-p5");  // GPUs on gen 5, NICs on 8 lanes of gen 4, switches on gen 4
+  CHECK(cable(p5, "gpu0 - pcie") == "gpu0 - pcie1: pcie 48 GB/s");
+  CHECK(cable(p5, "nic0 - pcie") == "nic0 - pcie0: pcie 12 GB/s");
+  CHECK(cable(p5, "pcie0 - cpu") == "pcie0 - cpu0: pcie 24 GB/s");
   CHECK(text(imported(silent).warnings)
             .starts_with("t.xml:3: no link_speed for 12 PCI devices, of which this is the first; assumed to be 8 GT/s "
                          "PCIe x16, as NCCL does; for the speeds of a known machine, use --like NODE"));
@@ -189,6 +192,8 @@ TEST_CASE("a machine that is like it supplies what a file lacks, and nothing tha
   CHECK(text(like(stated, "rtx4090-pcie").warnings)
             .starts_with("t.xml:5: the file does not state the speed of 2 of 2 NICs"));
   CHECK(device(like(stated, "aws-p4d"), "nic0").attributes.at("provider") == "efa");
+  const std::string amd = all_replaced(content("xgmi.xml"), "sm=\"228\" ", "");
+  CHECK_FALSE(device(like(amd, "dgx-1v"), "gpu0").attributes.contains("sm"));  // a compute capability is NVIDIA's
   const std::string odd = replaced(content("dump.xml"), "speed=\"100000\"", "speed=\"-1\"");
   const Machine taken = like(odd, "dgx-1v");
   CHECK(text(taken.warnings) == "t.xml:19: speed \"-1\" Mb/s; that of dgx-1v is used");

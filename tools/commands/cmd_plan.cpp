@@ -9,6 +9,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/text/json.hpp"
+#include "sim/text/wrap.hpp"
 #include "tools/command_line/input.hpp"
 #include "tools/command_line/made_scenario.hpp"
 #include "tools/command_line/plan_words.hpp"

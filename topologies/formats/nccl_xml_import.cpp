@@ -333,9 +333,10 @@ std::optional<std::int64_t> whole(const XmlElement& at, std::string_view attribu
 std::optional<LinkSpec> pcie_like(const XmlImport& import, NodeKind kind) {
   if (!import.options.like) return std::nullopt;
   const Machine& like = *import.options.like;
+  const auto leads_up = [](NodeKind end) { return end != NodeKind::gpu && end != NodeKind::nic; };
   const auto found = std::find_if(like.cables.begin(), like.cables.end(), [&](const Machine::Cable& cable) {
-    return cable.link.kind == LinkKind::pcie &&
-           (like.devices[cable.from].kind == kind || like.devices[cable.to].kind == kind);
+    const NodeKind from = like.devices[cable.from].kind, to = like.devices[cable.to].kind;
+    return cable.link.kind == LinkKind::pcie && ((from == kind && leads_up(to)) || (to == kind && leads_up(from)));
   });
   if (found == like.cables.end()) return std::nullopt;
   return each_of(found->link);

@@ -64,7 +64,7 @@ bool is_unseen_switch(std::string_view target);
 void read_gdr(XmlImport& import, const XmlElement& at, std::map<std::string, std::string>& attributes,
               const std::string& key);
 
-/// The first PCIe link of a device of that kind in options.like; nothing without one.
+/// The first PCIe link by which a device of that kind hangs on others in options.like; nothing without one.
 std::optional<LinkSpec> pcie_like(const XmlImport& import, NodeKind kind);
 
 /// True if NCCL or RCCL writes that attribute of the element.
