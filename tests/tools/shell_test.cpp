@@ -68,7 +68,9 @@ TEST_CASE("bash completes commands, commands below them, options, values and fil
   CHECK(offered({"ringsim", "predict", "all_reduce", "--node", "dgx-h"}) == Set{"dgx-h100", "dgx-h200"});
   CHECK(offered({"ringsim", "predict", "all_reduce", "--node", "scen"}) == Set{"scenarios"});  // it may be a file
   CHECK(offered({"ringsim", "plan", "llama3_70b", "--node", "p5.4"}) == Set{"p5.48xlarge"});
-  CHECK(offered({"ringsim", "plan", "llama3_70b", "--node", "scen"}).empty());
+  CHECK(offered({"ringsim", "plan", "llama3_70b", "--node", "scen"}) == Set{"scenarios"});
+  CHECK(offered({"ringsim", "run", "topo.txt", "--like", "p5.4"}) == Set{"p5.48xlarge"});
+  CHECK(offered({"ringsim", "run", "topo.txt", "--like", "scen"}).empty());  // a name, never a file
   CHECK(offered({"ringsim", "completion", "z"}) == Set{"zsh"});
 }
 

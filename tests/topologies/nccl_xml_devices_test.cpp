@@ -194,6 +194,8 @@ TEST_CASE("a machine that is like it supplies what a file lacks, and nothing tha
   CHECK(device(like(stated, "aws-p4d"), "nic0").attributes.at("provider") == "efa");
   const std::string amd = all_replaced(content("xgmi.xml"), "sm=\"228\" ", "");
   CHECK_FALSE(device(like(amd, "dgx-1v"), "gpu0").attributes.contains("sm"));  // a compute capability is NVIDIA's
+  CHECK(text(like(content("dump.xml"), "dgx-1v").warnings) ==
+        "t.xml: nothing is taken from dgx-1v, because the file states all that it could supply");
   const std::string odd = replaced(content("dump.xml"), "speed=\"100000\"", "speed=\"-1\"");
   const Machine taken = like(odd, "dgx-1v");
   CHECK(text(taken.warnings) == "t.xml:19: speed \"-1\" Mb/s; that of dgx-1v is used");

@@ -330,7 +330,7 @@ std::optional<std::int64_t> whole(const XmlElement& at, std::string_view attribu
   return value;
 }
 
-std::optional<LinkSpec> pcie_like(const XmlImport& import, NodeKind kind) {
+std::optional<LinkSpec> pcie_like(XmlImport& import, NodeKind kind) {
   if (!import.options.like) return std::nullopt;
   const Machine& like = *import.options.like;
   const auto leads_up = [](NodeKind end) { return end != NodeKind::gpu && end != NodeKind::nic; };
@@ -339,6 +339,7 @@ std::optional<LinkSpec> pcie_like(const XmlImport& import, NodeKind kind) {
     return cable.link.kind == LinkKind::pcie && ((from == kind && leads_up(to)) || (to == kind && leads_up(from)));
   });
   if (found == like.cables.end()) return std::nullopt;
+  import.used_like = true;
   return each_of(found->link);
 }
 
@@ -396,6 +397,9 @@ Machine import_nccl_xml(std::string_view text, const std::string& file, const Nc
                                      import.found[static_cast<std::size_t>(each.parent)].device, each.uplink});
   }
   read_links(import, root);
+  if (options.like && !import.used_like)
+    import.machine.warnings.push_back(fmt::format(
+        "{}: nothing is taken from {}, because the file states all that it could supply", file, options.like->name));
   join_cpus(import);
   describe(import);
   return std::move(import.machine);

@@ -114,6 +114,7 @@ class LinkReader {
         used = true;
       }
     }
+    if (!model && used) import_.used_like = true;
     if (model && !used)
       import_.machine.warnings.push_back(
           import_.file + ": the GPU model that you set is not used, because the file states the sm of each GPU");
@@ -326,6 +327,7 @@ class LinkReader {
       return cable.link.kind == LinkKind::nvlink || cable.link.kind == LinkKind::xgmi;
     };
     if (std::none_of(like.cables.begin(), like.cables.end(), is_nvlink)) return;
+    import_.used_like = true;
     if (like.n_gpus() == gpus_.size()) return take_nvlinks(like);
     import_.machine.warnings.push_back(
         fmt::format("{}: no NVLinks between the {} GPUs are listed, and those of {} are not taken, because it has {}",

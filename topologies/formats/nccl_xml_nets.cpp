@@ -127,6 +127,7 @@ std::optional<LinkSpec> users_port(XmlImport& import, Found& nic) {
   }
   const Machine::Device* like = nic_like(import);
   if (like == nullptr) return std::nullopt;
+  import.used_like = true;
   if (const auto provider = like->attributes.find("provider"); provider != like->attributes.end())
     nic.attributes.insert(*provider);
   return like->port;

@@ -41,7 +41,7 @@ struct XmlImport {
   Machine machine{};
   std::deque<Found> found{};       ///< pointers to them stay
   std::vector<std::string> hosts;  ///< [host] its host_hash, as the file writes it first
-  bool used_nic_option = false;
+  bool used_nic_option = false, used_like = false;
   std::vector<const XmlElement*> without_pcie_speed;  ///< PCI devices whose link NCCL takes for 8 GT/s or for x16
 
   std::string place(const XmlElement& at) const;  ///< FILE:LINE
@@ -65,7 +65,7 @@ void read_gdr(XmlImport& import, const XmlElement& at, std::map<std::string, std
               const std::string& key);
 
 /// The first PCIe link by which a device of that kind hangs on others in options.like; nothing without one.
-std::optional<LinkSpec> pcie_like(const XmlImport& import, NodeKind kind);
+std::optional<LinkSpec> pcie_like(XmlImport& import, NodeKind kind);
 
 /// True if NCCL or RCCL writes that attribute of the element.
 bool is_known_attribute(const std::string& element, const std::string& attribute);
