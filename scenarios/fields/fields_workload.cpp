@@ -266,7 +266,8 @@ Field workload_field(Field parallel) {
            {.name = "precision",
             .type = Type::text,
             .doc = "parallel: the precision of weights and activations. Default: bf16. With fp16 and bf16, a copy of "
-                   "the weights is kept in fp32.",
+                   "the weights is kept in fp32. With fp32, set `compute.peak` to the GPU's TF32 rate, or to its fp32 "
+                   "rate if TF32 is off.",
             .choices = {"fp16", "bf16", "fp32"},
             .known_names = {{"fp8", "which is not modeled", "use bf16 and adjust the peak or the shares"}}},
            {.name = "attention",

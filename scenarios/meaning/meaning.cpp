@@ -279,7 +279,8 @@ void warn_of_denied_gpudirect(const Blame& blame, Scenario& scenario) {
   }
 }
 
-/// Speeds of kernels that are those of another GPU: their source says so, or the GPU cannot be so fast.
+/// Speeds of kernels that are those of another GPU, or of another precision: their source says so, or the GPU cannot be
+/// so fast.
 void warn_of_other_gpu(const Canonical& canonical, const Blame& blame, Scenario& scenario) {
   const auto* cluster = std::get_if<Cluster>(&scenario.topology);
   if (cluster == nullptr || !scenario.training) return;
@@ -287,6 +288,9 @@ void warn_of_other_gpu(const Canonical& canonical, const Blame& blame, Scenario&
   const Canonical::json_pointer source(pointer + "/source");
   const std::string said = canonical.contains(source) ? canonical[source].get<std::string>() : "";
   const auto peak = static_cast<double>(scenario.training->peak);
+  const Canonical::json_pointer precision(fmt::format("/{}/workload/precision", scenario.training->key()));
+  const bool of_fp32 = canonical.contains(precision) && canonical[precision] == "fp32";
+  constexpr double rounding = 0.01;  // data sheets' 494.7 TFLOP/s are also written as 495
   const auto warn = [&](const std::string& what) {
     scenario.warnings.push_back(fmt::format("{}: {}; set the speeds of its GPU", blame.where(pointer), what));
   };
@@ -297,6 +301,15 @@ void warn_of_other_gpu(const Canonical& canonical, const Blame& blame, Scenario&
     else if (most && peak > *most)
       warn(fmt::format("a peak of {:.0f} TFLOP/s is that of another GPU: no GPU like those of {} has more than {:.0f}",
                        1e-12 * peak, part.machine->name, 1e-12 * *most));
+    else if (const std::optional<double> fp32 = most_fp32_flops_of(*part.machine);
+             fp32 && of_fp32 && peak > *fp32 * (1 + rounding))
+      scenario.warnings.push_back(
+          fmt::format("{}: a peak of {:.0f} TFLOP/s is that of 16-bit products, but the precision is fp32, in which "
+                      "GPUs like those "
+                      "of {} reach at most {:.4g} TFLOP/s (TF32, if they have it); set peak to that, or, if products "
+                      "run in 16 bits "
+                      "(autocast), precision to bf16",
+                      blame.where(pointer), 1e-12 * peak, part.machine->name, 1e-12 * *fp32));
   }
 }
 

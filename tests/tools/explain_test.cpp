@@ -353,6 +353,37 @@ TEST_CASE("on an idle star the ring's parts are its steps' times and its latenci
   CHECK((*what_if(document, "latencies halved"))["time_us"].get<double>() == 6006.0);
 }
 
+TEST_CASE("a what-if multiplies the factor that the scenario has already, alone and with other classes of links") {
+  // On links three times as fast, with twice the latency: 6000 us / 3 + 24 us.
+  const std::string file = temporary_file("star.json", star);
+  const json document = explained(file, {"--set", R"(calibration={"scale_link": 3, "scale_latency": 2})"});
+  CHECK(document["time_us"].get<double>() == doctest::Approx(2024).epsilon(1e-8));  // whole picoseconds a step
+  const auto takes = [&](const std::string& label, const json& set, double time_us) {
+    const json* found = what_if(document, label);
+    REQUIRE_MESSAGE(found != nullptr, label);
+    CHECK((*found)["set"] == set);
+    CHECK((*found)["time_us"].get<double>() == doctest::Approx(time_us).epsilon(1e-8));
+  };
+  takes("link 10 % faster", {"calibration.scale_link=3.3"}, 6000 / 3.3 + 24);
+  takes("link 2x", {"calibration.scale_link=6"}, 1024.0);
+  takes("latencies 10 % less", {"calibration.scale_latency=1.8"}, 2021.6);
+  takes("latencies halved", {"calibration.scale_latency=1"}, 2012.0);
+
+  // PCIe limits in series with NICs (as without factors, above): its pair has the factors of both.
+  const json pair = explained(example("gpudirect-off"),
+                              {"--set", R"(calibration={"scale_pcie": 1.5, "scale_nic": 2.5, "scale_socket": 0.5})"});
+  const json* both = nullptr;
+  for (const json& each : pair["what_if"]) {
+    const std::string label = each["label"];
+    const auto has_set = [&](const char* set) { return has(each["set"].dump(), set); };
+    if (has(label, "2x") && (has(label, "pcie") || has(label, "all links")))
+      CHECK(has_set("calibration.scale_pcie=3\""));
+    if (has(label, "2x") && (has(label, "nic") || has(label, "all links"))) CHECK(has_set("calibration.scale_nic=5\""));
+    if (has(label, " and ")) both = &each;
+  }
+  CHECK(both != nullptr);
+}
+
 TEST_CASE("what devices take is a part of its own, and is made faster by their rate") {
   // 3 of 6 steps add 10 MB at 5 GB/s: 6 ms on top of 6012 us.
   const json document =

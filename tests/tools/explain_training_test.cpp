@@ -101,6 +101,15 @@ TEST_CASE("an exposed last bucket is the first cause, and no faster GPU helps as
   }
 }
 
+TEST_CASE("GPUs that a scenario has made faster are tried faster still") {
+  Words set{"--set", "calibration.scale_compute=2.5"};
+  const json document = explained(four_layers("7 ms"), set);
+  CHECK(what_if(document, "compute 10 % faster")["set"] == json{"calibration.scale_compute=2.75"});
+  CHECK(what_if(document, "compute 2x")["set"] == json{"calibration.scale_compute=5"});
+  CHECK(change(document, "compute 2x") < 0);
+  CHECK(change(document, "compute 10 % faster") < 0);  // it took longer by the factor 1.1 instead of 2.75
+}
+
 TEST_CASE("where only the last bucket is exposed, the path's computation and communication are those of the split") {
   const json document = explained(four_layers("7 ms"));  // more than 6.006: each bucket is through before the next
   CHECK(time_in(document, "forward", "compute") == 8 * ms);

@@ -94,6 +94,25 @@ TEST_CASE("plan --bounds simulates nothing and shows bounds") {
   CHECK(has(csv.err, "--bounds: expected the format table, found another one"));
 }
 
+TEST_CASE("plan says what is wrong with its scenario once, whether plans are simulated or not") {
+  for (const bool simulates : {true, false}) {
+    std::vector<std::string> words{"plan",    "bert_336m", "--node", "dgx-a100",
+                                   "--batch", "64",        "--set",  "training.workload.precision=fp32"};
+    if (!simulates) words.emplace_back("--bounds");
+    const Outcome outcome = run_command(words);
+    CHECK(outcome.code == 0);
+    const std::string warning =
+        "training/workload/compute: a peak of 312 TFLOP/s is that of 16-bit products, but the precision is fp32, in "
+        "which GPUs like those of dgx-a100 reach at most 156 TFLOP/s (TF32";
+    const std::size_t found = outcome.err.find(warning);
+    REQUIRE(found != std::string::npos);
+    CHECK(outcome.err.find(warning, found + 1) == std::string::npos);
+    CHECK(!has(outcome.err, "(at "));  // it holds for every plan
+    words.insert(words.end(), {"--set", "training.workload.compute.peak=156 TFLOP/s"});
+    CHECK(run_command(words).err == "");
+  }
+}
+
 TEST_CASE("plan lists plans of too many messages with their bounds, and says so") {
   const Outcome outcome = plan({"--within", "100000%", "--messages", "1"});
   CHECK(outcome.code == 0);

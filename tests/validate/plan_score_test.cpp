@@ -73,6 +73,18 @@ TEST_CASE("the most that GPUs of a compute capability do is that of the fastest 
   for (const auto& [most, found] : fastest) CHECK(found == doctest::Approx(most));
 }
 
+TEST_CASE("matrices of fp32 are multiplied at half of the 16-bit rate where GPUs have TF32") {
+  for (const PlanGpu& gpu : plan_gpus()) {
+    CAPTURE(gpu.name);
+    const std::optional<double> most = most_fp32_flops_of(node_preset(gpu.machine));
+    REQUIRE(most.has_value());
+    if (std::string(gpu.family) == "V100")
+      CHECK(*most == 15.7e12);                        // no TF32: its CUDA cores
+    else if (std::string(gpu.family) != "Blackwell")  // the table of plans knows several, with other rates
+      CHECK(*most == doctest::Approx(0.5e12 * gpu.peak16).epsilon(0.002));  // 494.7 or 494.5, by rounding
+  }
+}
+
 TEST_CASE("a row of a plan is read by the names of columns; empty cells and ? are not stated") {
   const PlanFigures read = figures_of(
       "# a comment\nstep_s,gbs,mbs,seq,pp,tp,gpus,gpu,model,color,recompute,overlap,sp\n"

@@ -154,6 +154,13 @@ Searched searched(const PlanArguments& arguments) {
   return {text, "ringsim plan", arguments.save.empty() ? "FILE.json" : shell_word(arguments.save), std::move(made)};
 }
 
+/// What a plan's scenario is warned of, except of how it is divided: a key may be without effect in this plan alone.
+std::vector<std::string> warnings_of(const OpenPlans& plans, std::size_t plan) {
+  std::vector<std::string> found = plans.whole(plan).warnings;
+  std::erase_if(found, [](const std::string& each) { return each.find("/training/parallel/") != std::string::npos; });
+  return found;
+}
+
 /// How near such predictions are to measured steps, while the shares are those that they were compared with.
 std::string near_text(const std::vector<Assumption>& near) {
   return near.empty() ? "" : "\n" + wrapped("How near: " + near.front().text, 2) + '\n';
@@ -186,6 +193,7 @@ int execute(const PlanArguments& arguments) {
        .run = {.stop = &stop_requested, .max_memory = memory_limit(), .most_messages = arguments.messages},
        .progress = [&](const std::string& stage, double done) { stages.say(stage, done); }});
   Warnings warnings;
+  if (!found.ranked.empty()) warnings.say(warnings_of(plans, found.ranked.front().plan));
   std::vector<Result> results;
   for (const RankedPlan& plan : found.ranked) {
     if (!plan.result) continue;

@@ -42,6 +42,16 @@ std::string own_gpu(const Machine& machine) {
   return fmt::format("a machine with GPUs of another architecture (sm {})", *architectures_of(machine).begin());
 }
 
+/// The figure of the machine's newest GPU, by its compute capability.
+std::optional<double> of_newest(const Machine& machine, const std::map<int, double>& figures) {
+  std::optional<int> newest;
+  for (const Machine::Device& device : machine.devices)
+    if (device.kind == NodeKind::gpu)
+      if (const std::optional<int> its = compute_capability(device)) newest = std::max(newest.value_or(0), *its);
+  const auto found = newest ? figures.find(*newest) : figures.end();
+  return found == figures.end() ? std::nullopt : std::optional(found->second);
+}
+
 }  // namespace
 
 std::optional<double> most_flops_of(const Machine& machine) {
@@ -49,12 +59,16 @@ std::optional<double> most_flops_of(const Machine& machine) {
   // and 1,080 PFLOP/s of 72 GPUs). A test compares them with plan_gpus(), which has GPUs one by one.
   static const std::map<int, double> most{{70, 125e12},  {80, 312e12},     {89, 733e12},
                                           {90, 1979e12}, {100, 10'000e12}, {103, 15'000e12}};
-  std::optional<int> newest;
-  for (const Machine::Device& device : machine.devices)
-    if (device.kind == NodeKind::gpu)
-      if (const std::optional<int> its = compute_capability(device)) newest = std::max(newest.value_or(0), *its);
-  const auto found = newest ? most.find(*newest) : most.end();
-  return found == most.end() ? std::nullopt : std::optional(found->second);
+  return of_newest(machine, most);
+}
+
+std::optional<double> most_fp32_flops_of(const Machine& machine) {
+  // The same data sheets: V100 SXM has no TF32 (fp32: 15.7 TFLOP/s); TF32 has half the rate of 16 bits on A100 (156),
+  // L40S (183), H100 SXM (989, of which half without sparsity), and GB200 and GB300 NVL72 (180 PFLOP/s of 72, with
+  // sparsity).
+  static const std::map<int, double> most{{70, 15.7e12}, {80, 156e12},   {89, 183e12},
+                                          {90, 495e12},  {100, 1250e12}, {103, 1250e12}};
+  return of_newest(machine, most);
 }
 
 std::string machine_without(const Machine& machine, std::string_view text) {

@@ -17,6 +17,7 @@
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
 #include "topologies/machines/device_words.hpp"
+#include "topologies/machines/scale_links.hpp"
 #include "validate/analysis/idle_links.hpp"
 
 namespace ringsim {
@@ -25,17 +26,33 @@ namespace {
 
 constexpr const char* without_faults = "faults=null";
 
-/// `name`: of the factor `calibration.scale_NAME`.
-WhatIf faster(const std::string& label, const std::string& key, const char* factor) {
-  return {.of = WhatIf::Of::link_class, .label = label, .set = {fmt::format("calibration.scale_{}={}", key, factor)}};
+/// The option for `factor` times what the scenario's own calibration.scale_NAME makes of the speed or the latency.
+std::string scale(const Scenario& scenario, const std::string& name, double factor) {
+  double own = 1;
+  if (scenario.calibration) {
+    const Calibration& calibration = *scenario.calibration;
+    if (name == "compute") own = calibration.compute;
+    if (name == "latency") own = calibration.classes.latency;
+    for (const LinkClass each : link_classes)
+      if (to_string(each) == name) own = calibration.classes.bandwidth[static_cast<std::size_t>(each)];
+  }
+  return fmt::format("calibration.scale_{}={}", name, std::round(own * factor * 1e6) / 1e6);  // as fine as a scenario's
 }
 
-/// Several classes twice as fast: "nic and pcie 2x", "nic, pcie and infiniband 2x".
-WhatIf all_faster(const std::vector<std::string>& kinds) {
+WhatIf faster(const Scenario& scenario, const std::string& label, const std::string& name, double factor) {
+  return {.of = WhatIf::Of::link_class, .label = label, .set = {scale(scenario, name, factor)}};
+}
+
+/// Several classes twice as fast: "nic and pcie 2x", "nic, pcie and infiniband 2x". `done` has each of them alone.
+WhatIf all_faster(const std::vector<std::string>& kinds, const std::vector<WhatIf>& done) {
   WhatIf made{.of = WhatIf::Of::link_class, .label = {}, .set = {}};
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     made.label += (i == 0 ? "" : i + 1 == kinds.size() ? " and " : ", ") + kinds[i];
-    made.set.push_back(fmt::format("calibration.scale_{}=2", kinds[i]));
+    const auto alone = std::find_if(done.begin(), done.end(), [&](const WhatIf& each) {
+      return each.of == WhatIf::Of::link_class && each.label == kinds[i] + " 2x";
+    });
+    ensure(alone != done.end(), "each class of links is tried alone before it is tried with others");
+    made.set.insert(made.set.end(), alone->set.begin(), alone->set.end());
   }
   made.label += " 2x";
   return made;
@@ -231,19 +248,18 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
   const Explanation& explanation = *base.prediction.explanation;
   std::vector<WhatIf> all;
   for (const std::string& kind : explanation.kinds) {
-    all.push_back(faster(kind + " 10 % faster", kind, "1.1"));
-    all.push_back(faster(kind + " 2x", kind, "2"));
+    all.push_back(faster(scenario, kind + " 10 % faster", kind, 1.1));
+    all.push_back(faster(scenario, kind + " 2x", kind, 2));
   }
   if (explanation.kinds.size() > 1)  // if several classes bind alike, a faster one alone changes nothing
-    for (const auto& [label, factor] : {std::pair{"all links 10 % faster", "1.1"}, std::pair{every_label, "2"}}) {
+    for (const auto& [label, factor] : {std::pair{"all links 10 % faster", 1.1}, std::pair{every_label, 2.0}}) {
       WhatIf every{.of = WhatIf::Of::link_class, .label = label, .set = {}, .is_advice = false};
-      for (const std::string& kind : explanation.kinds)
-        every.set.push_back(fmt::format("calibration.scale_{}={}", kind, factor));
+      for (const std::string& kind : explanation.kinds) every.set.push_back(scale(scenario, kind, factor));
       all.push_back(std::move(every));
     }
   if (!explanation.kinds.empty()) {
-    all.push_back(faster("latencies 10 % less", "latency", "0.9"));
-    all.push_back(faster("latencies halved", "latency", "0.5"));
+    all.push_back(faster(scenario, "latencies 10 % less", "latency", 0.9));
+    all.push_back(faster(scenario, "latencies halved", "latency", 0.5));
   }
   if (!scenario.library) {
     add_rates("gpu", scenario.devices.gpu, all);
@@ -261,12 +277,12 @@ std::vector<WhatIf> what_ifs_of(const Scenario& scenario, const Result& base) {
                 .label = "all links and gpu channel 2x",
                 .set = {"devices.gpu.channel=" + twice},
                 .is_advice = false};
-    for (const std::string& kind : explanation.kinds) both.set.push_back(fmt::format("calibration.scale_{}=2", kind));
+    for (const std::string& kind : explanation.kinds) both.set.push_back(scale(scenario, kind, 2));
     all.push_back(std::move(both));
   }
   if (base.prediction.training) {
-    all.push_back(faster("compute 10 % faster", "compute", "1.1"));
-    all.push_back(faster("compute 2x", "compute", "2"));
+    all.push_back(faster(scenario, "compute 10 % faster", "compute", 1.1));
+    all.push_back(faster(scenario, "compute 2x", "compute", 2));
     if (const Picoseconds launch = scenario.training->step.host_launch; launch.count() > 0)
       all.push_back({.of = WhatIf::Of::link_class,
                      .label = "host launches halved",
@@ -297,7 +313,7 @@ std::vector<WhatIf> pairs_of(const Result& base, const std::vector<WhatIf>& done
   const double promised = share / 2;  // if nothing else limited, links twice as fast would take half of their time
   if (gain_of(holds + " 2x", base, done) >= promised / 2) return pairs;
   for (const std::string& other : explanation.kinds)
-    if (other != holds) pairs.push_back(all_faster({holds, other}));
+    if (other != holds) pairs.push_back(all_faster({holds, other}, done));
   return pairs;
 }
 
@@ -316,7 +332,7 @@ std::optional<WhatIf> series_of(const Result& base, const std::vector<WhatIf>& d
     std::vector<std::string> fewer;
     for (const std::string& each : needed)
       if (each != kind) fewer.push_back(each);
-    WhatIf without = all_faster(fewer);
+    WhatIf without = all_faster(fewer, done);
     run(without);
     if (!without.result) continue;
     if (-change_of(without, base) < nearly * all) {
