@@ -151,6 +151,12 @@ Prediction about(const Scenario& scenario, const Setup& setup, std::size_t j) {
     result.library_protocol = library_protocol_of(scenario, j);
     result.protocol = find_protocol(library->call.protocol->name);
   }
+  const bool of_kernels = scenario.training && (scenario.training->trace || scenario.training->inference() != nullptr);
+  if (j == 0 && of_kernels && result.library.empty() && result.protocol == &no_protocol() && job.request.ranks > 1) {
+    if (result.launch.count() == 0) result.untimed.emplace_back("launches");
+    if (!scenario.devices.gpu || !scenario.devices.gpu->copy) result.untimed.emplace_back("copies");
+    if (!scenario.devices.gpu || !scenario.devices.gpu->reduce) result.untimed.emplace_back("additions");
+  }
   if (scenario.calibration) result.calibration = to_string(*scenario.calibration);
   result.varied = scenario.varied;
   result.start = job.start;

@@ -62,6 +62,9 @@ struct Prediction {
   /// "Send/Recv". Empty without a library. `algorithm` and `protocol` are the schedule and costs that simulate them.
   std::string library_algorithm, library_protocol;  ///< of several all, the one of most bytes first: "Simple, LL"
   std::string calibration;  ///< what was fitted, as to_string(Calibration); empty if the scenario has none
+  /// Of a step whose collectives come from kernels, in reality: what they do without taking time, because the scenario
+  /// has neither a library nor a figure for it: "launches", "copies", "additions".
+  std::vector<std::string> untimed;
   std::optional<TrainingReport> training;  ///< of a training step; `time` is its step, `request` all its gradients
   Picoseconds time{0};
   double algbw = 0, busbw = 0;  ///< GB/s, as nccl-tests defines them

@@ -135,20 +135,34 @@ TEST_CASE(
   CHECK(!has(stages, "\ndata "));  // one data rank
 }
 
-TEST_CASE("a step of inference says that collectives without a library, and without a launch, have no kernel costs") {
+TEST_CASE("a step of inference or of a trace says which costs collectives without a library lack") {
   const std::string decode = source_dir() + "/scenarios/examples/inference/all-reduces.json";
-  const auto noted = [&](const Words& more) {
-    Words words{"run", decode, "--set", "inference.batch=1", "--set", "inference.parallel.algorithm=\"ring\""};
-    words.insert(words.end(), more.begin(), more.end());
-    return has(run_command(words).out, "collectives without a library take only their time on the network");
+  const auto note = [](const std::string& file, const Words& more) {
+    Words words{"run", file};
+    for (const std::string& each : more) words.insert(words.end(), {"--set", each});
+    std::string text = run_command(words).out;
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    for (std::size_t i; (i = text.find("  ")) != std::string::npos;) text.erase(i, 1);
+    const std::size_t found = text.find("collectives without a library");
+    return found == std::string::npos ? std::string() : text.substr(found, text.find('.', found) - found);
   };
-  CHECK(noted({}));
-  CHECK(!noted({"--set", "transport.launch=\"5 us\""}));
-  CHECK(!noted({"--set", "inference.parallel.tensor=1"}));
-  CHECK(!has(run_command({"run", decode, "--set", "inference.batch=1", "--set", "inference.parallel.algorithm=null",
-                          "--set", "library=\"nccl\""})
-                 .out,
-             "collectives without a library"));
+  const Words ring{"inference.batch=1", "inference.parallel.algorithm=\"ring\""};
+  const auto with = [&](Words more) {
+    more.insert(more.end(), ring.begin(), ring.end());
+    return note(decode, more);
+  };
+  const std::string alone = "collectives without a library take only their time on the network";
+  CHECK(with({}) == alone + ": no launches, copies and additions");
+  CHECK(with({"transport.launch=\"5 us\""}) == alone + " and their launch: no copies and additions");
+  CHECK(with({"devices={\"gpu\": {\"reduce\": \"1 TB/s\"}}"}) == alone + ": no launches and copies");
+  CHECK(
+      with({"transport.launch=\"5 us\"", "devices={\"gpu\": {\"reduce\": \"1 TB/s\", \"copy\": \"1 TB/s\"}}"}).empty());
+  CHECK(with({"inference.parallel.tensor=1"}).empty());
+  CHECK(note(decode, {"inference.batch=1", "inference.parallel.algorithm=null", "library=\"nccl\""}).empty());
+
+  const std::string trace = source_dir() + "/scenarios/examples/trace/ddp-two-machines.json";
+  CHECK(note(trace, {}) == alone + ": no launches, copies and additions");
+  CHECK(note(trace, {"library=\"nccl\""}).empty());
 }
 
 }  // namespace step_table_test

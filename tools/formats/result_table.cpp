@@ -16,6 +16,21 @@ namespace ringsim::tools {
 
 namespace {
 
+/// What collectives without a library lack.
+std::string untimed_text(const std::vector<std::string>& lacks) {
+  const bool has_launch = std::find(lacks.begin(), lacks.end(), "launches") == lacks.end();
+  std::string list;
+  for (std::size_t i = 0; i < lacks.size(); ++i)
+    list += (i == 0 ? "" : i + 1 == lacks.size() ? " and " : ", ") + lacks[i];
+  return fmt::format(
+      "collectives without a library take only their time on the network{}: no {}. Runs with library nccl include "
+      "these, "
+      "so a small lead over such a run proves nothing; {}",
+      has_launch ? " and their launch" : "", list,
+      has_launch ? "devices.gpu can have rates for them"
+                 : "transport.launch adds a launch to each, and devices.gpu can have rates for the rest");
+}
+
 /// The lines below a table, each once: what (*) means, calibration, folding, what was not proved.
 std::string notes(const std::vector<Result>& results, bool closed_forms) {
   std::vector<std::string> lines;
@@ -40,11 +55,7 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
         !r.prediction.bottleneck->link.empty())
       add("the bottleneck of a folded run is a link that represents others; --no-fold finds the first one among all");
   for (const Result& r : results)
-    if (const Prediction& p = r.prediction; p.training && p.training->inference && p.library.empty() &&
-                                            p.protocol == &no_protocol() && p.request.ranks > 1 &&
-                                            p.launch.count() == 0)
-      add("collectives without a library take only their time on the network: no launches, copies and additions, which "
-          "library nccl includes; transport.launch adds a launch to each");
+    if (!r.prediction.untimed.empty()) add(untimed_text(r.prediction.untimed));
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
       add(
