@@ -93,6 +93,20 @@ class Settings : public scenarios::RunFacts {
     return found.size() == 1 ? nearest : fmt::format("{} to {}", nearest, to_string(*found.rbegin()));
   }
 
+  bool stages_between_hosts() {
+    bool uses_memory = false;  // looked at first: pairs take longer
+    for (std::uint32_t l = 0; l < topology_.n_links() && !uses_memory; ++l)
+      uses_memory = topology_.link({l}).kind == LinkKind::memory && timeline_.link_bytes[l].count > 0;
+    bool found = false;
+    if (uses_memory)
+      each_pair(schedule_, [&](Actor from, Actor to, std::uint16_t channel) {
+        if (!topology_.joins_hosts(place(from), place(to))) return true;
+        for (const Path& path : paths(from, to, channel, channel)) found = found || path.legs.size() > 1;
+        return !found;
+      });
+    return found;
+  }
+
   bool works_within(bool gpus, LinkKind kind) override {
     for (std::uint32_t l = 0; l < topology_.n_links(); ++l) {
       const Link& link = topology_.link({l});
@@ -463,6 +477,11 @@ std::vector<SettingEffect> effects_of_settings(const Scenario& scenario, const T
                                                const RunOptions& options, const CheckedSchedule& schedule,
                                                const Timeline& timeline) {
   return Settings(scenario, topology, options, schedule, timeline).effects();
+}
+
+bool stages_between_hosts(const Scenario& scenario, const Topology& topology, const RunOptions& options,
+                          const CheckedSchedule& schedule, const Timeline& timeline) {
+  return Settings(scenario, topology, options, schedule, timeline).stages_between_hosts();
 }
 
 std::string beyond_gpudirect(const Scenario& scenario, const Topology& topology, const RunOptions& options,

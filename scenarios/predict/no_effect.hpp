@@ -38,6 +38,11 @@ std::vector<SettingEffect> effects_of_settings(const Scenario& scenario, const T
                                                const RunOptions& options, const CheckedSchedule& schedule,
                                                const Timeline& timeline);
 
+/// True if data between hosts rests in host memory, which links of memory show first. The parameters and limits are
+/// those of effects_of_settings().
+bool stages_between_hosts(const Scenario& scenario, const Topology& topology, const RunOptions& options,
+                          const CheckedSchedule& schedule, const Timeline& timeline);
+
 /// How far GPUs are from their NICs, if data between them rests in host memory because that is beyond
 /// Transport::gdr_level: "PHB", "PHB to SYS" for the nearest and the farthest. Empty if there are none. The parameters
 /// are those of effects_of_settings().

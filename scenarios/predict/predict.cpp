@@ -532,6 +532,7 @@ Prediction predict(const Scenario& scenario, const Setup& setup, const PredictOp
   if (timeline.duration().count() > 0) result.links = link_groups(topology, timeline);
   result.settings = effects_of_settings(scenario, topology, run_options, work.whole(), timeline);
   for (SettingEffect& effect : work.effects()) result.settings.push_back(std::move(effect));
+  result.staged = stages_between_hosts(scenario, topology, run_options, work.whole(), timeline);
   if (phases) result.phases = phases_with_rest(phases->finish(timeline), launch, own_pass, result.time);
   if (options.explain) {
     Prediction& explained = scenario.has_total() ? result.jobs.back() : result;

@@ -62,6 +62,7 @@ struct Prediction {
   /// "Send/Recv". Empty without a library. `algorithm` and `protocol` are the schedule and costs that simulate them.
   std::string library_algorithm, library_protocol;  ///< of several all, the one of most bytes first: "Simple, LL"
   std::string calibration;  ///< what was fitted, as to_string(Calibration); empty if the scenario has none
+  bool staged = false;      ///< data between hosts rests in host memory, as stages_between_hosts() says
   /// Of a step whose collectives come from kernels, in reality: what they do without taking time, because the scenario
   /// has neither a library nor a figure for it: "launches", "copies", "additions".
   std::vector<std::string> untimed;

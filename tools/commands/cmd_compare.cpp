@@ -18,6 +18,7 @@
 #include "tools/exit.hpp"
 #include "tools/explanations/launch_text.hpp"
 #include "tools/explanations/mismatch_text.hpp"
+#include "tools/explanations/staged_text.hpp"
 #include "tools/formats/result_table.hpp"
 #include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
@@ -237,11 +238,13 @@ int explain(const CompareArguments& arguments, const MeasuredTable& table, const
   Warnings().say(unlike_table(table, rows));
   const std::vector<MismatchRange> ranges = explained_ranges(rows, release_of(table.about), input, set, arguments.jobs);
   const std::string launch = launch_line(given, arguments, &rows.front().result.prediction, input, set);
+  const Prediction& first = rows.front().result.prediction;
+  const std::string staged = first.staged ? wrapped(staged_text(first)) + '\n' : "";
   if (arguments.format == Format::json) {
     output.write(mismatch_json(file, table, rows, ranges));
     if (given) say("ringsim: note: " + launch);
   } else {
-    output.write(mismatch_text(table, rows, ranges) + '\n' + launch);
+    output.write(mismatch_text(table, rows, ranges) + '\n' + staged + launch);
   }
   output.finish();
   return good;

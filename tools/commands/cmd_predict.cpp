@@ -22,6 +22,7 @@
 #include "tools/command_line/made_scenario.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/exit.hpp"
+#include "tools/explanations/staged_text.hpp"
 #include "tools/formats/own_files.hpp"
 #include "tools/formats/result_text.hpp"
 #include "tools/output/output.hpp"
@@ -233,10 +234,17 @@ std::string routing_text(const std::vector<Result>& results) {
   return "";
 }
 
+std::string staged_line(const std::vector<Result>& results) {
+  for (const Result& each : results)
+    if (each.prediction.staged) return wrapped(staged_text(each.prediction)) + '\n';
+  return "";
+}
+
 std::string answer_text(const PredictArguments& arguments, const std::vector<Result>& results,
                         const std::vector<Assumption>& assumed, const Json& document) {
   return wrapped(title_of(arguments, results)) + '\n' + answer_table(results) + '\n' + limits_text(results) +
-         routing_text(results) + assumed_text(assumed) + shown_scenario(document, arguments.save);
+         routing_text(results) + staged_line(results) + assumed_text(assumed) +
+         shown_scenario(document, arguments.save);
 }
 
 /// The place of mistakes in the scenario, which no file has.

@@ -16,6 +16,7 @@
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/explanations/phases_text.hpp"
+#include "tools/explanations/staged_text.hpp"
 #include "validate/results/columns.hpp"
 
 namespace ringsim::tools {
@@ -477,7 +478,8 @@ std::string explain_text(const Scenario& scenario, const Result& result, const s
                                                        "PCIe switch goes up to the root complex and back.") +
                                                        '\n'
                                                  : "";
-  return wrapped(why_sentence(scenario, result)) + '\n' + acs + best_text(result, what_ifs) +
+  const std::string staged = p.staged ? wrapped(staged_text(p)) + '\n' : "";
+  return wrapped(why_sentence(scenario, result)) + '\n' + acs + staged + best_text(result, what_ifs) +
          routing_text(scenario, result, what_ifs) + idle_text(result, what_ifs) + notes_text(p) + parts_text(p) +
          phases_text(p) + path_text(p) + form_text(result, what_ifs) + what_if_text(result, what_ifs);
 }

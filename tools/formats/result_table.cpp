@@ -9,6 +9,7 @@
 #include "sim/text/table.hpp"
 #include "sim/text/wrap.hpp"
 #include "tools/explanations/phases_text.hpp"
+#include "tools/explanations/staged_text.hpp"
 #include "tools/formats/shown_columns.hpp"
 #include "tools/formats/step_table.hpp"
 
@@ -54,6 +55,8 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
     if (r.prediction.folded && r.prediction.folded->find("ranks") != std::string::npos && r.prediction.bottleneck &&
         !r.prediction.bottleneck->link.empty())
       add("the bottleneck of a folded run is a link that represents others; --no-fold finds the first one among all");
+  for (const Result& r : results)
+    if (const std::string staged = staged_text(r.prediction); !staged.empty()) add(staged);
   for (const Result& r : results)
     if (!r.prediction.untimed.empty()) add(untimed_text(r.prediction.untimed));
   for (const Result& r : results)

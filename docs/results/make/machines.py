@@ -189,8 +189,9 @@ equally slow links. Adapters and PCIe often have the same rate: 12 GB/s for EDR 
 
 {notes}
 - On aws-p5, a message uses only one of the four adapters on its GPU's switch, so the uplink has enough bandwidth for both copies.
-- Without GPUDirect, a single pair loses almost nothing, because the two copies overlap and share no links. The exception is dgx-a100, where both use
-  a quarter of the socket's memory. The loss appears when all GPUs on a switch send and receive at the same time. The bottleneck is then the uplink or
+- Without GPUDirect, a single pair is predicted to lose almost nothing, because the two copies overlap and share no links. The exception is dgx-a100,
+  where both use a quarter of the socket's memory. Measured pairs lose more: two H100 with RoCE reached 15 GB/s, a third of the prediction
+  ([moc-h100-2n1g-all_reduce-nogdr](accuracy.md)). The loss appears when all GPUs on a switch send and receive at the same time. The bottleneck is then the uplink or
   the host memory.
 
 ## Counting the double copy
