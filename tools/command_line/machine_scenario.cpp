@@ -275,6 +275,14 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
                          fmt::format("each cable is as fast as {} of a node, {}, and has a latency of {}",
                                      joined.nics == 1 ? "the NIC" : fmt::format("one of the {} NICs", joined.nics),
                                      format(fastest), cable_latency)});
+  // Rails join the GPUs of one number in any order; of few nodes each is next to each other anyway.
+  const bool has_places = fabric["kind"] == "fat_tree" || fabric["kind"] == "torus" || fabric["kind"] == "dragonfly" ||
+                          (fabric["kind"] == "leaf_spine" && fabric["nodes_per_leaf"] < words.nodes);
+  if (has_places && words.nodes > 2)
+    assumptions.push_back(
+        {"collective.ranks",
+         "ranks are numbered in the order of nodes and switches; if a scheduler numbers them otherwise, "
+         "more traffic crosses between switches"});
   return fabric;
 }
 
