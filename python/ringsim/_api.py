@@ -82,8 +82,15 @@ def _options(**options: Any) -> List[str]:
     return words
 
 
+def _one_number(nodes: Any) -> None:
+    if nodes is not None and (isinstance(nodes, bool) or not hasattr(nodes, "__index__")):
+        raise Error(f"expected one number of machines, found {nodes!r}", where="nodes",
+                    hint="sweep() varies it: set={\"topology.nodes\": [1, 2, 4], \"topology.fabric\": {...}}")
+
+
 def _nodes(nodes: Optional[int], fabric: Optional[str]) -> List[str]:
     """Converts the arguments that join several machines to options."""
+    _one_number(nodes)
     if isinstance(fabric, Mapping):
         raise Error(f"expected a fabric in a word, found {type(fabric).__name__}", where="fabric",
                     hint="such as \"leaf_spine:2\"; set={\"topology.fabric\": {...}} takes a dictionary")
@@ -293,6 +300,7 @@ def predict(op: str, bytes: Any, machine: Union[str, Mapping[str, Any]], *, node
     `machine` can also be a machine file, NCCL's topology XML or the output of `nvidia-smi topo -m`. `like` is then the name of the
     machine that supplies the speeds that the file lacks.
     """
+    _one_number(nodes)
     try:
         many, sizes = False, [_size(bytes)]
     except TypeError:  # not one size

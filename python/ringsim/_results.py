@@ -36,7 +36,7 @@ class Row(Mapping[str, Any]):
                 return None
             if not isinstance(inner, dict) or part not in inner:
                 near = difflib.get_close_matches(name, self._flat, n=1)
-                raise KeyError(f"{name}: this row has no such column" + (f"; did you mean {near[0]}?" if near else ""))
+                raise KeyError(f"{name}: this row has no such column; " + (f"did you mean {near[0]}?" if near else "list(row) has all"))
             inner = inner[part]
         return _shown(inner)
 
@@ -100,7 +100,7 @@ class Results(Sequence[Row]):
         if isinstance(which, str):
             if not any(_has(row, which) for row in self._rows):
                 near = difflib.get_close_matches(which, self.columns, n=1)
-                raise KeyError(f"{which}: no row has this column" + (f"; did you mean {near[0]}?" if near else ""))
+                raise KeyError(f"{which}: no row has this column; " + (f"did you mean {near[0]}?" if near else "columns lists all"))
             return [row[which] if _has(row, which) else None for row in self._rows]
         return self._rows[which]
 

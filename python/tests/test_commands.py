@@ -48,6 +48,15 @@ class Run(Case):
         job = ringsim.trace_compare("dgx-a100", PROFILES / "resnet50-2xa100.json.gz", nodes=2)
         self.assertIn("\"nodes\": 2", job.notes[0])
 
+    def test_a_list_of_nodes_is_an_error_that_names_sweep(self):
+        for call in (lambda: ringsim.run("dgx-a100", nodes=[1, 2]),
+                     lambda: ringsim.predict("all_reduce", 1024, "dgx-a100", nodes=[1, 2])):
+            with self.assertRaises(ringsim.Error) as caught:
+                call()
+            self.assertEqual(caught.exception.where, "nodes")
+            self.assertIn("found [1, 2]", str(caught.exception))
+            self.assertIn("sweep()", caught.exception.hint)
+
     def test_nodes_and_a_fabric_that_the_command_refuses_are_errors(self):
         error = self.refused(ringsim.run, STAR, nodes=2)
         self.assertEqual((error.exit_code, error.where), (2, "--nodes"))

@@ -45,6 +45,9 @@ class Rows(Case):
         with self.assertRaises(KeyError) as caught:
             self.results[0]["busbw_GBs"]
         self.assertIn("did you mean busbw_GBps?", str(caught.exception))
+        with self.assertRaises(KeyError) as caught:
+            self.results["foo"]
+        self.assertIn("columns lists all", str(caught.exception))
         with self.assertRaises(AttributeError):
             self.results[0].busbw_GBs
         with self.assertRaises(KeyError):

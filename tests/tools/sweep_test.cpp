@@ -204,6 +204,7 @@ TEST_CASE("a point that fails is a row with its error, without a word of where t
   CHECK(failed == 2);
   CHECK(
       swept.err.starts_with("2 of 4 results are errors:\n  topology.ranks 6, collective.op all_to_all: /collective/"));
+  CHECK(has(swept.err, "; hint: "));
   // They are known, and not tried again; the exit code still tells of them.
   CHECK(run_command({"sweep", file, "-o", out, "--resume"}).code == 1);
   CHECK(read_file(out) == rows);

@@ -184,8 +184,9 @@ std::string ResultRow::job() const { return text_of(*this, "job"); }
 bool ResultRow::failed() const { return find("error.message") != nullptr; }
 
 std::string ResultRow::error() const {
-  const std::string where = text_of(*this, "error.where"), message = text_of(*this, "error.message");
-  return where.empty() ? message : where + ": " + message;
+  const std::string where = text_of(*this, "error.where"), message = text_of(*this, "error.message"),
+                    hint = text_of(*this, "error.hint");
+  return (where.empty() ? message : where + ": " + message) + (hint.empty() ? "" : "; hint: " + hint);
 }
 
 double ResultRow::time_us() const {

@@ -40,7 +40,7 @@ struct ResultRow {
   const Cell* find(std::string_view column) const;
   std::string job() const;    ///< empty if there is but one collective
   bool failed() const;        ///< it has an error instead of a time
-  std::string error() const;  ///< "where: message"
+  std::string error() const;  ///< "where: message; hint: what to do"
   double time_us() const;     ///< requires a row that did not fail
   /// "collective.bytes 1 MiB, topology.nodes 4", or the scenario's name if nothing varies; and the job.
   std::string label() const;
