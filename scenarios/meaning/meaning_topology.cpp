@@ -140,7 +140,8 @@ class Clusters {
   }
 
   Node nccl_xml() const {
-    const Files::Content& file = content(topology_["file"], {"NCCL topology XML with a <system> element", {"<system"}});
+    const Files::Content& file =
+        content(topology_["file"], {"NCCL topology XML with a <system> element", {"<system", "<graphs"}});
     NcclXmlOptions options;
     if (topology_.contains("gpu")) options.gpu = topology_["gpu"].get<std::string>();
     if (topology_.contains("nvlink")) options.nvlink_from = *preset(topology_["nvlink"]);

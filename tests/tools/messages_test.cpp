@@ -101,6 +101,7 @@ TEST_CASE("mistakes of a prediction by name are named by the option that has the
       {"all_reduce", "--node", "rtx4090-pcie", "--nodes", "2"},
       {"all_reduce", "--node", "dgx-h100", "--gpus", "9"},
       {"all_reduce", "--node", "dgx-h100", "--like", "dgx-a100"},
+      {"all_reduce", "--node", "tests/data/rings.xml"},
       {"all_reduce", "--node", "tests/data/machines/matrix.txt"},
       {"all_reduce", "--node", "tests/data/machines/matrix.txt", "--like", "dgx-1w"},
       {"all_reduce", "--node", "tests/data/machines/skeleton.xml", "--nic", "fast"},

@@ -315,7 +315,7 @@ TEST_CASE("without a group, beyond the scenario, or without members there is no 
   const auto of_world = [](std::uint32_t n) {
     return read_texts({{"rank0.json", made_trace(0, n, {{.duration = 100, .elements = 1 << 20, .blocks = 0}})}});
   };
-  CHECK(because(of_world(16), dgx) == "rank 8 exceeds the 8 GPUs of the scenario");
+  CHECK(because(of_world(16), dgx) == "rank 8 exceeds the 8 GPUs of the scenario; set the number of nodes (--nodes)");
   CHECK(because(of_world(1), dgx) == "there is only one rank");
   const std::string line =
       R"({"header": {"id": "0x1", "rank": 0, "n_ranks": 8, "nnodes": 1}, "metadata": {"inspector_output_format_version": "v4.0", "hostname": "h", "pid": 1}, "coll_perf": {"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 1024, "coll_exec_time_us": 10}})"

@@ -54,7 +54,7 @@ const PresetNames* machine_at(const std::string& path) {
 bool describes_machine(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return false;
-  if (text[first] == '<') return text.find("<system") != std::string::npos;
+  if (text[first] == '<') return text.find("<system") != std::string::npos || text.find("<graphs") != std::string::npos;
   if (is_smi_matrix(text)) return true;
   if (text.find("\"devices\"") == std::string::npos) return false;
   const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -269,7 +269,9 @@ class TreeReader {
                            : root.name == "topology" ? "another topology format, perhaps hwloc's"
                                                      : fmt::format("an XML file whose root is <{}>", root.name);
   import.fail(root, "expected NCCL's topology XML with the root <system>, found " + what,
-              "NCCL writes this file if NCCL_TOPO_DUMP_FILE is set");
+              root.name == "graphs" ? "NCCL writes the topology if NCCL_TOPO_DUMP_FILE is set; a graph file belongs in "
+                                      "library.env.NCCL_GRAPH_FILE of a scenario"
+                                    : "NCCL writes this file if NCCL_TOPO_DUMP_FILE is set");
 }
 
 /// Virtual machines do not see the speeds of their PCIe links.

@@ -134,7 +134,8 @@ class Predictor {
                                      group.places.size(), group.size));
     for (const std::uint32_t rank : group.members)
       if (rank >= gpus_.size())
-        return cannot(out, fmt::format("rank {} exceeds the {} GPUs of the scenario", rank, gpus_.size()));
+        return cannot(out, fmt::format("rank {} exceeds the {} GPUs of the scenario; set the number of nodes (--nodes)",
+                                       rank, gpus_.size()));
     if (group.members.size() < 2) return cannot(out, "there is only one rank");
     std::vector<std::string> names;
     for (const std::uint32_t rank : group.members) names.push_back('"' + gpus_[rank] + '"');
