@@ -92,7 +92,7 @@ std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows
       off.emplace_back("devices.gpu.launch=0 us");
       launch_off = launch_of(ScenarioFile::parse(input.text, input.name, off).point(0));
     }
-    std::vector<Alternative> all = alternatives_of(own, launch_off, release, ranges[r].shared_us.has_value());
+    std::vector<Alternative> all = alternatives_of(own, launch_off, release, ranges[r].shared_us);
     for (Alternative& each : other_releases(own, release, input.text, input.name, set)) all.push_back(std::move(each));
     for (Alternative& each : all)
       work.push_back({.range = r, .trial = {.what = std::move(each), .rows = {}, .refused = {}, .error = {}}});
@@ -111,6 +111,7 @@ std::vector<MismatchRange> explained_ranges(const std::vector<ComparedRow>& rows
       if (each.range == r) own.push_back(std::move(each.trial));
     rank_trials(ranges[r], std::move(own));
   }
+  compare_ranges(ranges, rows);
   return ranges;
 }
 

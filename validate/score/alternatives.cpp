@@ -69,12 +69,13 @@ constexpr double most_of_a_launch = 100;
 
 class AlternativeList {
  public:
-  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off, std::string release, bool is_shared)
+  AlternativeList(std::span<const ComparedRow> rows, Picoseconds launch_off, std::string release,
+                  std::optional<double> shared_us)
       : rows_(rows),
         last_(rows.back()),
         launch_off_(launch_off),
         release_(std::move(release)),
-        is_shared_(is_shared),
+        shared_us_(shared_us),
         counts_(counts_of(last_)) {
     if (const auto* cluster = std::get_if<Cluster>(&last_.scenario.topology); cluster != nullptr && cluster->fabric)
       fabric_ = &*cluster->fabric;
@@ -92,7 +93,7 @@ class AlternativeList {
       slower_paths();
     else
       faster_paths();
-    if (rows_.size() > 1 || is_shared_) fitted_launch();
+    if (rows_.size() > 1 || shared_us_) fitted_launch();
     if (rows_.size() > 1) {
       fitted_rate();
       if (sum > 0) fitted_times();
@@ -365,7 +366,7 @@ class AlternativeList {
   void fitted_launch() {
     std::vector<double> differences;
     for (const ComparedRow& row : rows_) differences.push_back(row.measured_us() - row.predicted_us());
-    const double median = std::round(10 * quantile(differences, 0.5)) / 10;
+    const double median = std::round(10 * shared_us_.value_or(quantile(differences, 0.5))) / 10;
     const bool by_library = last_.scenario.library.has_value();
     const Picoseconds now = by_library ? launch_of(last_.scenario) - launch_off_ : launch_of(last_.scenario);
     const double launch = std::max(0.0, microseconds(now) + median);
@@ -373,6 +374,7 @@ class AlternativeList {
     add_everywhere(fmt::format("launch {:.4g} us instead of {:.4g}", launch, microseconds(now)),
                    {fmt::format("{}={:.6f} us", by_library ? "devices.gpu.launch" : "transport.launch", launch)},
                    "the smallest sizes", /*is_fitted=*/true);
+    list_.back().is_shared = shared_us_.has_value();
   }
 
   /// The links that hold the largest row take so long that the rest of its time, unchanged, comes to what was measured.
@@ -433,7 +435,7 @@ class AlternativeList {
   const ComparedRow& last_;
   Picoseconds launch_off_;
   std::string release_;
-  bool is_shared_;
+  std::optional<double> shared_us_;
   NodeCounts counts_;
   const Fabric* fabric_ = nullptr;  // of a cluster; nullptr: none
   std::vector<Alternative> list_;
@@ -554,10 +556,10 @@ std::vector<Alternative> other_releases(std::span<const ComparedRow> rows, const
 }
 
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
-                                         const std::string& release, bool is_shared) {
+                                         const std::string& release, std::optional<double> shared_us) {
   ensure(!rows.empty(), "alternatives are for rows");
   ensure(rows.back().result.prediction.explanation.has_value(), "alternatives are made for rows that were explained");
-  return AlternativeList(rows, launch_off, release, is_shared).all();
+  return AlternativeList(rows, launch_off, release, shared_us).all();
 }
 
 }  // namespace ringsim

@@ -29,6 +29,7 @@ struct Alternative {
   /// The number that it sets was chosen from the measured rows that it is to explain. So a good match says less
   /// than that of a change without such a number.
   bool is_fitted = false;
+  bool is_shared = false;  ///< the number was chosen from the rows of all ranges
   /// True for a cause in the machine or the harness, which acts at all sizes. Else NCCL may choose it at some sizes.
   bool is_everywhere = false;
   bool is_plan = false;                    ///< another algorithm or protocol
@@ -59,10 +60,10 @@ bool may_start_channels_alone(const std::string& release);
 /// launch that removes the median difference, but none below 0, the rate of the links that limit the largest row, and,
 /// of slower rows, longer steps between nodes, a cost of each remote peer of sends, and a start of each channel.
 /// `launch_off`: launch_of() of the largest row's scenario with `devices.gpu.launch` 0. `release`: as the measured file
-/// has it. `is_shared`: MismatchRange::shared_us has a value, so that a launch may be fitted to one row.
+/// has it. `shared_us`: MismatchRange's; then the launch has this difference, also for a single row.
 /// Requires rows.
 std::vector<Alternative> alternatives_of(std::span<const ComparedRow> rows, Picoseconds launch_off,
-                                         const std::string& release = {}, bool is_shared = false);
+                                         const std::string& release = {}, std::optional<double> shared_us = {});
 
 /// "release 2.14.3 to 2.17.1 or 2.20.5": neighbors among those that ringsim tells apart as a range.
 std::string releases_text(const std::vector<std::string>& versions);

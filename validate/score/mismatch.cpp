@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -98,23 +101,47 @@ bool same_times(const Trial& a, const Trial& b, double within) {
                     [&](const Trial::Row& x, const Trial::Row& y) { return std::abs(x.us - y.us) <= within * x.us; });
 }
 
-/// The difference if it is about the same in ranges of several plans, with enough rows that this is no chance.
+/// True if a launch that is so much longer explains all rows of the ranges and leaves those alone that agree.
+bool explains_all(double difference_us, std::span<const MismatchRange> ranges, std::span<const ComparedRow> rows) {
+  const auto error = [&](const ComparedRow& row) {
+    return std::abs((row.predicted_us() + difference_us) / row.measured_us() - 1);
+  };
+  std::vector<SizedError> errors;
+  for (const MismatchRange& range : ranges)
+    for (const ComparedRow& row : rows.subspan(range.first, range.size())) errors.push_back({row.bytes(), error(row)});
+  std::ptrdiff_t agreed = 0, lost = 0;
+  for (const ComparedRow& row : rows)
+    if (side_of(row) == 0) ++agreed, lost += error(row) > agreement ? 1 : 0;
+  const ErrorBand band = error_band("", errors);
+  return band.median_abs <= explained_within && band.p90_abs <= agreement && 10 * lost <= agreed;
+}
+
+bool have_several_plans(std::span<const MismatchRange> ranges, std::span<const ComparedRow> rows) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const MismatchRange& range) {
+    return !rows[range.first].same_plan(rows[ranges.front().first]);
+  });
+}
+
+/// The difference if it is about the same in ranges of several plans, or one number explains all of them, with enough
+/// rows that this is no chance.
 std::optional<double> shared_difference(std::span<const MismatchRange> ranges, std::span<const ComparedRow> rows) {
   constexpr std::size_t enough = 4;
   std::size_t n = 0;
-  bool differ = false;
-  for (const MismatchRange& range : ranges) {
-    n += range.size();
-    differ = differ || !rows[range.first].same_plan(rows[ranges.front().first]);
-  }
-  if (!differ || n < enough) return std::nullopt;
+  for (const MismatchRange& range : ranges) n += range.size();
+  if (!have_several_plans(ranges, rows) || n < enough) return std::nullopt;
   double least = ranges.front().least_us, most = ranges.front().most_us;
   for (const MismatchRange& range : ranges) {
     least = std::min(least, range.least_us);
     most = std::max(most, range.most_us);
   }
   const double mean = (least + most) / 2;
-  return most - least > steady_offset * std::abs(mean) ? std::nullopt : std::optional(mean);
+  if (most - least <= steady_offset * std::abs(mean)) return mean;
+  std::vector<double> differences;  // a measurement's own spread may be as large
+  for (const MismatchRange& range : ranges)
+    for (const ComparedRow& row : rows.subspan(range.first, range.size()))
+      differences.push_back(row.measured_us() - row.predicted_us());
+  const double median = quantile(differences, 0.5);
+  return explains_all(median, ranges, rows) ? std::optional(median) : std::nullopt;
 }
 
 }  // namespace
@@ -260,7 +287,9 @@ void rank_trials(MismatchRange& range, std::vector<Trial> trials) {
 namespace {
 
 /// Less: said before others.
-std::pair<bool, bool> class_of(const Trial& trial) { return {trial.what.is_fitted, trial.must_be_set()}; }
+std::tuple<bool, bool, bool, bool> class_of(const Trial& trial) {
+  return {trial.what.is_fitted, !trial.is_common, trial.must_be_set(), !trial.what.is_shared};
+}
 
 bool may_have_run(const Trial& trial) {
   return trial.what.is_plan && trial.error.median_abs <= probable_within && 10 * trial.lost <= trial.agreed;
@@ -269,22 +298,58 @@ bool may_have_run(const Trial& trial) {
 bool is_nearer(const Trial& a, const Trial& b) { return a.error.median_abs < b.error.median_abs; }
 
 /// True if a number that holds at all sizes explains the range much better than this plan, which NCCL takes at some
-/// sizes or only if it must. One or two rows can be fitted by any number, unless other ranges, whose plans differ, show
-/// the same difference: then any plan that is less near is outdone.
+/// sizes or only if it must. One or two rows can be fitted by any number. If ranges of different plans share their
+/// difference, a number that explains the range outdoes every other change: none explains them all (compare_ranges()).
 bool is_outdone(const Trial& trial, const MismatchRange& range) {
-  if (trial.what.is_fitted || trial.what.is_everywhere) return false;
+  if (trial.what.is_fitted || (trial.what.is_everywhere && !range.shared_us)) return false;
   if (trial.rows.size() < 3 && !range.shared_us) return false;
-  const double nearer = range.shared_us ? 1 : much_nearer;
   return std::any_of(range.trials.begin(), range.trials.end(), [&](const Trial& fitted) {
     return fitted.what.is_fitted && fitted.at_all_sizes() && fitted.explains() &&
-           nearer * fitted.error.median_abs < trial.error.median_abs;
+           (range.shared_us || much_nearer * fitted.error.median_abs < trial.error.median_abs);
   });
+}
+
+/// The mean of the medians of what a label's trials are off, over all rows; nothing unless they explain every range.
+std::optional<double> error_over_all(std::span<const MismatchRange> ranges,
+                                     const std::function<bool(const Trial&)>& is_meant) {
+  double sum = 0;
+  std::size_t n = 0;
+  for (const MismatchRange& range : ranges) {
+    const auto found = std::find_if(range.trials.begin(), range.trials.end(),
+                                    [&](const Trial& trial) { return is_meant(trial) && trial.explains(); });
+    if (found == range.trials.end()) return std::nullopt;
+    sum += found->error.median_abs * static_cast<double>(range.size());
+    n += range.size();
+  }
+  return sum / static_cast<double>(n);
 }
 
 /// True if it may be named as a cause.
 bool is_cause(const Trial& trial, const MismatchRange& range) { return trial.explains() && !is_outdone(trial, range); }
 
 }  // namespace
+
+void compare_ranges(std::vector<MismatchRange>& ranges, std::span<const ComparedRow> rows) {
+  if (!have_several_plans(ranges, rows)) return;
+  const std::optional<double> launch =
+      error_over_all(ranges, [](const Trial& trial) { return trial.what.is_fitted && trial.what.is_everywhere; });
+  std::set<std::string> common;
+  bool is_nearer_than_launch = !launch;
+  for (const Trial& trial : ranges.front().trials) {
+    if (trial.what.is_fitted) continue;
+    const std::optional<double> all =
+        error_over_all(ranges, [&](const Trial& other) { return other.what.label == trial.what.label; });
+    if (!all) continue;
+    common.insert(trial.what.label);
+    is_nearer_than_launch = is_nearer_than_launch || *all < *launch;
+  }
+  if (common.empty()) return;
+  for (MismatchRange& range : ranges) {
+    if (range.shared_us && is_nearer_than_launch) range.shared_us.reset();
+    for (Trial& trial : range.trials)
+      trial.is_common = !range.shared_us && !trial.what.is_fitted && common.contains(trial.what.label);
+  }
+}
 
 Verdict verdict_of(const MismatchRange& range) {
   Verdict out;

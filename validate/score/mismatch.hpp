@@ -46,8 +46,9 @@ struct Trial {
   bool is_idle = false;   ///< it changes nothing
   /// What NCCL's formula takes the trial to last, over what it takes its own choice to last: the median of the rows.
   double by_formula = 1;
-  int agreed = 0;  ///< rows of the table that agree without it; 0 if it need not be so at all sizes
-  int lost = 0;    ///< those of them that no longer do
+  int agreed = 0;          ///< rows of the table that agree without it; 0 if it need not be so at all sizes
+  int lost = 0;            ///< those of them that no longer do
+  bool is_common = false;  ///< it explains every range, and these are of several plans
 
   bool was_run() const { return refused.empty(); }
   /// Of another plan. What takes a way from NCCL changes the formula's times as well, and its choice with them.
@@ -64,7 +65,8 @@ struct MismatchRange {
   double least_us = 0, most_us = 0;  ///< of measured - predicted
   std::vector<std::string> facts;    ///< what follows from the rows alone, as sentences
   std::string starts;                ///< what old releases of NCCL would add, if it matters, as a sentence
-  /// The difference in microseconds, if it is about the same in all ranges: four rows or more, of different plans.
+  /// The difference in microseconds, if it is about the same in all ranges, or explains all of them: four rows or more,
+  /// of different plans.
   std::optional<double> shared_us;
   bool other_plan = false;     ///< the plan's own bytes take longer over its links than was measured
   std::vector<Trial> trials;   ///< those that changed something, the nearest first; fitted ones after the others
@@ -91,6 +93,10 @@ void run_trial(Trial& trial, const std::string& text, const std::string& name, s
 /// that change nothing, and plans that come out as an earlier one.
 void rank_trials(MismatchRange& range, std::vector<Trial> trials);
 
+/// Of ranges of several plans, whose trials are ranked: marks the changes without a fitted number that explain every
+/// range. If one of them is nearer than the launch, the difference is the same by chance, and no longer shared.
+void compare_ranges(std::vector<MismatchRange>& ranges, std::span<const ComparedRow> rows);
+
 /// What the trials of a range say.
 struct Verdict {
   enum class Kind : std::uint8_t {
@@ -103,9 +109,9 @@ struct Verdict {
   std::vector<const Trial*> others;  ///< also explain the range, with a fitted number if the causes have one
 };
 
-/// Likely is the nearest trial that explains the range, one that must be set only if no other does, one with a fitted
-/// number only if none of these does, or if it is so at all sizes and each of these is a plan that it is much_nearer
-/// than, or any nearer if the ranges share their difference.
+/// Likely is the nearest trial that explains the range, one that explains all ranges before others, one that must be
+/// set only if no other does, one with a fitted number only if none of these does, or if it is so at all sizes and each
+/// of these is a plan: one that it is much_nearer than, or, if the ranges share their difference, any.
 Verdict verdict_of(const MismatchRange& range);
 
 struct CommonCauses {
