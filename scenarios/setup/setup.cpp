@@ -333,7 +333,9 @@ LibraryCall::Shares most_reached(const std::vector<const LibraryCall*>& calls) {
 }  // namespace
 
 Topology topology_for_search(const Scenario& scenario) {
-  return topology_at(scenario, scenario.library ? scenario.library->searched : LibraryCall::Shares{});
+  if (scenario.library) return topology_at(scenario, scenario.library->searched);
+  const Topology topology = topology_at(scenario, {});
+  return scenario.faults.empty() ? topology : topology_at_start(topology, scenario);
 }
 
 Topology topology_without_kernels(const Scenario& scenario) { return topology_at(scenario, {}); }

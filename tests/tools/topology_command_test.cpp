@@ -75,6 +75,22 @@ TEST_CASE("commands about machines need no algorithm, whatever the operation, an
   CHECK(answers("show", file(R"(, "colective": {})")).err.find("colective") != std::string::npos);
 }
 
+TEST_CASE("topology rings leaves out links that are down from the start, and counts slow ones as they are") {
+  const std::string machine = ringsim::test::source_dir() + "/scenarios/examples/algorithms/best-ring.json";
+  const auto rings = [&](const std::string& state) {
+    const std::string fault = R"({"link": "node0.gpu0 -> node0.gpu1", )" + state + "}, " +
+                              R"({"link": "node0.gpu1 -> node0.gpu0", )" + state + "}";
+    return run_command({"topology", "rings", machine, "--set", "faults=[" + fault + "]"}).out;
+  };
+  // Without faults six rings of 24.24 GB/s: gpu0 has six NVLinks. One joins it with gpu1.
+  const std::string down = rings(R"("state": "down")");
+  CHECK(down.starts_with("5 rings of 24.24 GB/s each, 121.2 GB/s in total"));
+  CHECK(down.find("gpu0 gpu1 ") == std::string::npos);
+  CHECK(down.find("gpu1 gpu0 ") == std::string::npos);
+  const std::string later = rings(R"("state": "down", "at": "1 s")");
+  CHECK(later.starts_with("6 rings of 24.24 GB/s each"));
+}
+
 TEST_CASE("topology rings shows a ring per NIC of two DGX A100, and the six ways round a DGX-1V") {
   const std::string pair = ringsim::test::source_dir() + "/scenarios/two-dgx-a100.json";
   const Outcome two = run_command({"topology", "rings", pair});

@@ -46,6 +46,18 @@ TEST_CASE("a ring takes the wide cables: of a square and its diagonals, those ro
   CHECK(ring.order == std::vector<std::size_t>{0, 2, 1, 3});
 }
 
+TEST_CASE("of equally wide rings one without relayed hops is taken") {
+  // 0-3 has no cable: its bytes go by 2 at half of 20 GB/s. The way round by 1-3 has no hop of less than 10 either.
+  const Topology net = meshed({{0, 20, 20, 0}, {0, 0, 20, 10}, {0, 0, 0, 20}, {0, 0, 0, 0}});
+  const RingOrder ring = best_ring(net, net.ranks(), {});
+  CHECK(ring.narrowest == 10_GBps);
+  CHECK(ring.is_best);
+  CHECK(ring.order == std::vector<std::size_t>{0, 1, 3, 2});
+  // A wider relay is taken nevertheless: 3-2-0 has half of 40.
+  const Topology wide = meshed({{0, 20, 40, 0}, {0, 0, 20, 10}, {0, 0, 0, 40}, {0, 0, 0, 0}});
+  CHECK(best_ring(wide, wide.ranks(), {}).narrowest == 20_GBps);
+}
+
 TEST_CASE("on small random meshes no order of all is wider, and the one given is kept where it is as wide") {
   int changed = 0, kept = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

@@ -17,18 +17,25 @@ namespace {
 
 constexpr int most_tries = 200'000;
 
-using Widths = std::vector<std::vector<std::int64_t>>;  // [from][to] bytes/s; 0: no path
+/// How well a hop or a ring does: wider comes first, then one without relays or staging, whose latency is lower.
+struct Rank {
+  std::int64_t width = 0;  // bytes/s; 0: no path
+  bool is_direct = false;
+  auto operator<=>(const Rank&) const = default;
+};
+using Widths = std::vector<std::vector<Rank>>;  // [from][to]
 
 Widths widths_of(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport) {
   Routes routes(topology, transport);
-  Widths widths(ranks.size(), std::vector<std::int64_t>(ranks.size()));
+  Widths widths(ranks.size(), std::vector<Rank>(ranks.size()));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     for (std::size_t j = 0; j < ranks.size(); ++j) {
       if (i == j) continue;
       try {
         const Path path = routes.find(ranks[i], ranks[j]);
         const std::int64_t width = narrowest(topology, path).bytes_per_second;
-        widths[i][j] = path.legs.size() > 1 ? width / 2 : width;
+        const bool is_direct = path.legs.size() == 1;
+        widths[i][j] = {is_direct ? width : width / 2, is_direct};
       } catch (const InputError&) {
         // No path: no hop. If no ring can do without it, that is said.
       }
@@ -37,19 +44,25 @@ Widths widths_of(const Topology& topology, std::span<const NodeId> ranks, const 
   return widths;
 }
 
-std::int64_t narrowest_hop(const Widths& widths, const std::vector<std::size_t>& order) {
-  std::int64_t least = widths[order.back()][order.front()];
-  for (std::size_t i = 1; i < order.size(); ++i) least = std::min(least, widths[order[i - 1]][order[i]]);
+/// Of a ring: its narrowest hop, and whether none is relayed or staged.
+Rank rank_of(const Widths& widths, const std::vector<std::size_t>& order) {
+  Rank least = widths[order.back()][order.front()];
+  const auto take = [&](const Rank& hop) {
+    least = {std::min(least.width, hop.width), least.is_direct && hop.is_direct};
+  };
+  for (std::size_t i = 1; i < order.size(); ++i) take(widths[order[i - 1]][order[i]]);
   return least;
 }
 
-/// A closed tour over hops of at least a width.
+/// A closed tour over hops of at least a width, without relays and staging if `least` is direct.
 class Tour {
  public:
-  Tour(const Widths& widths, std::int64_t least) : n_(widths.size()), next_(n_), visited_(n_) {
+  Tour(const Widths& widths, Rank least) : n_(widths.size()), next_(n_), visited_(n_) {
     for (std::size_t i = 0; i < n_; ++i)
       for (std::size_t d = 1; d < n_; ++d)  // from the next rank on: of equals the given order
-        if (const std::size_t j = (i + d) % n_; widths[i][j] >= least) next_[i].push_back(j);
+        if (const std::size_t j = (i + d) % n_;
+            widths[i][j].width >= least.width && (widths[i][j].is_direct || !least.is_direct))
+          next_[i].push_back(j);
   }
 
   bool find() {
@@ -102,20 +115,24 @@ RingOrder best_ring(const Topology& topology, std::span<const NodeId> ranks, con
   std::iota(best.order.begin(), best.order.end(), std::size_t{0});
   if (ranks.size() < 2) return best;
   const Widths widths = widths_of(topology, ranks, transport);
-  best.narrowest = {narrowest_hop(widths, best.order)};
-  std::set<std::int64_t, std::greater<>> wider;  // than the order given
+  const Rank given = rank_of(widths, best.order);
+  best.narrowest = {given.width};
+  std::set<Rank, std::greater<>> better;  // than the order given
   for (const auto& row : widths)
-    for (const std::int64_t width : row)
-      if (width > best.narrowest.bytes_per_second) wider.insert(width);
-  for (const std::int64_t width : wider) {
-    Tour tour(widths, width);
+    for (const Rank& hop : row)
+      for (const bool is_direct : {true, false})
+        if (const Rank rank{hop.width, is_direct}; hop.width > 0 && rank > given) better.insert(rank);
+  std::int64_t widest_left = 0;  // of those that were not ruled out
+  for (const Rank& rank : better) {
+    Tour tour(widths, rank);
     if (tour.find()) {
       best.order = tour.order();
-      best.narrowest = {narrowest_hop(widths, best.order)};
+      best.narrowest = {rank_of(widths, best.order).width};
       break;
     }
-    best.is_best = best.is_best && !tour.was_broken_off();
+    if (tour.was_broken_off()) widest_left = std::max(widest_left, rank.width);
   }
+  best.is_best = widest_left <= best.narrowest.bytes_per_second;
   if (best.narrowest.bytes_per_second == 0)
     throw InputError("", "best_ring: expected a closed path through all ranks, found none");
   return best;
