@@ -12,6 +12,7 @@
 #include "scenarios/predict/route_use.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/quantity.hpp"
+#include "sim/text/figures.hpp"
 #include "topologies/bound/cut_text.hpp"
 #include "topologies/machines/scale_links.hpp"
 
@@ -64,7 +65,7 @@ std::string fault_of(const Topology& topology, ResourceId resource, const Distur
         change.at == SimTime{} ? "" : fmt::format(" at {} us", microseconds(change.at.time_since_epoch()));
     const Bandwidth nominal = topology.resource(resource).bandwidth;
     const auto own = [&](Bandwidth rate) {
-      return format(Bandwidth{std::llround(static_cast<double>(rate.bytes_per_second) / change.reached)});
+      return rate_text(Bandwidth{std::llround(static_cast<double>(rate.bytes_per_second) / change.reached)});
     };
     text = change.to == LinkChange::To::down
                ? fmt::format("a fault takes it down{}", since)

@@ -99,6 +99,8 @@ TEST_CASE("plan says what is wrong with its scenario once, whether plans are sim
     std::vector<std::string> words{"plan",    "bert_336m", "--node", "dgx-a100",
                                    "--batch", "64",        "--set",  "training.workload.precision=fp32"};
     if (!simulates) words.emplace_back("--bounds");
+    CHECK(run_command(words).err == "");  // the rate of TF32
+    words.insert(words.end(), {"--set", "training.workload.compute.peak=312 TFLOP/s"});
     const Outcome outcome = run_command(words);
     CHECK(outcome.code == 0);
     const std::string warning =
@@ -108,9 +110,24 @@ TEST_CASE("plan says what is wrong with its scenario once, whether plans are sim
     REQUIRE(found != std::string::npos);
     CHECK(outcome.err.find(warning, found + 1) == std::string::npos);
     CHECK(!has(outcome.err, "(at "));  // it holds for every plan
-    words.insert(words.end(), {"--set", "training.workload.compute.peak=156 TFLOP/s"});
-    CHECK(run_command(words).err == "");
   }
+}
+
+TEST_CASE("with precision fp32 plan takes the rate of TF32, half of that of 16 bits") {
+  const auto said = [](const std::string& precision) {
+    return run_command({"plan", "bert_336m", "--node", "dgx-a100", "--batch", "64", "--bounds", "--set",
+                        "training.workload.precision=" + precision})
+        .out;
+  };
+  CHECK(has(said("fp32"), "matrix products reach 80 % of 156 TFLOP/s (TF32 or fp32)"));
+  CHECK(has(said("\"fp32\""), "of 156 TFLOP/s"));
+  CHECK(has(said("bf16"), "matrix products reach 80 % of 312 TFLOP/s, fitted"));
+  // How near it is remains said if the peak is another one, not if the share is.
+  const auto with = [](const std::string& change) {
+    return run_command({"plan", "bert_336m", "--node", "dgx-a100", "--batch", "64", "--bounds", "--set", change}).out;
+  };
+  CHECK(has(with("training.workload.compute.peak=300 TFLOP/s"), "How near: "));
+  CHECK(!has(with("training.workload.compute.gemm=70%"), "How near: "));
 }
 
 TEST_CASE("plan lists plans of too many messages with their bounds, and says so") {

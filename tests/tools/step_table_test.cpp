@@ -135,6 +135,13 @@ TEST_CASE(
   CHECK(!has(stages, "\ndata "));  // one data rank
 }
 
+TEST_CASE("a step with shard full says that PyTorch's FSDP is slower, one with another shard does not") {
+  const std::string fsdp = source_dir() + "/scenarios/examples/training/fsdp.json";
+  const std::string plans = source_dir() + "/scenarios/examples/training/llama3-8b.json";
+  CHECK(has(run_command({"run", fsdp}).out, "PyTorch's FSDP is slower"));
+  CHECK(!has(run_command({"run", plans}).out, "PyTorch's FSDP"));
+}
+
 TEST_CASE("a step of inference or of a trace says which costs collectives without a library lack") {
   const std::string decode = source_dir() + "/scenarios/examples/inference/all-reduces.json";
   const auto note = [](const std::string& file, const Words& more) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "sim/text/json.hpp"
 #include "sim/text/spelling.hpp"
 #include "topologies/machines/machine.hpp"
+#include "topologies/machines/machine_gpus.hpp"
 #include "topologies/machines/preset_names.hpp"
 #include "validate/score/plan_scenario.hpp"
 
@@ -132,15 +134,17 @@ MachineScenario scenario_of(const PlanWords& words) {
   const Products products = products_of(gpu);
   const FlashShare flash = flash_share(gpu.family, FlashKernel::cudnn);
   const auto attention = std::lround(100 * flash.share);
-  workload["compute"] = {
-      {"gemm", fmt::format("{}%", products.share)}, {"attention", fmt::format("{}%", attention)},
-      {"memory", fmt::format("{}%", memory_share)}, {"peak", fmt::format("{:g} TFLOP/s", gpu.peak16)},
-      {"hbm", fmt::format("{:g} GB/s", gpu.hbm)},   {"source", gpu.source}};
+  const std::optional<double> fp32 = words.fp32 ? most_fp32_flops_of(node_preset(gpu.machine)) : std::nullopt;
+  const double peak = fp32 ? *fp32 / 1e12 : gpu.peak16;
+  workload["compute"] = {{"gemm", fmt::format("{}%", products.share)}, {"attention", fmt::format("{}%", attention)},
+                         {"memory", fmt::format("{}%", memory_share)}, {"peak", fmt::format("{:g} TFLOP/s", peak)},
+                         {"hbm", fmt::format("{:g} GB/s", gpu.hbm)},   {"source", gpu.source}};
   assume("training.workload.compute",
-         fmt::format("matrix products reach {} % of {:g} TFLOP/s, {}; attention {} %, {} (docs/guide/training.md, "
+         fmt::format("matrix products reach {} % of {:g} TFLOP/s{}, {}; attention {} %, {} (docs/guide/training.md, "
                      "Measured steps); memory-limited kernels {} % of {:g} GB/s",
-                     products.share, gpu.peak16, products.source, attention, flash.like, memory_share, gpu.hbm));
-  out.near = {"training.workload.compute",
+                     products.share, peak, fp32 ? " (TF32 or fp32)" : "", products.source, attention, flash.like,
+                     memory_share, gpu.hbm));
+  out.near = {"training.workload.compute.gemm",
               products.near +
                   ". To predict another program, choose training.workload.compute.gemm so that one of its "
                   "measured steps is reproduced."};

@@ -11,8 +11,9 @@ namespace ringsim::tools {
 struct PlanWords {
   std::string model;  ///< a transformer of scenarios/workloads
   MachineWords machine;
-  int batch = 0;     ///< sequences of a step, over all GPUs; 0: see scenario_of()
-  int sequence = 0;  ///< tokens; 0: as on the model card
+  int batch = 0;      ///< sequences of a step, over all GPUs; 0: see scenario_of()
+  int sequence = 0;   ///< tokens; 0: as on the model card
+  bool fp32 = false;  ///< the precision that --set gives: products run at the rate of TF32, or of fp32
 };
 
 /// The scenario of all plans of the model on the machine, with NCCL and Adam. Without `batch` a step has about 4 Mi

@@ -149,6 +149,9 @@ Searched searched(const PlanArguments& arguments) {
   PlanWords words = arguments.words;
   words.model = arguments.scenario;
   words.machine = settled(words.machine);
+  for (const std::string& change : arguments.set)
+    if (change.starts_with("training.workload.precision="))
+      words.fp32 = change.ends_with("=fp32") || change.ends_with("=\"fp32\"");
   MachineScenario made = scenario_of(words);
   const std::string text = json_text(made.document);
   return {text, "ringsim plan", arguments.save.empty() ? "FILE.json" : shell_word(arguments.save), std::move(made)};
