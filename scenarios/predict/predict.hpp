@@ -63,8 +63,8 @@ struct Prediction {
   std::string library_algorithm, library_protocol;  ///< of several all, the one of most bytes first: "Simple, LL"
   std::string calibration;  ///< what was fitted, as to_string(Calibration); empty if the scenario has none
   bool staged = false;      ///< data between hosts rests in host memory, as stages_between_hosts() says
-  /// Of a step whose collectives come from kernels, in reality: what they do without taking time, because the scenario
-  /// has neither a library nor a figure for it: "launches", "copies", "additions".
+  /// What the collectives of a trace or an inference step do without taking time, because the scenario has neither a
+  /// library nor a figure for it: "launches", "copies", "additions".
   std::vector<std::string> untimed;
   std::optional<TrainingReport> training;  ///< of a training step; `time` is its step, `request` all its gradients
   Picoseconds time{0};

@@ -18,7 +18,7 @@ std::string machine_without(const Machine& machine, std::string_view text);
 /// compute capability of the machine's newest GPU, at any precision, without sparsity; nothing if that is not listed.
 std::optional<double> most_flops_of(const Machine& machine);
 
-/// The same for products of fp32 matrices, as TF32 if the GPU has it.
+/// That of matrices in fp32: the rate of TF32 if the GPU has it.
 std::optional<double> most_fp32_flops_of(const Machine& machine);
 
 }  // namespace ringsim

@@ -44,7 +44,7 @@ Widths widths_of(const Topology& topology, std::span<const NodeId> ranks, const 
   return widths;
 }
 
-/// Of a ring: its narrowest hop, and whether none is relayed or staged.
+/// A ring's narrowest hop, and whether none is relayed or staged.
 Rank rank_of(const Widths& widths, const std::vector<std::size_t>& order) {
   Rank least = widths[order.back()][order.front()];
   const auto take = [&](const Rank& hop) {

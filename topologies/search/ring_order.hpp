@@ -25,9 +25,9 @@ struct RingOrder {
 /// then cross links that are other hops'. What hops share otherwise is not looked at. Of equally wide rings one whose
 /// hops all have one leg is taken, which have lower latencies; of these the order given, if it is one of them.
 ///
-/// Widths are tried from the widest down, with one leg first; for each, depth-first for a closed tour over hops at least as wide, those
-/// with the fewest ways on first (Warnsdorff's rule), at most 200 000 hops tried.
-/// Throws InputError (`where` empty) for more than most_in_best_ring ranks, or if no ring joins them.
+/// Widths are tried from the widest down, with one leg first; for each, depth-first for a closed tour over hops at
+/// least as wide, those with the fewest ways on first (Warnsdorff's rule), at most 200 000 hops tried. Throws
+/// InputError (`where` empty) for more than most_in_best_ring ranks, or if no ring joins them.
 RingOrder best_ring(const Topology& topology, std::span<const NodeId> ranks, const Transport& transport);
 
 }  // namespace ringsim

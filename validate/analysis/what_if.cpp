@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* without_faults = "faults=null";
 
-/// The option for `factor` times what the scenario's own calibration.scale_NAME makes of the speed or the latency.
+/// The option that multiplies the scenario's own calibration.scale_NAME by `factor`.
 std::string scale(const Scenario& scenario, const std::string& name, double factor) {
   double own = 1;
   if (scenario.calibration) {
