@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/base/error.hpp"
 #include "sim/base/shared_threads.hpp"
 #include "sim/check/check_detail.hpp"
 #include "sim/schedule/collective.hpp"
@@ -299,9 +300,23 @@ bool check_by_symmetry(const Schedule& schedule, const CheckOptions& options, Pr
   }
 
   const auto refuse_unlike = [&](Actor actor) {
-    refuse(schedule,
-           fmt::format("a symmetry is claimed, but {} does not do what rank 0 does, relative to its own rank",
-                       name_of(schedule, actor)),
+    const std::string unlike =
+        fmt::format("{} does not do what rank 0 does, relative to its own rank", name_of(schedule, actor));
+    // Most mistakes break the symmetry as well. Following every rank says which it is, of a small schedule at once.
+    constexpr int most_ranks = 64;
+    constexpr std::int64_t most_operations = 1'000'000;
+    if (n <= most_ranks && proof.operations <= most_operations) {
+      Schedule other = schedule;
+      other.symmetry = {};
+      try {
+        check(std::move(other), options);
+      } catch (const ScheduleError& mistake) {
+        throw ScheduleError(mistake.where(), mistake.message(),
+                            fmt::format("{}{}this breaks the claimed symmetry as well: {}", mistake.hint(),
+                                        mistake.hint().empty() ? "" : "; ", unlike));
+      }
+    }
+    refuse(schedule, "a symmetry is claimed, but " + unlike,
            "fix the algorithm, or remove its symmetry (in a schedule file, the key \"symmetry\")");
   };
   if (const Actor actor = unlike(schedule, actors, complete ? touches * n : 0, options); actor >= 0)

@@ -99,9 +99,10 @@ TEST_CASE("an operand is part of a claimed symmetry") {
   unlike.like.symmetry = Symmetry({2});
   CHECK(verdict(unlike) == "accepted");
   unlike.steps[1][0][0].ops[1].operand = chunk(1);  // rank 1 adds to another chunk than rank 0 does
-  CHECK(verdict(unlike).find(
-            "a symmetry is claimed, but rank 1 does not do what rank 0 does, relative to its own rank") !=
-        std::string::npos);
+  CHECK(
+      verdict(unlike).find(
+          "this breaks the claimed symmetry as well: rank 1 does not do what rank 0 does, relative to its own rank") !=
+      std::string::npos);
   // Two ranks exchange their data and add what comes to their own, elsewhere, then copy it back.
   WrittenSchedule t(all_reduce(2, 8_B), 2, 1, 2);
   t.like.layout[static_cast<std::size_t>(Buffer::scratch)] = Layout::near_equal(8_B, 2);
