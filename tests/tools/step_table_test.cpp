@@ -135,6 +135,19 @@ TEST_CASE(
   CHECK(!has(stages, "\ndata "));  // one data rank
 }
 
+TEST_CASE("a step with a pipeline says that waiting receives count as overlapped") {
+  const std::string plans = source_dir() + "/scenarios/examples/training/plans.json";
+  const auto said = [&](const char* parallel) {
+    return has(
+        run_command({"run", plans, "--set", "topology.nodes=1", "--set", "sweep=null", "--set", "where=null", "--set",
+                     "training.memory=\"ignore\"", "--set", "training.workload.global_batch_size=4", "--set", parallel})
+            .out,
+        "overlapped communication also counts receives");
+  };
+  CHECK(said("training.parallel={\"tensor\": 4, \"pipeline\": 2}"));
+  CHECK(!said("training.parallel={\"tensor\": 4, \"overlap\": [\"grad_reduce\"]}"));
+}
+
 TEST_CASE("a step with shard full says that PyTorch's FSDP is slower, one with another shard does not") {
   const std::string fsdp = source_dir() + "/scenarios/examples/training/fsdp.json";
   const std::string plans = source_dir() + "/scenarios/examples/training/llama3-8b.json";

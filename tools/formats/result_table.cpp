@@ -64,6 +64,12 @@ std::string notes(const std::vector<Result>& results, bool closed_forms) {
       add("PyTorch's FSDP is slower than shard full is predicted: Llama 2 7B on A100 reached 57 % MFU, and 68 % with "
           "torch.compile");
   for (const Result& r : results)
+    if (const auto& training = r.prediction.training;
+        training && training->plan && training->plan->pipeline > 1 && training->split.overlapped.count() > 0)
+      add("overlapped communication also counts receives from the neighboring stages while they wait for the data to "
+          "be "
+          "computed");
+  for (const Result& r : results)
     if (!r.prediction.untimed.empty()) add(untimed_text(r.prediction.untimed));
   for (const Result& r : results)
     if (r.prediction.proof.by == Proof::By::matching)
