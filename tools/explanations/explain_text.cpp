@@ -293,11 +293,15 @@ std::string best_text(const Result& result, const std::vector<WhatIf>& what_ifs)
     return fmt::format("\"{}\" helps the most: {}{}", what_if.label, gain(what_if),
                        what_if.plan.empty() ? "" : fmt::format(" ({})", what_if.plan));
   };
-  std::string text = "Of the changes below, " + helps(*best.of_all);
+  // What somebody can change comes first; all links at once show how much the rest holds back.
+  std::string text;
   if (best.of_part == nullptr)
-    text += ". No change to a part of the machine or scenario helps";
-  else if (best.of_part != best.of_all)
-    text += ". Of the changes to a part of the machine or scenario, " + helps(*best.of_part);
+    text = "No change to a part of the machine or scenario helps; of the changes below, " + helps(*best.of_all);
+  else if (best.of_part == best.of_all)
+    text = "Of the changes below, " + helps(*best.of_all);
+  else
+    text = fmt::format("Of the changes to a part of the machine or scenario, {}; of all changes below, {}",
+                       helps(*best.of_part), helps(*best.of_all));
   return wrapped(text) + '\n';
 }
 
