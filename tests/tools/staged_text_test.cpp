@@ -42,14 +42,15 @@ double times_as_long(const std::string& table, const std::string& size) {
   return std::stod(found[1]) / std::stod(found[2]);
 }
 
-bool is_staged(const std::string& node, int nodes, const Json& transport = Json::object()) {
+bool is_staged(const std::string& node, int nodes, const Json& transport = Json::object(),
+               const Json& library = "nccl") {
   Json scenario{{"version", 1},
                 {"topology",
                  {{"kind", "cluster"},
                   {"node", node},
                   {"nodes", nodes},
                   {"fabric", {{"kind", "star"}, {"link", {{"bandwidth", "24 GB/s"}, {"latency", "1 us"}}}}}}},
-                {"library", "nccl"},
+                {"library", library},
                 {"collective", {{"op", "all_reduce"}, {"bytes", "64 MiB"}}}};
   if (nodes == 1) scenario["topology"].erase("fabric");
   if (!transport.empty()) scenario["transport"] = transport;
@@ -65,6 +66,8 @@ TEST_CASE("data between nodes is staged without GPUDirect and where GPUs are too
   CHECK(is_staged("azure-ncv4", 2));  // GPUs and NICs below different host bridges
   CHECK(!is_staged("dgx-h100", 1, off));
   CHECK(!is_staged("rtxpro6000-pcie", 1));  // host memory, but within the node
+  CHECK(!is_staged("rtxpro6000-pcie", 2, Json::object(),
+                   {{"name", "nccl"}, {"env", {{"NCCL_NET_GDR_LEVEL", "SYS"}}}}));  // likewise; GPUDirect between nodes
 }
 
 TEST_CASE("predict, run, explain and compare --explain say how near predictions of staged data are") {

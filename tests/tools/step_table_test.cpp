@@ -150,9 +150,13 @@ TEST_CASE("a step with a pipeline says that waiting receives count as overlapped
 
 TEST_CASE("a step with shard full says that PyTorch's FSDP is slower, one with another shard does not") {
   const std::string fsdp = source_dir() + "/scenarios/examples/training/fsdp.json";
-  const std::string plans = source_dir() + "/scenarios/examples/training/llama3-8b.json";
-  CHECK(has(run_command({"run", fsdp}).out, "PyTorch's FSDP is slower"));
-  CHECK(!has(run_command({"run", plans}).out, "PyTorch's FSDP"));
+  const auto with = [&](const char* parallel) {
+    return run_command({"run", fsdp, "--set", std::string("training.parallel=") + parallel}).out;
+  };
+  CHECK(has(with(R"({"shard": "full"})"), "PyTorch's FSDP is slower"));
+  const std::string other = with(R"({"shard": "optimizer_gradients", "overlap": ["grad_reduce"]})");
+  CHECK(has(other, "training step of"));
+  CHECK(!has(other, "PyTorch's FSDP"));
 }
 
 TEST_CASE("a step of inference or of a trace says which costs collectives without a library lack") {

@@ -127,6 +127,13 @@ TEST_CASE("a shared difference is chance if a change explains every range and is
   std::vector<MismatchRange> ranges = compared(0.01, true);
   ranges.front().trials[1].error.median_abs = 0.005;
   CHECK(verdict_of(ranges.front()).causes.front()->what.label == "NCCL_ALGO=Ring");
+  // Of fitted numbers the one of all ranges is named before another of this range.
+  MismatchRange fitted;
+  fitted.trials = {trial("steps longer", 99, 0.005, /*is_fitted=*/true), trial("launch", 98, 0.02, /*is_fitted=*/true)};
+  CHECK(verdict_of(fitted).causes.front()->what.label == "steps longer");
+  fitted.trials[1].what.is_shared = true;
+  CHECK(verdict_of(fitted).causes.front()->what.label == "launch");
+  CHECK(contradiction(verdict_of(fitted), fitted) == "");
   for (Trial& each : ranges.front().trials) each.is_common = false;
   CHECK(verdict_of(ranges.front()).causes.front()->what.label == "other");
 }

@@ -276,8 +276,7 @@ Json fabric_of(const MachineWords& words, const Machine& machine, std::vector<As
                                      joined.nics == 1 ? "the NIC" : fmt::format("one of the {} NICs", joined.nics),
                                      format(fastest), cable_latency)});
   // Rails join the GPUs of one number in any order; of few nodes each is next to each other anyway.
-  const bool has_places = fabric["kind"] == "fat_tree" || fabric["kind"] == "torus" || fabric["kind"] == "dragonfly" ||
-                          (fabric["kind"] == "leaf_spine" && fabric["nodes_per_leaf"] < words.nodes);
+  const bool has_places = fabric["kind"] != "star" && fabric["kind"] != "rail";
   if (has_places && words.nodes > 2)
     assumptions.push_back(
         {"collective.ranks",
